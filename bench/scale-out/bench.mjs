@@ -1,10 +1,26 @@
 // Servers on one Postgres: what transitions, steps, following and claims cost, with SQLite as the peer.
 // Usage: node bench/scale-out/bench.mjs [most parked runs, default 1000000]
+import { fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { loadSources } from "../support/sources.mjs";
 import { SteppingModel } from "../support/stepping-model.mjs";
+
+/** Of what a step writes into a file, where that is much. */
+const LARGE_BYTES = 150_000;
+const LARGE_STEPS = 40;
+
+if (process.argv[2] === "s3") {
+  const { startS3rver } = await loadSources('export { startS3rver } from "./test/support/s3-servers.ts";');
+  const s3 = await startS3rver();
+  process.send(s3);
+  process.once("disconnect", () => s3.stop().then(() => process.exit(0)));
+  await new Promise(() => {});
+}
 
 const MOST_PARKED = Number(process.argv[2] ?? 1_000_000);
 const STARTS = 300;
@@ -20,6 +36,7 @@ const sources = await loadSources(`
   export { openPool } from "./src/storage/postgres/pool.ts";
   export { openPostgres } from "./src/storage/postgres/storage.ts";
   export { PostgresCheckpointer } from "./src/storage/postgres/checkpoints/checkpointer.ts";
+  export { LargeObjects } from "./src/storage/postgres/checkpoints/objects.ts";
   export { startPostgres } from "./test/support/postgres-server.ts";
 `);
 const logger = sources.silentLogger;
@@ -76,15 +93,42 @@ async function transitions(storage) {
   };
 }
 
+const LOOK = () => ({ name: "ls", args: { path: "/" } });
+const WRITE = (step) => {
+  const content = randomBytes(LARGE_BYTES / 2).toString("hex");
+  return { name: "write_file", args: { file_path: `/${step}.txt`, content } };
+};
+
 /** Milliseconds of a step of an agent that is alone, and of taking up its thread again. */
-async function step(checkpointer) {
-  const model = new SteppingModel(STEPS, () => ({ name: "ls", args: { path: "/" } }));
+async function step(checkpointer, call = LOOK, steps = STEPS) {
+  const model = new SteppingModel(steps, call);
   const agent = sources.createDeepAgent({ model, checkpointer });
   const config = { configurable: { thread_id: "t" }, recursionLimit: 10_000 };
   await agent.invoke({ messages: [{ role: "user", content: "go" }] }, config);
   const laps = model.times.slice(1).map((time, index) => time - model.times[index]);
   const again = await timed(() => agent.getState({ configurable: { thread_id: "t" } }));
   return { step: at(laps, 0.5), again };
+}
+
+/** The same for steps that write much: everything in Postgres, and large values in S3. */
+async function largeSteps() {
+  const child = fork(fileURLToPath(import.meta.url), ["s3"]);
+  const [{ endpoint, credentials }] = await once(child, "message");
+  const rows = [];
+  for (const isInS3 of [false, true]) {
+    const { pool } = await sources.openPool({ url: server.url, schema: `large_${isInS3}` });
+    const objects = new sources.LargeObjects(pool, { bucket: "files", endpoint, credentials });
+    const saver = new sources.PostgresCheckpointer(pool, isInS3 ? objects : undefined);
+    const { step: lap, again } = await step(saver, WRITE, LARGE_STEPS);
+    const { rows: sizes } = await pool.query(
+      "SELECT pg_total_relation_size('checkpoint_blobs') AS blobs, (SELECT count(*) FROM checkpoint_objects) AS objects",
+    );
+    rows.push({ lap, again, ...sizes[0] });
+    await objects.close();
+    await pool.end();
+  }
+  child.disconnect();
+  return rows;
 }
 
 /** From the moment a change is stored by one server until whoever follows the run at another has it. */
@@ -167,6 +211,14 @@ try {
   row(`a step of an agent (ms), median of ${STEPS}`, onPostgres.step, onSqlite.step);
   row(`taking up that thread again (ms)`, onPostgres.again, onSqlite.again);
   console.log(`\nA step takes ${(statements / STEPS).toFixed(1)} statements of checkpoints.`);
+  const [inPostgres, inS3] = await largeSteps();
+  console.log(
+    `\n| steps that write ${LARGE_BYTES / 1000} KB | Postgres | with S3 | ratio |\n|---|---|---|---|`,
+  );
+  row(`a step (ms), median of ${LARGE_STEPS}`, inS3.lap, inPostgres.lap);
+  row("taking up that thread again (ms)", inS3.again, inPostgres.again);
+  row("large values in Postgres (MB)", inS3.blobs / 1e6, inPostgres.blobs / 1e6);
+  console.log(`\n${inS3.objects} objects.`);
   const { lags, heard } = await follow();
   console.log(
     `\nFollowed on another server: p50 ${at(lags, 0.5).toFixed(1)} ms, p99 ${at(lags, 0.99).toFixed(1)} ms, ${(heard * 100).toFixed(0)} % heard.\n`,

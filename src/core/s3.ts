@@ -61,7 +61,7 @@ export class S3Connection {
       ...(region === undefined ? {} : { region }),
       ...(credentials === undefined ? {} : { credentials }),
       forcePathStyle,
-      requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000, throwOnRequestTimeout: true },
+      requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000 },
       // Many compatible servers do not know the newer checksums.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
