@@ -13,13 +13,8 @@ import { errorMessage } from "../core/errors.ts";
 import { stripControl, tailOf } from "../core/text.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
-import {
-  type ApprovalAnswer,
-  ApprovalForm,
-  approvalTitle,
-  askApproval,
-  terminalAsker,
-} from "./terminal/ask.ts";
+import { type ApprovalAnswer, ApprovalForm, askQuestion, questionIn, questionTitle } from "./terminal/ask.ts";
+import { terminalAsker } from "./terminal/asker.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
@@ -323,13 +318,13 @@ async function decide(
 ): Promise<ApprovalAnswer | undefined> {
   if (!asking) {
     const why = workspace.kind === "own" ? "--yes" : "it works on a copy";
-    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${approvalTitle(form)}`);
+    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${questionTitle(questionIn(form))}`);
     return { decision: "approve" };
   }
   screen?.pause();
   try {
-    return await askApproval(
-      form,
+    return await askQuestion(
+      questionIn(form),
       terminalAsker(colors, () => interrupt.abort()),
     );
   } catch {

@@ -1,4 +1,5 @@
 /** Works on one run in the terminal, and shows it meanwhile. */
+import { setTimeout as delay } from "node:timers/promises";
 import { commandLine } from "../config/program.ts";
 import { displayText, stripControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
@@ -9,7 +10,8 @@ import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
+import { askOpenApprovals } from "./terminal/ask.ts";
+import { terminalAsker } from "./terminal/asker.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor } from "./terminal/text.ts";
@@ -108,6 +110,8 @@ function openScreen(): Screen {
     : plainScreen(process.stdout, () => performance.now());
 }
 
+const SETTLE_MS = 100;
+
 async function decide(
   view: RunView,
   { runs, interrupt }: LocalRuns,
@@ -128,7 +132,9 @@ async function decide(
   screen?.pause();
   try {
     const asker = terminalAsker(colors, () => interrupt.abort());
-    await askOpenApprovals(view, { runs, principal: LOCAL, asker });
+    // Calls of one reply are there by then, and are counted.
+    await delay(SETTLE_MS);
+    await askOpenApprovals(view.run.id, { runs, principal: LOCAL, asker });
     return "go on";
   } catch (error) {
     if (interrupt.signal.aborted) return "stop";

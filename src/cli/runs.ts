@@ -15,7 +15,8 @@ import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { pictureOf, runEnd, showLive } from "./run.ts";
-import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
+import { askOpenApprovals } from "./terminal/ask.ts";
+import { terminalAsker } from "./terminal/asker.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
 
@@ -226,7 +227,7 @@ export async function answerRun(
   }
   const asker = terminalAsker(colorsFor(process.stdout, process.env), () => interrupt.abort());
   try {
-    await askOpenApprovals({ ...view, approvals: chosen }, { runs, principal: LOCAL, asker });
+    await askOpenApprovals(runId, { runs, principal: LOCAL, asker, only: approvalId });
     return 0;
   } catch (error) {
     if (interrupt.signal.aborted) return 1;

@@ -1,46 +1,131 @@
 /** Asks a person in the terminal about calls that wait for approval. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { z } from "zod";
-import { startChild } from "../../core/child-process.ts";
-import { diffLines } from "../../core/diff.ts";
-import { type Principal, type RunView, alreadyDecided } from "../../runs/run.ts";
+import { displayName, displayText, oneLine } from "../../core/text.ts";
+import {
+  type AgentPath,
+  type Approval,
+  type PersonDecision,
+  type Principal,
+  alreadyDecided,
+  offeredDecisions,
+} from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { approvalForm, decisionOf } from "../../server/views/approval-form.ts";
+import { deadlineText } from "../../server/views/approval-form.ts";
 import { pendingApprovals } from "../../server/views/run-report.ts";
-import type { Colors } from "./text.ts";
+import type { Asker } from "./asker.ts";
+import { diffBody, textBody } from "./body.ts";
+import { wrapText } from "./text.ts";
+import { titleOf } from "./tree.ts";
 
 export interface AskOptions {
   runs: RunService;
   principal: Principal;
   asker: Asker;
+  /** The id of the one approval to ask about. Default: all. */
+  only?: string | undefined;
 }
 
-/** Puts the open approvals of a run to the person at the terminal, one after the other, until each is decided. */
-export async function askOpenApprovals(view: RunView, { runs, principal, asker }: AskOptions): Promise<void> {
-  const pending = pendingApprovals(view);
-  for (const [index, approval] of pending.entries()) {
-    const place = { runId: view.run.id, position: index + 1, total: pending.length };
-    for (let problem: string | undefined; ;) {
-      const form = approvalForm(approval, problem === undefined ? place : { ...place, problem });
-      const answer = decisionOf(approval, await askApproval(ApprovalForm.parse(form), asker));
-      if (!answer.ok) {
-        problem = answer.problem;
-        continue;
-      }
-      const outcome = await runs.decide(principal, view.run.id, approval.id, answer.decision, "terminal");
-      if (outcome.ok) {
-        if (outcome.repeated) asker.print(alreadyDecided(outcome.approval));
-        break;
-      }
-      if (outcome.code === "already_decided") {
-        asker.print(outcome.message);
-        break;
-      }
-      problem = outcome.message;
-    }
+/** Puts the open approvals of a run to the person at the terminal, one after the other, until none is open. */
+export async function askOpenApprovals(runId: string, options: AskOptions): Promise<void> {
+  const { runs, principal, only } = options;
+  for (let asked = 0; ; asked += 1) {
+    const view = await runs.view(principal, runId);
+    const pending = view === undefined ? [] : pendingApprovals(view);
+    const [first, ...others] = pending.filter(({ id }) => id === (only ?? id));
+    if (first === undefined) return;
+    await askApproval(first, `${asked + 1} of ${asked + 1 + others.length} waiting`, options);
+  }
+}
+
+async function askApproval(approval: Approval, place: string, options: AskOptions): Promise<void> {
+  const { runs, principal, asker } = options;
+  const question = questionOf(approval, place);
+  for (;;) {
+    const decision = decisionOf(approval, await askQuestion(question, asker));
+    if (decision !== undefined) {
+      const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
+      if (outcome.ok && !outcome.repeated) return;
+      asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
+      if (outcome.ok || outcome.code === "already_decided") return;
+    } else asker.print(asker.colors.yellow("The changed arguments are no JSON object; nothing was run."));
+  }
+}
+
+type DecisionName = PersonDecision["type"];
+
+/** A call that waits, as a person is shown it. */
+export interface Question {
+  /** Such as `2 of 3 waiting`. */
+  place: string;
+  /** Who wants to do what, on two lines. */
+  title: readonly string[];
+  isDiff: boolean;
+  /** All that the call would do. */
+  body: string;
+  /** What else there is to know, such as until when it can be decided. */
+  notes: readonly string[];
+  /** The call in full. */
+  details: string;
+  decisions: readonly DecisionName[];
+  /** Arguments to edit, as JSON. */
+  args: string;
+}
+
+export type ApprovalAnswer = {
+  decision: DecisionName;
+  edited_args?: string;
+  message?: string;
+};
+
+function questionOf(approval: Approval, place: string): Question {
+  const { agent, tool, preview, args, id, same } = approval;
+  const decisions = offeredDecisions(approval);
+  const json = JSON.stringify(args, null, 2);
+  return {
+    place,
+    title: [
+      `${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`,
+      oneLine(displayText(preview.summary), 300),
+    ],
+    isDiff: preview.kind === "diff",
+    body: displayText(preview.detail),
+    notes: [
+      ...(decisions.includes("approve_same")
+        ? [`approve the same: also every further ${displayText(same?.text ?? "call like this")}, in this run`]
+        : []),
+      ...deadlineText(approval),
+    ],
+    details: `approval ${id}\n${displayName(tool)} ${displayText(json)}`,
+    decisions,
+    args: json,
+  };
+}
+
+/** Agents by their tasks; the usual type tells nothing. */
+const whoAsks = (agent: AgentPath): string =>
+  agent
+    .map(({ name, task = "" }) => titleOf(name, task))
+    .map((name) => `"${oneLine(displayName(name), 80)}"`)
+    .join(" › ") || "The main agent";
+
+/** `undefined` for arguments that are no JSON object. */
+function decisionOf(
+  { tool }: Approval,
+  { decision, edited_args, message }: ApprovalAnswer,
+): PersonDecision | undefined {
+  if (decision === "reject") return { type: decision, ...(message === undefined ? {} : { message }) };
+  if (decision !== "edit") return { type: decision };
+  const args = Arguments.safeParse(parsed(edited_args ?? ""));
+  return args.success ? { type: "edit", editedAction: { name: tool, args: args.data } } : undefined;
+}
+
+const Arguments = z.record(z.string(), z.unknown());
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
   }
 }
 
@@ -56,84 +141,86 @@ export const ApprovalForm = z.object({
 });
 export type ApprovalForm = z.output<typeof ApprovalForm>;
 
-export type ApprovalAnswer = {
-  decision: "approve" | "approve_same" | "edit" | "reject";
-  edited_args?: string;
-  message?: string;
-};
-
-/** Terminal functions that asking needs. */
-export interface Asker {
-  /** One line of input; rejects when there is no more, or the person interrupts. */
-  question(prompt: string): Promise<string>;
-  print(text: string): void;
-  /** Lets the person edit a text; `undefined` when that failed. */
-  edit(text: string, fileName: string): Promise<string | undefined>;
-  /** Lines of the terminal. */
-  rows(): number;
-  colors: Colors;
-}
-
-/** Asks until there is a decision. */
-export async function askApproval(form: ApprovalForm, asker: Asker): Promise<ApprovalAnswer> {
-  const { colors } = asker;
-  const offered = form.requestedSchema.properties.decision.enum;
-  const lines = coloured(form.message, colors);
-  const shown = Math.max(asker.rows() - 8, 10);
-  const hidden = lines.length - shown;
-  asker.print(["", colors.yellow("? Approval"), ...lines.slice(0, shown)].join("\n"));
-  if (hidden > 0) asker.print(colors.dim(`    … ${hidden} more lines`));
-  // Renamed, so that each choice has a first letter of its own.
-  const named = offered.map((decision) => (decision === "approve_same" ? SAME : decision));
-  const choices = [...named, ...(hidden > 0 ? ["view"] : [])];
-  const prompt = `${choices.map((choice) => keyed(choice, colors)).join("  ")} › `;
-  for (;;) {
-    const key = (await asker.question(prompt)).trim().toLowerCase();
-    const choice = key === "" ? undefined : choices.find((name) => name.startsWith(key));
-    if (choice === "view") asker.print(lines.join("\n"));
-    if (choice === "approve") return { decision: "approve" };
-    if (choice === SAME) return { decision: "approve_same" };
-    if (choice === "reject") {
-      const message = await asker.question("Why, or what instead (may stay empty) › ");
-      return { decision: "reject", ...(message.trim() === "" ? {} : { message }) };
-    }
-    if (choice === "edit") {
-      const edited = await editArguments(form.requestedSchema.properties.edited_args?.default ?? "{}", asker);
-      if (edited !== undefined) return { decision: "edit", edited_args: edited };
-      asker.print("Nothing was changed.");
-    }
-  }
-}
-
-const SAME = "same for the whole run";
-
-/** The first lines of a form: who wants to do what. */
-export function approvalTitle(form: ApprovalForm): string {
-  const [who = "", what = ""] = form.message.split("\n");
-  return `${who} ${what}`.trim();
-}
-
-const keyed = (choice: string, colors: Colors): string =>
-  `[${colors.bold(choice.slice(0, 1))}]${choice.slice(1)}`;
-
-/** The form's text with the diff in it, which is indented, in the usual colours. */
-function coloured(message: string, colors: Colors): string[] {
-  const paint = {
-    add: colors.green,
-    del: colors.red,
-    hunk: colors.cyan,
-    file: colors.bold,
-    context: String,
-    note: String,
-  };
+/** The question in a form: two lines that name the call, what it would do, indented, and notes. */
+export function questionIn({ message, requestedSchema: { properties } }: ApprovalForm): Question {
   const lines = message.split("\n");
-  const kinds = diffLines(
-    lines.map((line) => (line.startsWith(INDENT) ? line.slice(INDENT.length) : "")).join("\n"),
-  );
-  return lines.map((line, index) => paint[kinds[index]?.kind ?? "note"](line));
+  const end = lines.findLastIndex((line) => line.startsWith(INDENT)) + 1;
+  const body = lines.slice(0, end).filter((line) => line.startsWith(INDENT));
+  return {
+    place: /approval (\d+ of \d+)/.exec(message)?.[1] ?? "",
+    title: lines.slice(0, 2),
+    isDiff: (lines[0] ?? "").includes("(changes a file)"),
+    body: body.map((line) => line.slice(INDENT.length)).join("\n"),
+    notes: lines.slice(end).filter((line) => line !== ""),
+    details: message,
+    decisions: properties.decision.enum,
+    args: properties.edited_args?.default ?? "{}",
+  };
 }
 
 const INDENT = "    ";
+
+const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
+  approve: { key: "a", label: "approve" },
+  approve_same: { key: "s", label: "approve the same" },
+  edit: { key: "e", label: "edit" },
+  reject: { key: "r", label: "reject" },
+};
+
+/** Asks until there is a decision. A key decides; what does not fit on the screen is shown page by page. */
+export async function askQuestion(question: Question, asker: Asker): Promise<ApprovalAnswer> {
+  const { colors } = asker;
+  const style = { colors, width: asker.size().columns };
+  const wrapped = (text: string): string[] => wrapText(text, style.width - 1);
+  const head = ["", colors.yellow(`? Approval ${question.place}`), ...question.title.flatMap(wrapped), ""];
+  const notes = question.notes.flatMap((note) => wrapped(note).map((line) => colors.dim(line)));
+  const rest = question.isDiff ? diffBody(question.body, style) : textBody(question.body, style);
+  const page = (): string[] =>
+    rest.splice(0, Math.max(asker.size().rows - head.length - notes.length - 4, 5));
+  asker.print([...head, ...page(), ...(notes.length > 0 ? ["", ...notes] : []), ""].join("\n"));
+  for (let isFirst = true, isUnseenTold = false; ; isFirst = false) {
+    const choices = [
+      ...question.decisions.map((name) => CHOICES[name]),
+      { key: "d", label: "details" },
+      ...(rest.length > 0 ? [{ key: "space", label: `${rest.length} more lines` }] : []),
+    ];
+    const prompt = choices.map(({ key, label }) => `${colors.bold(colors.cyan(key))} ${label}`).join("  ");
+    const key = (await asker.key(`${prompt} › `, isFirst)).toLowerCase();
+    const choice = question.decisions.find((name) => CHOICES[name].key === key);
+    if (key === " " && rest.length > 0) asker.print(page().join("\n"));
+    if (key === "d") asker.print(textBody(question.details, style).join("\n"));
+    if ((choice === "approve" || choice === "approve_same") && rest.length > 0 && !isUnseenTold) {
+      isUnseenTold = true;
+      asker.print(
+        colors.yellow(`${rest.length} lines were not shown. The same key again approves them unseen.`),
+      );
+      continue;
+    }
+    const answer = choice === undefined ? undefined : await answerOf(choice, question, asker);
+    if (answer === undefined) continue;
+    asker.print(colors.dim(`› ${CHOICES[answer.decision].label}`));
+    return answer;
+  }
+}
+
+/** `undefined` when the person changed nothing. */
+async function answerOf(
+  decision: DecisionName,
+  { args }: Question,
+  asker: Asker,
+): Promise<ApprovalAnswer | undefined> {
+  if (decision === "reject") {
+    const message = (await asker.line("Why, or what instead (Enter for nothing) › ")).trim();
+    return { decision, ...(message === "" ? {} : { message }) };
+  }
+  if (decision !== "edit") return { decision };
+  const edited = await editArguments(args, asker);
+  if (edited === undefined) asker.print("Nothing was changed.");
+  return edited === undefined ? undefined : { decision, edited_args: edited };
+}
+
+/** Names who wants to do what, on one line. */
+export const questionTitle = ({ title }: Question): string => title.join(" ").trim();
 
 /** The argument a person wants to see as text rather than as an escaped JSON string. */
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];
@@ -147,53 +234,4 @@ async function editArguments(json: string, asker: Asker): Promise<string | undef
   const after = await asker.edit(before, name === undefined ? "arguments.json" : `${name}.txt`);
   if (after === undefined || after === before) return undefined;
   return name === undefined ? after : JSON.stringify({ ...record, [name]: after });
-}
-
-/** Asks on the terminal of this process. Ctrl-C and Ctrl-D at a question call `interrupted`. */
-export function terminalAsker(colors: Colors, interrupted: () => void): Asker {
-  return {
-    colors,
-    print: (text) => void process.stdout.write(`${text}\n`),
-    rows: () => process.stdout.rows,
-    edit: editInEditor,
-    question: async (prompt) => {
-      const lines = createInterface({ input: process.stdin, output: process.stdout });
-      const stop = new AbortController();
-      const end = (): void => {
-        interrupted();
-        stop.abort();
-      };
-      lines.once("SIGINT", end);
-      lines.once("close", () => stop.abort());
-      try {
-        return await lines.question(prompt, { signal: stop.signal });
-      } catch (error) {
-        interrupted();
-        throw error;
-      } finally {
-        lines.close();
-      }
-    },
-  };
-}
-
-async function editInEditor(text: string, fileName: string): Promise<string | undefined> {
-  const fallback = process.platform === "win32" ? "notepad" : "vi";
-  const editor = process.env["VISUAL"] ?? process.env["EDITOR"] ?? fallback;
-  const [command = fallback, ...args] = editor.split(" ").filter((part) => part !== "");
-  const folder = await mkdtemp(join(tmpdir(), "deepagent-edit-"));
-  const file = join(folder, fileName);
-  try {
-    await writeFile(file, text, { mode: 0o600 });
-    const code = await new Promise<number | null>((resolve) => {
-      const child = startChild(command, [...args, file], { stdio: "inherit" });
-      child.once("error", () => resolve(null));
-      child.once("exit", resolve);
-    });
-    if (code === 0) return await readFile(file, "utf8");
-    process.stdout.write(`The editor "${command}" failed; set EDITOR to one that is installed.\n`);
-    return undefined;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
 }

@@ -156,7 +156,7 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
     const label = `  subagent ${index + 1}`;
     const isNew = earlier === undefined;
     const waits = agent.status === "queued" ? " (waits for its turn)" : "";
-    const start = isNew ? [`${label}: ${short(titleOf(agent))}${waits}`] : [];
+    const start = isNew ? [`${label}: ${short(titleOf(agent.agent, agent.description))}${waits}`] : [];
     const isOver = agent.status === "completed" || agent.status === "failed";
     if (isOver && agent.status !== earlier?.status)
       return [

@@ -99,7 +99,7 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
     ...(isShort ? countOf(agents, "completed", (count) => `${count} done`) : []),
     ...(isShort ? countOf(agents, "queued", (count) => `${count} waiting`) : []),
   ].join(" · ");
-  const titles = shown.map(titleOf);
+  const titles = shown.map(({ agent, description }) => titleOf(agent, description));
   const column = Math.max(0, ...titles.map(displayWidth));
   const lines = shown.map((agent, index) => agentLine(agent, shown.slice(index + 1), style, column));
   const last = folded === "" ? [] : [`  ${colors.dim(fit(`and ${folded}`, width - 2))}`];
@@ -145,7 +145,10 @@ function agentLine(
     width >= COUNT_WIDTH && agent.status !== "queued" ? ` ${counted(agent.tool_calls, "call", "calls")}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
-  const title = fit(titleOf(agent), Math.max(Math.floor(room / 2), Math.min(room, 10)));
+  const title = fit(
+    titleOf(agent.agent, agent.description),
+    Math.max(Math.floor(room / 2), Math.min(room, 10)),
+  );
   const titled = padded(title, Math.min(column, Math.floor(room / 2)));
   const step = fit(clean(agent.step), room - displayWidth(titled));
   const gap = " ".repeat(room - displayWidth(titled) - displayWidth(step));
@@ -213,9 +216,9 @@ const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length
 
 const lastName = (agent: string): string => agent.split(LEVEL).at(-1) ?? agent;
 
-/** Returns the first sentence of its task, after its type where that tells something. */
-export function titleOf({ description, agent }: AgentPicture): string {
-  const type = clean(lastName(agent));
+/** The first sentence of an agent's task, after its type where that tells something. */
+export function titleOf(name: string, description: string): string {
+  const type = clean(lastName(name));
   const task = firstSentence(showControl(description), 300).replace(/\.$/, "");
   if (task === "") return type;
   return type === "general-purpose" ? task : `${type}: ${task}`;

@@ -1,131 +1,201 @@
+import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import { approvalTitle, askApproval, type ApprovalForm, type Asker } from "../../../src/cli/terminal/ask.ts";
-import { colorsFor } from "../../../src/cli/terminal/text.ts";
+import {
+  type ApprovalForm,
+  type Question,
+  askQuestion,
+  questionIn,
+  questionTitle,
+} from "../../../src/cli/terminal/ask.ts";
+import type { Asker } from "../../../src/cli/terminal/asker.ts";
+import { diffBody, textBody } from "../../../src/cli/terminal/body.ts";
+import { colorsFor, displayWidth } from "../../../src/cli/terminal/text.ts";
 
-function form(
-  args: unknown,
-  decisions: ("approve" | "approve_same" | "edit" | "reject")[] = ["approve", "edit", "reject"],
-): ApprovalForm {
-  const diff = Array.from({ length: 30 }, (_, line) => `    +line ${line}`).join("\n");
+const plain = colorsFor({}, {});
+
+function question(args: unknown, more: Partial<Question> = {}): Question {
   return {
-    message: `main agent wants to run write_file (changes a file):\nCreate /workspace/a.md\n\n${diff}`,
-    requestedSchema: {
-      properties: { decision: { enum: decisions }, edited_args: { default: JSON.stringify(args) } },
-    },
+    place: "1 of 2 waiting",
+    title: ["The main agent wants to run write_file:", "Create /workspace/a.md"],
+    isDiff: true,
+    body: ["@@ -0,0 +1,30 @@", ...Array.from({ length: 30 }, (_, line) => `+line ${line}`)].join("\n"),
+    notes: [],
+    details: "write_file {}",
+    decisions: ["approve", "edit", "reject"],
+    args: JSON.stringify(args),
+    ...more,
   };
 }
 
-/** A person with answers prepared; asked for more, they are gone. */
-function person(answers: string[], edited?: string): Asker & { printed: string[]; prompts: string[] } {
+type Person = Asker & { printed: string[]; prompts: string[] };
+
+/** A person with keys and lines prepared; asked for more, they are gone. */
+function person(answers: string[], edited?: string): Person {
   const printed: string[] = [];
   const prompts: string[] = [];
+  const next = async (prompt: string): Promise<string> => {
+    prompts.push(prompt);
+    const answer = answers.shift();
+    if (answer === undefined) throw new Error("end of input");
+    return answer;
+  };
   return {
     printed,
     prompts,
-    colors: colorsFor({}, {}),
-    rows: () => 20,
+    colors: plain,
+    size: () => ({ columns: 60, rows: 20 }),
     print: (text) => void printed.push(text),
-    question: async (prompt) => {
-      prompts.push(prompt);
-      const answer = answers.shift();
-      if (answer === undefined) throw new Error("end of input");
-      return answer;
-    },
+    key: next,
+    line: next,
     edit: async () => edited,
   };
 }
 
 const write = { file_path: "/workspace/a.md", content: "first\n" };
+const short = { body: "ls", isDiff: false };
 
-describe("askApproval", () => {
-  it.each(["a", "approve", "A"])("takes %j for approval", async (answer) => {
-    expect(await askApproval(form(write), person([answer]))).toEqual({ decision: "approve" });
+describe("askQuestion", () => {
+  it.each(["a", "A"])("takes the key %j for approval", async (key) => {
+    expect(await askQuestion(question(write, short), person([key]))).toEqual({ decision: "approve" });
   });
 
   it("takes s for approving the same for the whole run", async () => {
-    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
     const asked = person(["s"]);
-    expect(await askApproval(form(write, [...decisions]), asked)).toEqual({ decision: "approve_same" });
-    expect(asked.prompts[0]).toContain("ame for the whole run");
+    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
+    expect(await askQuestion(question(write, { ...short, decisions }), asked)).toEqual({
+      decision: "approve_same",
+    });
+    expect(asked.prompts[0]).toBe("a approve  s approve the same  e edit  r reject  d details › ");
   });
 
-  it("colours lines of the diff, and neither its file names nor the text around it", async () => {
-    const colors = picocolors.createColors(true);
-    const diff = ["--- /a", "+++ /a", "@@ -1,2 +1,2 @@", " same", "--- gone", "+++ new"];
-    const message = ["+ asks", "", ...diff.map((line) => `    ${line}`)].join("\n");
-    const asked = { ...person(["a"]), colors };
-    await askApproval({ ...form(write), message }, asked);
-    expect(asked.printed.join("\n").split("\n").slice(2)).toEqual([
-      "+ asks",
-      "",
-      colors.bold("    --- /a"),
-      colors.bold("    +++ /a"),
-      colors.cyan("    @@ -1,2 +1,2 @@"),
-      "     same",
-      colors.red("    --- gone"),
-      colors.green("    +++ new"),
-    ]);
-  });
-
-  it("asks again until it understands", async () => {
-    const asked = person(["", "x", "yes", "a"]);
-    expect(await askApproval(form(write), asked)).toEqual({ decision: "approve" });
-    expect(asked.prompts).toHaveLength(4);
+  it("ignores keys that mean nothing here", async () => {
+    const asked = person(["", "x", "s", " ", "a"]);
+    expect(await askQuestion(question(write, short), asked)).toEqual({ decision: "approve" });
+    expect(asked.prompts).toHaveLength(5);
   });
 
   it("passes the reason of a rejection on", async () => {
-    expect(await askApproval(form(write), person(["r", "not now"]))).toEqual({
+    expect(await askQuestion(question(write), person(["r", "not now"]))).toEqual({
       decision: "reject",
       message: "not now",
     });
-    expect(await askApproval(form(write), person(["r", " "]))).toEqual({ decision: "reject" });
+    expect(await askQuestion(question(write), person(["r", " "]))).toEqual({ decision: "reject" });
   });
 
   it("lets the text of a file be edited as text", async () => {
-    const answer = await askApproval(form(write), person(["e"], "second\n"));
+    const answer = await askQuestion(question(write), person(["e"], "second\n"));
     expect(answer.decision).toBe("edit");
     expect(JSON.parse(answer.edited_args ?? "")).toEqual({ ...write, content: "second\n" });
   });
 
   it("lets other arguments be edited as JSON", async () => {
-    const answer = await askApproval(form({ path: "/a" }), person(["e"], '{"path":"/b"}'));
+    const answer = await askQuestion(question({ path: "/a" }), person(["e"], '{"path":"/b"}'));
     expect(answer).toEqual({ decision: "edit", edited_args: '{"path":"/b"}' });
   });
 
   it("does not take an edit without a change, or one that failed, for a decision", async () => {
     for (const edited of [write.content, undefined]) {
       const asked = person(["e", "r", ""], edited);
-      expect(await askApproval(form(write), asked)).toEqual({ decision: "reject" });
+      expect(await askQuestion(question(write), asked)).toEqual({ decision: "reject" });
       expect(asked.printed.join("\n")).toContain("Nothing was changed.");
     }
   });
 
   it("offers only what is possible", async () => {
     const asked = person(["e", "a"]);
-    expect(await askApproval(form(write, ["approve", "reject"]), asked)).toEqual({ decision: "approve" });
-    expect(asked.prompts[0]).not.toContain("dit");
+    const decisions = ["approve", "reject"] as const;
+    expect(await askQuestion(question(write, { ...short, decisions }), asked)).toEqual({
+      decision: "approve",
+    });
+    expect(asked.prompts[0]).not.toContain("edit");
   });
 
-  it("shows a long change in part, and all of it on request", async () => {
-    const asked = person(["v", "a"]);
-    await askApproval(form(write), asked);
-    const [first = "", note = "", all = ""] = asked.printed;
-    expect(first).toContain("+line 0");
-    expect(first).not.toContain("+line 29");
-    expect(note).toMatch(/\d+ more lines/);
-    expect(all).toContain("+line 29");
+  it("shows a long change page by page, and says what an approval would not have shown", async () => {
+    const asked = person(["a", " ", " ", "a"]);
+    await askQuestion(question(write), asked);
+    const [first = "", warning = "", ...pages] = asked.printed;
+    expect(first).toContain("? Approval 1 of 2 waiting");
+    expect(first).toContain("+ line 0");
+    expect(first).not.toContain("+ line 29");
+    expect(warning).toMatch(/^\d+ lines were not shown\. The same key again approves them unseen\.$/);
+    expect(asked.prompts[0]).toMatch(/space \d+ more lines/);
+    expect(asked.prompts.at(-1)).not.toContain("space");
+    const shown = [first, ...pages].join("\n");
+    expect(shown.match(/\+ line \d+/g)).toHaveLength(30);
+  });
+
+  it("shows the call in full on request", async () => {
+    const asked = person(["d", "r", ""]);
+    await askQuestion(question(write, { details: "approval int:0\nwrite_file {}" }), asked);
+    expect(asked.printed[1]).toBe("  │ approval int:0\n  │ write_file {}");
   });
 
   it("decides nothing when there is nobody to answer", async () => {
-    await expect(askApproval(form(write), person([]))).rejects.toThrow("end of input");
+    await expect(askQuestion(question(write), person([]))).rejects.toThrow("end of input");
   });
 });
 
-it("names who wants to do what", () => {
-  expect(approvalTitle(form(write))).toBe(
+describe("what a call would do", () => {
+  it("shows a diff with the numbers of its lines, and what is broken", () => {
+    const diff = ["--- /a", "+++ /a", "@@ -9,3 +9,3 @@", " same", "--- gone", "+++ new and long", " \tend"];
+    expect(diffBody(diff.join("\n"), { colors: plain, width: 20 })).toEqual([
+      "       --- /a",
+      "       +++ /a",
+      "       @@ -9,3 +9,3",
+      "     ┆  @@",
+      "   9   same",
+      "  10 - -- gone",
+      "  10 + ++ new and l",
+      "     ┆ ong",
+      "  11       end",
+    ]);
+  });
+
+  it("colours what is added and removed", () => {
+    const colors = picocolors.createColors(true);
+    const lines = diffBody("@@ -1 +1 @@\n-a\n+b", { colors, width: 60 });
+    expect(lines.slice(1)).toEqual([
+      `  ${colors.dim("1")} ${colors.red("- a")}`,
+      `  ${colors.dim("1")} ${colors.green("+ b")}`,
+    ]);
+  });
+
+  it("leaves nothing of a text out, and is never wider than the terminal", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 20, max: 60 }), (text, width) => {
+        const lines = textBody(text, { colors: plain, width });
+        for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);
+        expect(
+          lines
+            .map((line) => line.slice(4))
+            .join("")
+            .replaceAll(" ", ""),
+        ).toBe(text.replace(/[ \t\n]/g, ""));
+      }),
+    );
+  });
+});
+
+it("reads the question out of a form", () => {
+  const message = [
+    "main agent wants to run write_file (changes a file):",
+    "Create /workspace/a.md",
+    "",
+    "    @@ -0,0 +1 @@",
+    "    +    x",
+    "",
+    "run run_1 · approval 2 of 3",
+  ].join("\n");
+  const form: ApprovalForm = {
+    message,
+    requestedSchema: { properties: { decision: { enum: ["approve", "reject"] } } },
+  };
+  const read = questionIn(form);
+  expect(questionTitle(read)).toBe(
     "main agent wants to run write_file (changes a file): Create /workspace/a.md",
   );
+  expect(read).toMatchObject({ place: "2 of 3", isDiff: true, body: "@@ -0,0 +1 @@\n+    x", args: "{}" });
 });
 
 it.each([

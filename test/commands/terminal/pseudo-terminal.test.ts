@@ -1,12 +1,12 @@
 // @module-tag python3
-import { expect, test } from "vitest";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
 import { displayWidth } from "../../../src/cli/terminal/text.ts";
 import { program } from "../../support/harness-stdio.ts";
 import { type PseudoTerminal, openTerminal } from "../../support/pseudo-terminal.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 import { cleanEnv } from "../built-bin.ts";
 import { terminalHome } from "../terminal-home.ts";
-import { onTestFinished } from "vitest";
 
 interface Scene {
   columns: number;
@@ -84,3 +84,56 @@ test.each([40, 100])(
     expect(await terminal.exited).toBe(0);
   },
 );
+
+const CONTENT = [
+  "# Plan",
+  "",
+  "\tA line that is longer than forty columns, with 👩‍👩‍👧 and 漢字 in it.",
+  "end",
+].join("\n");
+
+test.each([40, 100])("one key decides on a diff that is shown whole, on %i columns", async (columns) => {
+  const write = (name: string) => ({
+    name: "write_file",
+    args: { file_path: `/workspace/${name}.md`, content: CONTENT },
+  });
+  const terminal = await play({
+    columns,
+    rows: 40,
+    args: ["run", "Write it down"],
+    main: [{ toolCalls: [write("one"), write("two")] }, { text: "Written." }],
+  });
+  // Keys that come before the question are no answer to it.
+  terminal.type("a");
+  const first = await terminal.until(/Approval 1 of 2 waiting[^]*d details[^]*›/);
+  for (const line of first.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+  expect(first).toMatch(/wants to run write_file:\n/);
+  expect(first).toMatch(/ 1 \+ # Plan\n/);
+  expect(first.replace(/\n +┆ /g, "")).toContain("3 +     A line that is longer than forty columns, with");
+  expect(first).toMatch(/ 4 \+ end\n/);
+  // Neither an arrow nor a text that was pasted is an answer.
+  for (const keys of ["\u001b[A", "aaa"]) {
+    terminal.type(keys);
+    await delay(100);
+  }
+  terminal.type("a");
+  await terminal.until(/› approve\n[^]*Approval 2 of 2 waiting[^]*›/);
+  terminal.type("r");
+  await terminal.until(/Why, or what instead/);
+  terminal.type("not this one\r");
+  await terminal.until(/Written\.[^]*completed/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
+
+test("Ctrl-C at a question leaves the run for later, with the cursor and the keys as they were", async () => {
+  const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
+  const terminal = await play({ columns: 80, args: ["run", "Write"], main: [{ toolCalls: [call] }] });
+  await terminal.until(/d details/);
+  terminal.type("\u0003");
+  expect(await terminal.exited).toBe(1);
+  expect(terminal.everything().join("\n")).toMatch(/waits for a decision[^]*runs answer run_/);
+  expect(terminal.output().lastIndexOf("\u001b[?25h")).toBeGreaterThan(
+    terminal.output().lastIndexOf("\u001b[?25l"),
+  );
+});
