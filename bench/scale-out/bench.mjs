@@ -166,7 +166,9 @@ async function follow() {
 async function claims(parked) {
   const schema = `claims_${parked}`;
   const storage = await openPostgres(schema);
-  const { pool } = await sources.openPool({ url: server.url, schema });
+  const {
+    access: { pool },
+  } = await sources.openPool({ url: server.url, schema });
   await pool.query(
     `INSERT INTO threads SELECT 'p' || n, 'x' || n % ${PRINCIPALS}, 0 FROM generate_series(1, ${parked}) AS n`,
   );
@@ -195,12 +197,12 @@ try {
   const [ours, theirs] = [await transitions(postgres), await transitions(sqlite)];
   const stepping = await sources.openPool({ url: server.url, schema: "stepping" });
   let statements = 0;
-  const query = stepping.pool.query.bind(stepping.pool);
-  stepping.pool.query = (...args) => {
+  const query = stepping.access.pool.query.bind(stepping.access.pool);
+  stepping.access.pool.query = (...args) => {
     statements += 1;
     return query(...args);
   };
-  const onPostgres = await step(new sources.PostgresCheckpointer(stepping.pool));
+  const onPostgres = await step(new sources.PostgresCheckpointer(stepping.access));
   const onSqlite = await step((await sqlite.forAgents()).checkpointer);
   const row = (name, a, b) =>
     console.log(`| ${name} | ${number2(b)} | ${number2(a)} | ${(a / b).toFixed(2)} |`);
@@ -228,7 +230,7 @@ try {
     const times = await claims(parked);
     console.log(`| ${parked} | ${at(times, 0.5).toFixed(1)} | ${at(times, 0.99).toFixed(1)} |`);
   }
-  await Promise.all([postgres.close(), sqlite.close(), stepping.pool.end()]);
+  await Promise.all([postgres.close(), sqlite.close(), stepping.access.pool.end()]);
 } finally {
   await server.stop();
   rmSync(folder, { recursive: true, force: true });

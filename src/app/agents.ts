@@ -58,7 +58,7 @@ const KEPT_VECTORS_MS = 30 * 86_400_000;
 /** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
 export function openMemories(
   { config, env, logger, keepsHouse = true }: MemorySettings,
-  { store, embeddings }: Pick<AgentStorage, "store" | "embeddings">,
+  { store, embeddings, of }: Pick<AgentStorage, "store" | "embeddings" | "of">,
 ): Memories {
   const { embeddings: model } = config.memories;
   const finder =
@@ -70,7 +70,7 @@ export function openMemories(
     const namespace = memoryNamespace(principal);
     const found =
       finder === undefined
-        ? { hits: await store.searchText(namespace, query, limit) }
+        ? { hits: await of(principal, namespace).store.searchText(namespace, query, limit) }
         : await finder.search(namespace, query, limit, closed.signal);
     return {
       ...found,
@@ -106,7 +106,8 @@ export interface Agents {
   agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
   /** The graph of an agent as text of Mermaid. */
   drawing(principal: Principal): Promise<string>;
-  checkpoints: Checkpoints;
+  /** Those of a principal's threads, or of all. */
+  checkpoints(principal?: Principal): Checkpoints;
   tree: FileTree;
   memories: Memories;
   close(): Promise<void>;
@@ -123,10 +124,11 @@ export async function openAgents(
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
   const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
-  const { store, checkpointer, embeddings } = await storage.forAgents();
-  const memories = openMemories(settings, { store, embeddings });
+  const stored = await storage.forAgents();
+  const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));
+  const memories = openMemories(settings, stored);
   const served = new ServerMounts(config.mounts, env);
-  const tree = new FileTree(config, store, served);
+  const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
@@ -150,8 +152,7 @@ export async function openAgents(
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
       permissions: config.permissions,
-      store,
-      checkpointer,
+      ...storedBy(owner.principal),
       filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
       memory: MEMORY_FILES,
       skills: tree.skillSources(owner),
@@ -165,7 +166,7 @@ export async function openAgents(
         ? agentOf(run, lender)
         : agentOf(run, lender, { tools: mcp, executor: await executors.of(run, ended) }),
     drawing: async (principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
-    checkpoints: checkpointer,
+    checkpoints: (principal) => (principal === undefined ? stored : storedBy(principal)).checkpointer,
     tree,
     memories,
     close: async () => {

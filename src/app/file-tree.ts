@@ -28,15 +28,15 @@ export type FileTreeConfig = Pick<
 /** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */
 export class FileTree {
   readonly #config: FileTreeConfig;
-  readonly #store: BaseStore;
+  readonly #storeOf: (principal: Principal) => BaseStore;
   readonly #served: ServerMounts | undefined;
   readonly #folders = new Map<string, Backend>();
   readonly #rules: PolicyRules | undefined;
 
-  constructor(config: FileTreeConfig, store: BaseStore, served?: ServerMounts) {
+  constructor(config: FileTreeConfig, storeOf: (principal: Principal) => BaseStore, served?: ServerMounts) {
     this.#config = config;
     this.#served = served;
-    this.#store = store;
+    this.#storeOf = storeOf;
     const { hide, readOnly } = config.files;
     const denyGlobs = hide.flatMap((glob) => (glob === "sensitive" ? SENSITIVE_GLOBS : [glob]));
     const hasRules = hide.length + readOnly.length > 0;
@@ -79,7 +79,10 @@ export class FileTree {
               new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb }),
             ),
           }),
-      [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(owner.principal) }),
+      [MEMORIES_MOUNT]: new StoreBackend({
+        store: this.#storeOf(owner.principal),
+        namespace: memoryNamespace(owner.principal),
+      }),
       ...Object.fromEntries(
         skillFolders(this.#config).map(([path, folder]) => [
           path,

@@ -73,7 +73,7 @@ function assemble(
     clock: storage.clock,
     agentFor: async (run, lender) =>
       (await agents()).agentFor(run, lender, () => endOf(service, run.principal, run.id)),
-    checkpoints: async () => (await agents()).checkpoints,
+    checkpoints: async (principal) => (await agents()).checkpoints(principal),
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
     tree: async (principal) => (await agents()).tree.mounts({ principal }),

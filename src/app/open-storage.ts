@@ -5,7 +5,10 @@ import type { SharedStorage, Storage } from "../storage/storage.ts";
 import { largeValuesOf } from "./settings.ts";
 
 export interface StorageSettings {
-  config: Pick<Config, "dataDir" | "storage" | "storageSchema" | "storageConnections" | "storageS3">;
+  config: Pick<
+    Config,
+    "dataDir" | "storage" | "storageSchema" | "storageConnections" | "storageS3" | "storageRole"
+  >;
   env: Readonly<Record<string, string | undefined>>;
   logger: Logger;
 }
@@ -22,7 +25,7 @@ export async function openSharedStorage(
   url: string,
   { config, env, logger }: StorageSettings,
 ): Promise<SharedStorage> {
-  const { storageSchema: schema, storageConnections: connections } = config;
+  const { storageSchema: schema, storageConnections: connections, storageRole: role } = config;
   const { openPostgres } = await import("../storage/postgres/storage.ts");
-  return openPostgres({ url, schema, connections, logger, largeValues: largeValuesOf(config, env) });
+  return openPostgres({ url, schema, connections, role, logger, largeValues: largeValuesOf(config, env) });
 }

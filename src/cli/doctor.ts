@@ -90,9 +90,16 @@ async function checkPostgres(url: string, config: Config, env: NodeJS.ProcessEnv
       await storage.close();
     }
     const { hostname, pathname } = new URL(url);
-    const place = `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}`;
-    const { storageS3: s3 } = config;
-    return { name, ok: true, text: s3 === undefined ? place : `${place}\nLarge values in S3, ${s3.bucket}` };
+    const { storageS3: s3, storageRole: role } = config;
+    const facts = [
+      `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}`,
+      ...(s3 === undefined ? [] : [`Large values in S3, ${s3.bucket}`]),
+      // Opening it with a role has tried whether the role is confined.
+      role === undefined
+        ? "Principals are kept apart by queries alone; storageRole adds row-level security."
+        : `Row-level security confines each principal, as role ${role}.`,
+    ];
+    return { name, ok: true, text: facts.join("\n") };
   } catch (error) {
     return { name, ok: false, text: errorMessage(error) };
   }

@@ -21,13 +21,13 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
     import("../storage/copy.ts"),
   ]);
   try {
-    const { pool } = await openPool({ url, schema });
+    const { access } = await openPool({ url, schema });
     const place = largeValuesOf(loaded.config, host.env);
-    const objects = place && new LargeObjects(pool, place);
+    const objects = place && new LargeObjects(access, place);
     try {
-      await assertPlace(pool, objects, silentLogger);
+      await assertPlace(access, objects, silentLogger);
       const { signal } = interrupt;
-      const to = { pool, objects, environment: inSharedStorage };
+      const to = { access, objects, environment: inSharedStorage };
       for await (const table of copyToPostgres({ dataDir, signal, ...to })) {
         const { name, found, copied } = table;
         const before = found - copied;
@@ -36,7 +36,7 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
       }
     } finally {
       await objects?.close();
-      await pool.end();
+      await access.pool.end();
     }
   } catch (error) {
     if (interrupt.signal.aborted) return complain("Broken off. The same command goes on with it.");

@@ -111,6 +111,13 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Where parts of conversations of 64 KB and more are kept instead of in Postgres; needs the package @aws-sdk/client-s3. Default: in Postgres.",
     ),
+  storageRole: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: "use lowercase letters, digits and _, at most 63" })
+    .optional()
+    .describe(
+      "A role of Postgres as which the requests of principals are carried out, so that row-level security confines each to its own rows. Default: none; queries alone do.",
+    ),
   workspace: absolutePath
     .optional()
     .describe(

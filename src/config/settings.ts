@@ -29,6 +29,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "storageS3.prefix", kind: "text" },
   { path: "storageS3.endpoint", kind: "text" },
   { path: "storageS3.region", kind: "text" },
+  { path: "storageRole", kind: "text" },
   { path: "skills", kind: "paths" },
   { path: "globalSkills", kind: "path" },
   { path: "files.maxFileSizeMb", kind: "number" },

@@ -96,7 +96,7 @@ async function converse(
   await ownTurn();
   execution.controller.signal.throwIfAborted();
   const token = { run: lease.run, claim: lease.epoch };
-  const checkpoints = await context.checkpoints?.();
+  const checkpoints = await context.checkpoints?.(run.principal);
   // Takes the thread, so that nobody with an earlier token stores anything in it.
   await checkpoints?.startOver(run.threadId, token);
   if (trouble !== undefined) {

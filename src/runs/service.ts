@@ -247,10 +247,10 @@ export interface RunServiceOptions {
   agentFor(run: Run, lender: ModelLender): Promise<Agent>;
   /**
    * Gives the checkpoints of its agents, which are made durable before anything that relies on them is
-   * acknowledged, and deleted with their runs. Asked when they are first needed. Default: they see to that
-   * themselves.
+   * acknowledged, and deleted with their runs: those of a principal's threads, or of all. Asked when they are
+   * first needed. Default: they see to that themselves.
    */
-  checkpoints?: () => Promise<Checkpoints>;
+  checkpoints?: (principal?: Principal) => Promise<Checkpoints>;
   /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
   retention?: Retention;
   /** Deletes the memories whose time is over, as part of keeping house; gives their number. */

@@ -161,7 +161,12 @@ async function create(
   const thread =
     point === undefined
       ? { ok: true as const, threadId: newId("thr") }
-      : await forkThread(principal, point, { runs, checkpoints: await checkpoints?.(), newId, now: clock() });
+      : await forkThread(principal, point, {
+          runs,
+          checkpoints: await checkpoints?.(principal),
+          newId,
+          now: clock(),
+        });
   if (!thread.ok) return thread;
   const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
   return runs.create(principal, request, { ...fresh, now: clock() });

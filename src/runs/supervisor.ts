@@ -210,7 +210,7 @@ class Supervisor implements RunService {
   async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
     const run = await this.#runs.read.run(principal, runId);
     if (run === undefined) return undefined;
-    const checkpoints = await this.#options.checkpoints?.();
+    const checkpoints = await this.#options.checkpoints?.(principal);
     return pointsOfThread(principal, run.threadId, { runs: this.#runs, checkpoints });
   }
 

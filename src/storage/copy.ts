@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
-import type { Pool } from "pg";
 import { StorageError } from "../core/errors.ts";
 import { decodeNamespace } from "./memories/namespaces.ts";
 import { SEARCHED_LENGTH } from "./memories/text-query.ts";
+import type { Access } from "./postgres/access.ts";
 import { query, sendable } from "./postgres/engine.ts";
 import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
 import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
@@ -20,7 +20,7 @@ export interface CopyOptions {
   /** Where the files are. No server may work on them meanwhile. */
   dataDir: string;
   /** Connected to a schema that has its tables, and no runs but those of an earlier copy. */
-  pool: Pool;
+  access: Access;
   /** Where large values go, if not into it. */
   objects?: LargeObjects | undefined;
   /** What names the place of a run in the shared storage. */
@@ -48,7 +48,7 @@ const ROWS = 500;
  * @throws StorageError when servers work on the files, or the schema has other runs
  */
 export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<CopiedTable> {
-  const { dataDir, pool, objects, signal } = options;
+  const { dataDir, access, objects, signal } = options;
   const files: Database[] = [];
   const open = async (name: string): Promise<Database> => {
     const database = await openDatabaseInTurns(join(dataDir, name));
@@ -63,10 +63,10 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
       signal.throwIfAborted();
       yield await copyTable(table, runs, options);
     }
-    await continueNumbers(pool);
-    yield await copyMemories(runs, pool, signal);
+    await continueNumbers(access);
+    yield await copyMemories(runs, access, signal);
     const threads = createCheckpointer(await open("checkpoints.db"));
-    yield await copyThreads(threads, new PostgresCheckpointer(pool, objects), { pool, signal });
+    yield await copyThreads(threads, new PostgresCheckpointer(access, objects), { access, signal });
   } finally {
     for (const file of files.toReversed()) file.close();
   }
@@ -88,7 +88,7 @@ type Row = Readonly<Record<string, unknown>>;
 async function copyTable(
   table: string,
   runs: Database,
-  { pool, environment, signal }: CopyOptions,
+  { access, environment, signal }: CopyOptions,
 ): Promise<CopiedTable> {
   const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
   const names = columns.map(({ name }) => name);
@@ -106,8 +106,8 @@ async function copyTable(
       table === "runs"
         ? rows.map((row) => ({ ...row, environment: environment(String(row["environment"])) }))
         : rows;
-    report.copied += await insert(pool, table, names, moved);
-    await compare(pool, table, key, moved);
+    report.copied += await insert(access, table, names, moved);
+    await compare(access, table, key, moved);
     report.found += rows.length;
   }
   return report;
@@ -121,7 +121,7 @@ function keyOf(table: string, columns: readonly { name: string; pk: number }[]):
 }
 
 async function insert(
-  pool: Pool,
+  access: Access,
   table: string,
   names: readonly string[],
   rows: readonly Row[],
@@ -131,12 +131,12 @@ async function insert(
     (_, row) => `(${names.map((_name, column) => `$${row * names.length + column + 1}`).join(", ")})`,
   );
   const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`;
-  return (await pool.query(text, values)).rowCount ?? 0;
+  return (await access.pool.query(text, values)).rowCount ?? 0;
 }
 
 /** @throws StorageError unless Postgres has these rows. Those of a run may have gone on since an earlier copy. */
 async function compare(
-  pool: Pool,
+  access: Access,
   table: string,
   key: readonly string[],
   rows: readonly Row[],
@@ -145,7 +145,7 @@ async function compare(
   const places = rows.map(
     (_, row) => `(${key.map((_name, column) => `$${row * key.length + column + 1}`).join(", ")})`,
   );
-  const { rows: stored } = await pool.query<Row>(
+  const { rows: stored } = await access.pool.query<Row>(
     `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${places.join(", ")})`,
     rows.flatMap((row) => key.map((name) => sendable(row[name]))),
   );
@@ -177,14 +177,14 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
 const isSame = (one: unknown, other: unknown): boolean => sendable(one) === other;
 
 /** Has what comes numbered behind what was copied. */
-async function continueNumbers(pool: Pool): Promise<void> {
+async function continueNumbers(access: Access): Promise<void> {
   const identities = await query<{ table: string; column: string }>(
-    pool,
+    access,
     `SELECT table_name AS table, column_name AS column FROM information_schema.columns
      WHERE table_schema = current_schema() AND is_identity = 'YES' AND column_name = 'number'`,
   );
   for (const { table, column } of identities) {
-    await pool.query(
+    await access.pool.query(
       `SELECT setval(pg_get_serial_sequence('${table}', '${column}'), greatest(max(${column}), 1)) FROM ${table}`,
     );
   }
@@ -210,7 +210,7 @@ interface StoredItem {
   expires_at: number | null;
 }
 
-async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Promise<CopiedTable> {
+async function copyMemories(runs: Database, access: Access, signal: AbortSignal): Promise<CopiedTable> {
   const store = createStore(runs);
   const page = runs.prepare<[string, string], StoredItem>(ITEMS);
   const report = { name: "memories", found: 0, copied: 0 };
@@ -224,7 +224,12 @@ async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Pr
       const searched = (text ?? (typeof content === "string" ? content : "")).slice(0, SEARCHED_LENGTH);
       const body = indexed === 0 ? null : searched;
       const words = body === null ? null : wordVector(item.key, body);
-      const made = await query(pool, PUT_ITEM, { ...item, value: JSON.stringify(stored.value), body, words });
+      const made = await query(access, PUT_ITEM, {
+        ...item,
+        value: JSON.stringify(stored.value),
+        body,
+        words,
+      });
       report.found += 1;
       report.copied += made.length;
     }
@@ -238,10 +243,10 @@ async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Pr
 async function copyThreads(
   from: SqliteCheckpointer,
   to: PostgresCheckpointer,
-  { pool, signal }: Pick<CopyOptions, "pool" | "signal">,
+  { access, signal }: Pick<CopyOptions, "access" | "signal">,
 ): Promise<CopiedTable> {
   const report = { name: "conversations", found: 0, copied: 0 };
-  const fences = await query<{ id: string }>(pool, "SELECT thread_id AS id FROM thread_fences");
+  const fences = await query<{ id: string }>(access, "SELECT thread_id AS id FROM thread_fences");
   const whole = new Set(fences.map(({ id }) => id));
   for (const thread of await from.threads()) {
     report.found += 1;

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Embedder } from "../core/embedder.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Checkpoints, RunRepository } from "../runs/ports.ts";
+import type { Principal } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import type { MemoryStore, TextHit } from "./memories/contracts.ts";
 
@@ -30,9 +31,15 @@ export interface SharedStorage extends Storage, SharedState {
   secret(name: string): Promise<Uint8Array>;
 }
 
-export interface AgentStorage {
+/** What an agent stores. */
+interface AgentStores {
   checkpointer: BaseCheckpointSaver & Checkpoints;
   store: MemoryStore;
+}
+
+export interface AgentStorage extends AgentStores {
+  /** The same; where there is a second wall, for threads of this principal and memories in this namespace alone. */
+  of(principal: Principal, memories: string[]): AgentStores;
   /** Lets memories be found by their meaning. */
   embeddings: Embeddings;
 }

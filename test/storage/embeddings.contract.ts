@@ -33,7 +33,7 @@ export function embeddingsContract(name: string, open: () => Promise<KeptVectors
       for (const [key, content] of Object.entries(files)) await kept.store.put(NOTES, key, { content });
       const embedder = new TestEmbedder();
       const index = embeds ? await embedAll(kept, embedder) : kept.indexOf(embedder);
-      const search = new HybridSearch(kept.store, index);
+      const search = new HybridSearch(() => kept.store, index);
       const found = async (query: string, limit = 10) => {
         const { hits, note } = await search.search(NOTES, query, limit, signal);
         return { keys: hits.map(({ key }) => key), hits, note };

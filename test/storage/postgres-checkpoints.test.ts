@@ -12,8 +12,8 @@ describe("PostgresCheckpointer", { tags: "postgres" }, async () => {
 
   const open = async (schema: string): Promise<PostgresCheckpointer> => {
     const one = await openPool({ url: url(), schema, connections: 3 });
-    closeAtEnd(() => one.pool.end());
-    return new PostgresCheckpointer(one.pool);
+    closeAtEnd(() => one.access.pool.end());
+    return new PostgresCheckpointer(one.access);
   };
 
   checkpointsContract("Postgres", async () => {

@@ -46,13 +46,14 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
   };
   /** A server on this schema, with its large values there. */
   const open = async ({ schema = newSchema(), place = newPlace() } = {}) => {
-    const { pool } = await openPool({ url: url(), schema, connections: 5 });
-    const objects = new LargeObjects(pool, place);
+    const { access } = await openPool({ url: url(), schema, connections: 5 });
+    const { pool } = access;
+    const objects = new LargeObjects(access, place);
     closeAtEnd(async () => {
       await objects.close();
       await pool.end();
     });
-    const saver = new PostgresCheckpointer(pool, objects);
+    const saver = new PostgresCheckpointer(access, objects);
     const put = async (thread: string, value: unknown, step = 1) =>
       saver.put(at(thread), { ...emptyCheckpoint(), id: uuid6(step), channel_values: { value } }, METADATA);
     const get = async (thread: string): Promise<unknown> =>
@@ -60,8 +61,8 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     /** Has everything that is unused be so for two days. */
     const age = () =>
       pool.query("UPDATE checkpoint_objects SET unused_since = unused_since - interval '2 days'");
-    const sweep = () => sweepObjects(pool, objects, signal);
-    return { schema, place, pool, objects, saver, put, get, age, sweep };
+    const sweep = () => sweepObjects(access, objects, signal);
+    return { schema, place, access, pool, objects, saver, put, get, age, sweep };
   };
   const keys = async ({ prefix }: { prefix: string }): Promise<string[]> => {
     const listed = await client.send(new sdk.ListObjectsV2Command({ Bucket: BUCKET, Prefix: prefix }));
@@ -106,10 +107,10 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
 
   test("what was stored before there was a place in S3 is read, and stored again where it is", async () => {
     const schema = newSchema();
-    const { pool } = await openPool({ url: url(), schema });
-    closeAtEnd(() => pool.end());
+    const { access } = await openPool({ url: url(), schema });
+    closeAtEnd(() => access.pool.end());
     const value = large();
-    const before = new PostgresCheckpointer(pool);
+    const before = new PostgresCheckpointer(access);
     await before.put(at("t"), { ...emptyCheckpoint(), channel_values: { value } }, METADATA);
     const { place, put, get } = await open({ schema });
     expect(await get("t")).toBe(value);
@@ -176,12 +177,12 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
   });
 
   test("a sweep that was broken off is gone on with", async () => {
-    const { place, pool, saver, put, age, sweep } = await open();
+    const { place, access, pool, saver, put, age, sweep } = await open();
     await put("t", [large(), large()]);
     await saver.deleteThread("t");
     await sweep();
     await age();
-    await sweepObjects(pool, new LargeObjects(pool, place), AbortSignal.abort());
+    await sweepObjects(access, new LargeObjects(access, place), AbortSignal.abort());
     expect(await keys(place)).toHaveLength(2);
     await sweep();
     expect(await keys(place)).toEqual([]);
@@ -287,14 +288,14 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     const refused = { code: "storage_directory", message: expect.stringContaining("not the one where") };
     await expect(moved.get("t")).rejects.toMatchObject(refused);
     await expect(moved.put("u", large())).rejects.toMatchObject(refused);
-    await expect(assertPlace(moved.pool, moved.objects, logger)).rejects.toMatchObject({
+    await expect(assertPlace(moved.access, moved.objects, logger)).rejects.toMatchObject({
       name: "ConfigurationError",
     });
     for (const key of [MARK, ...(await keys(first.place))]) {
       const CopySource = `${BUCKET}/${first.place.prefix}${key}`;
       await client.send(new sdk.CopyObjectCommand({ Bucket: BUCKET, Key: place.prefix + key, CopySource }));
     }
-    await assertPlace(moved.pool, moved.objects, logger);
+    await assertPlace(moved.access, moved.objects, logger);
     expect(await moved.get("t")).toEqual(await first.get("t"));
   });
 

@@ -16,22 +16,25 @@ describe("PostgresStore", { tags: "postgres" }, () => {
 
   const open = async (options?: PostgresStoreOptions): Promise<PostgresStore> => {
     const one = await openPool({ url: url(), schema: newSchema(), connections: 3 });
-    closeAtEnd(() => one.pool.end());
-    return new PostgresStore(one.pool, options);
+    closeAtEnd(() => one.access.pool.end());
+    return new PostgresStore(one.access, options);
   };
 
   const keptIn = async (schema: string): Promise<KeptVectors> => {
-    const { pool } = await openPool({ url: url(), schema, connections: 3 });
-    closeAtEnd(() => pool.end());
+    const { access } = await openPool({ url: url(), schema, connections: 3 });
+    closeAtEnd(() => access.pool.end());
     return {
-      store: new PostgresStore(pool),
-      indexOf: (embedder, clock) => new PostgresEmbeddingIndex(pool, embedder, clock),
-      forgetUnused: (options) => forgetUnusedModels(pool, options),
+      store: new PostgresStore(access),
+      indexOf: (embedder, clock) => new PostgresEmbeddingIndex(access, embedder, clock),
+      forgetUnused: (options) => forgetUnusedModels(access, options),
       again: () => keptIn(schema),
       count: async (table) =>
-        (await pool.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n ?? 0,
+        (await access.pool.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n ?? 0,
       keyOf: async (id) => {
-        const { rows } = await pool.query<{ key: string }>("SELECT key FROM store_items WHERE id = $1", [id]);
+        const { rows } = await access.pool.query<{ key: string }>(
+          "SELECT key FROM store_items WHERE id = $1",
+          [id],
+        );
         return rows[0]?.key ?? "";
       },
     };

@@ -4,6 +4,8 @@ import { type PostgresServer, startPostgres } from "../support/postgres-server.t
 interface PostgresSuite {
   url(): string;
   newSchema(): string;
+  /** A role that requests can be carried out as; its rights are those given to it. */
+  newRole(attributes?: string): Promise<string>;
   /** Has `close` called before the server ends. */
   closeAtEnd(close: () => Promise<unknown>): void;
 }
@@ -12,6 +14,7 @@ interface PostgresSuite {
 export function postgresSuite(): PostgresSuite {
   let server: PostgresServer | undefined;
   let schemas = 0;
+  let roles = 0;
   const closing: (() => Promise<unknown>)[] = [];
   beforeAll(async () => {
     server = await startPostgres();
@@ -26,6 +29,11 @@ export function postgresSuite(): PostgresSuite {
       return server.url;
     },
     newSchema: () => `test_${(schemas += 1)}`,
+    newRole: async (attributes = "") => {
+      const role = `role_${(roles += 1)}`;
+      await server?.query(`CREATE ROLE ${role} NOLOGIN ${attributes}`);
+      return role;
+    },
     closeAtEnd: (close) => void closing.push(close),
   };
 }

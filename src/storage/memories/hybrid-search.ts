@@ -21,16 +21,19 @@ export interface HybridHits {
   note?: string;
 }
 
+/** Gives the store for what is at and below a namespace. */
+type StoreIn = (namespace: string[]) => HybridStore;
+
 /** The vectors of a store. `indexOf`: those of one model. */
 export const storeEmbeddings = (
-  store: HybridStore,
+  storeIn: StoreIn,
   indexOf: (embedder: Embedder) => PassageIndex,
   forgetUnused: Embeddings["forgetUnused"],
 ): Embeddings => ({
   open(embedder, { worksOn, logger }): MemoryFinder {
     const index = indexOf(embedder);
     const worker = worksOn ? new EmbeddingWorker({ index, log: logger }) : undefined;
-    const search = new HybridSearch(store, index);
+    const search = new HybridSearch(storeIn, index);
     return {
       search: (...query) => search.search(...query),
       close: async () => worker?.close(),
@@ -49,12 +52,12 @@ const REST_MS = 15_000;
  * service leaves the search by words.
  */
 export class HybridSearch {
-  readonly #store: HybridStore;
+  readonly #storeIn: StoreIn;
   readonly #index: PassageIndex;
   #failure: { message: string; at: number } | undefined;
 
-  constructor(store: HybridStore, index: PassageIndex) {
-    this.#store = store;
+  constructor(storeIn: StoreIn, index: PassageIndex) {
+    this.#storeIn = storeIn;
     this.#index = index;
   }
 
@@ -64,12 +67,13 @@ export class HybridSearch {
     limit: number,
     signal: AbortSignal,
   ): Promise<HybridHits> {
+    const store = this.#storeIn(namespacePrefix);
     const near = await this.#nearest(namespacePrefix, query, Math.max(limit, NEAREST), signal);
     if (typeof near === "string") {
-      const hits = await this.#store.searchText(namespacePrefix, query, limit);
+      const hits = await store.searchText(namespacePrefix, query, limit);
       return { hits, note: `Searched by words only, not by meaning: ${near}` };
     }
-    const hits = await this.#store.searchText(namespacePrefix, query, limit, near);
+    const hits = await store.searchText(namespacePrefix, query, limit, near);
     const waiting = await this.#index.waiting(COUNTED);
     if (waiting === 0) return { hits };
     const count = waiting === COUNTED ? `${COUNTED} or more` : `${waiting}`;

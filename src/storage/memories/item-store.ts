@@ -34,7 +34,12 @@ export interface ItemFacts {
  * it. Of several writes of one item the last that was asked for counts, awaited or not.
  */
 export abstract class ItemStore extends BaseStore {
-  readonly #turns = new ItemTurns();
+  protected readonly turns: ItemTurns;
+
+  constructor(turns = new ItemTurns()) {
+    super();
+    this.turns = turns;
+  }
 
   protected abstract read(operation: GetOperation & Lifetime): Promise<Item | null>;
   protected abstract find(operation: SearchOperation & Lifetime): Promise<SearchItem[]>;
@@ -75,7 +80,7 @@ export abstract class ItemStore extends BaseStore {
     work: (turn: WriteTurn) => Promise<T>,
   ): Promise<T> {
     const items = puts.map(({ namespace, key }) => JSON.stringify([...namespace, key]));
-    const turn = this.#turns.take(new Set(items));
+    const turn = this.turns.take(new Set(items));
     try {
       return await work(turn);
     } finally {

@@ -1,6 +1,7 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
 import type { Answer, Engine, Steps } from "../sql/steps.ts";
+import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
 /** How often a transaction is carried out again that was in the way of another. */
@@ -11,11 +12,12 @@ const WRITE = "BEGIN; SET LOCAL synchronous_commit = on";
 /** A commit that does not wait for the disk; it outlives the end of this process all the same. */
 const NOTE = "BEGIN; SET LOCAL synchronous_commit = off";
 
-export function postgresEngine(pool: Pool): Engine {
+export function postgresEngine(access: Access): Engine {
   return {
-    read: (steps) => translated(() => look(pool, steps)),
-    write: (steps) => translated(() => transact(pool, WRITE, steps)),
-    note: (steps) => translated(() => transact(pool, NOTE, steps)),
+    of: (principal) => postgresEngine(access.of(principal)),
+    read: (steps) => translated(() => look(access, steps)),
+    write: (steps) => translated(() => transact(access, WRITE, steps)),
+    note: (steps) => translated(() => transact(access, NOTE, steps)),
   };
 }
 
@@ -29,21 +31,30 @@ export async function translated<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /** One statement needs no transaction to show one moment; when a second comes, all are carried out again in one. */
-async function look<T>(pool: Pool, steps: () => Steps<T>): Promise<T> {
+async function look<T>(access: Access, steps: () => Steps<T>): Promise<T> {
   const alone = steps();
   const begun = alone.next();
   if (begun.done === true) return begun.value;
-  const then = alone.next(await answerOf(pool, begun.value));
-  return then.done === true ? then.value : transact(pool, LOOK, steps);
+  const then = alone.next(await answerTo(access, begun.value));
+  return then.done === true ? then.value : transact(access, LOOK, steps);
 }
 
-async function transact<T>(pool: Pool, begin: string, steps: () => Steps<T>): Promise<T> {
+const transact = <T>(access: Access, kind: string, steps: () => Steps<T>): Promise<T> =>
+  inTransaction(access, kind, (client) => carryOut(client, steps()));
+
+async function inTransaction<T>(
+  access: Access,
+  kind: string,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const { confinement } = access;
+  const begin = confinement === undefined ? kind : `${kind}; ${confinement}`;
   for (let attempt = 1; ; attempt += 1) {
-    const client = await pool.connect();
+    const client = await access.pool.connect();
     let broken: Error | undefined;
     try {
       await client.query(begin);
-      const result = await carryOut(client, steps());
+      const result = await work(client);
       await client.query("COMMIT");
       return result;
     } catch (thrown) {
@@ -73,14 +84,25 @@ export const unhurried = (text: string): { text: string; query_timeout: number }
 /** Parameters by their names in the SQL; a list is an array of Postgres. */
 type Parameters = Readonly<Record<string, unknown>>;
 
-/** Carries out one statement by itself, and gives its rows. */
-export const query = <Row extends object>(pool: Pool, sql: string, values: Parameters = {}): Promise<Row[]> =>
-  translated(async () => (await answerOf(pool, { sql, values })).rows as Row[]); // by the columns that it names
+interface GivenStatement {
+  sql: string;
+  values: Parameters;
+}
 
-async function answerOf(
-  connection: Pool | PoolClient,
-  { sql, values }: { sql: string; values: Parameters },
-): Promise<Answer> {
+/** Carries out one statement by itself, and gives its rows. */
+export const query = <Row extends object>(
+  access: Access,
+  sql: string,
+  values: Parameters = {},
+): Promise<Row[]> => translated(async () => (await answerTo(access, { sql, values })).rows as Row[]); // by the columns that it names
+
+/** One statement is a transaction by itself, but where that has to be confined first. */
+function answerTo(access: Access, statement: GivenStatement): Promise<Answer> {
+  if (access.confinement === undefined) return answerOf(access.pool, statement);
+  return inTransaction(access, "BEGIN", (client) => answerOf(client, statement));
+}
+
+async function answerOf(connection: Pool | PoolClient, { sql, values }: GivenStatement): Promise<Answer> {
   const { name, text, names } = prepared(sql);
   const { rows, rowCount } = await connection.query<object>({
     name,

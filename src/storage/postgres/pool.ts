@@ -1,8 +1,10 @@
 /** Connections to a Postgres schema of ours. */
-import type { Client, Pool, PoolConfig } from "pg";
+import type { Client, PoolConfig } from "pg";
 import { ConfigurationError } from "../../core/errors.ts";
+import { Access } from "./access.ts";
 import { postgresError } from "./errors.ts";
 import { migratePostgres } from "./schema.ts";
+import { buildWall } from "./wall.ts";
 
 export interface PostgresOptions {
   /** `postgres://user:password@host/database`, with TLS as `pg` takes it. */
@@ -11,10 +13,12 @@ export interface PostgresOptions {
   schema?: string | undefined;
   /** Most connections of this process, besides the one that listens. Default 10. */
   connections?: number | undefined;
+  /** Confines principals to their rows: requests are carried out as this role. Default: they are as the server. */
+  role?: string | undefined;
 }
 
 export interface Connections {
-  pool: Pool;
+  access: Access;
   schema: string;
   /** A connection of its own, which is not open yet. */
   newClient: () => Client;
@@ -22,7 +26,7 @@ export interface Connections {
 
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
 export async function openPool(options: PostgresOptions): Promise<Connections> {
-  const { url, schema = "deepagent", connections = 10 } = options;
+  const { url, schema = "deepagent", connections = 10, role } = options;
   if (!SCHEMA.test(schema)) {
     throw new ConfigurationError(
       "INVALID_CONFIG",
@@ -56,11 +60,12 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
   pool.on("connect", (client) => client.on("error", () => undefined));
   try {
     await migratePostgres(pool, schema);
+    if (role !== undefined) await buildWall(pool, schema, role);
   } catch (thrown) {
     await pool.end();
     throw postgresError(thrown);
   }
-  return { pool, schema, newClient: () => new pg.Client(config) };
+  return { access: new Access(pool, role), schema, newClient: () => new pg.Client(config) };
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;

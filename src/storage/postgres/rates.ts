@@ -1,7 +1,7 @@
 /** Limits of requests that all servers on one Postgres count together. */
-import type { Pool } from "pg";
 import type { RateStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sqlite/migrations.ts";
+import type { Access } from "./access.ts";
 import { query, sendable } from "./engine.ts";
 
 export const POSTGRES_RATES: readonly Migration[] = [
@@ -32,11 +32,11 @@ RETURNING key, tokens`;
 /** After two minutes every bucket is full, which is as good as none. */
 const FORGET = `DELETE FROM rate_buckets WHERE filled < ${NOW} - 120000`;
 
-export const rateStore = (pool: Pool): RateStore => ({
+export const rateStore = (access: Access): RateStore => ({
   spend: async (spent, perMinute) => {
     const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
-    const left = await query<{ key: string; tokens: number }>(pool, SPEND, values);
-    await query(pool, FORGET);
+    const left = await query<{ key: string; tokens: number }>(access, SPEND, values);
+    await query(access, FORGET);
     return new Map(left.map(({ key, tokens }) => [key, tokens]));
   },
 });

@@ -4,6 +4,7 @@ import { StorageError } from "../../core/errors.ts";
 import type { Migration } from "../sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import { POSTGRES_CHECKPOINTS } from "./checkpoints/schema.ts";
+import type { Access } from "./access.ts";
 import { query, unhurried } from "./engine.ts";
 import { POSTGRES_STORE } from "./memories/schema.ts";
 import { POSTGRES_RATES } from "./rates.ts";
@@ -95,9 +96,9 @@ async function bringUp(
 }
 
 /** Whether a newer version has changed the tables. */
-export async function isNewer(pool: Pool): Promise<boolean> {
+export async function isNewer(access: Access): Promise<boolean> {
   const found = await query<{ component: string; version: number }>(
-    pool,
+    access,
     "SELECT component, version FROM schema_versions",
   );
   const known = new Map(COMPONENTS.map(([component, migrations]) => [component, migrations.length]));

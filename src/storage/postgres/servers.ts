@@ -1,8 +1,8 @@
 /** Which servers there are on one Postgres, and where each of them works. */
 import { randomUUID } from "node:crypto";
-import type { Pool } from "pg";
 import type { Logger } from "../../core/logger.ts";
 import type { Migration } from "../sqlite/migrations.ts";
+import type { Access } from "./access.ts";
 import { query } from "./engine.ts";
 
 /** `number` is the order in which they came. `seen_at` is in milliseconds, by the clock of Postgres. */
@@ -28,27 +28,27 @@ INSERT INTO servers (id, environment, seen_at) VALUES (@id, @environment, ${NOW}
 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING number`;
 
 export class ServerList {
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #logger: Logger;
   readonly #id = randomUUID();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(pool: Pool, logger: Logger) {
-    this.#pool = pool;
+  constructor(access: Access, logger: Logger) {
+    this.#access = access;
     this.#logger = logger;
   }
 
   /** Says from now on that this server works there. Gives the environments of the servers that came before it. */
   async enter(environment: string): Promise<string[]> {
-    const [own] = await query<{ number: number }>(this.#pool, SAY, { id: this.#id, environment });
+    const [own] = await query<{ number: number }>(this.#access, SAY, { id: this.#id, environment });
     this.#timer ??= setInterval(() => {
-      const said = query(this.#pool, SAY, { id: this.#id, environment });
+      const said = query(this.#access, SAY, { id: this.#id, environment });
       // The next time, or another server that ended, is soon enough for either.
       said.catch((error: unknown) => this.#logger.debug("storage.not_said", { error }));
     }, SAY_MS).unref();
-    await query(this.#pool, `DELETE FROM servers WHERE seen_at <= ${NOW} - @holds`, { holds: HOLDS_MS });
+    await query(this.#access, `DELETE FROM servers WHERE seen_at <= ${NOW} - @holds`, { holds: HOLDS_MS });
     const others = `SELECT DISTINCT environment FROM servers WHERE number < @number`;
-    const rows = await query<{ environment: string }>(this.#pool, others, { number: own?.number ?? 0 });
+    const rows = await query<{ environment: string }>(this.#access, others, { number: own?.number ?? 0 });
     return rows.map((row) => row.environment);
   }
 
@@ -56,6 +56,6 @@ export class ServerList {
     clearInterval(this.#timer);
     if (this.#timer === undefined) return;
     // A server that cannot say so is forgotten after a while.
-    await query(this.#pool, "DELETE FROM servers WHERE id = @id", { id: this.#id }).catch(() => undefined);
+    await query(this.#access, "DELETE FROM servers WHERE id = @id", { id: this.#id }).catch(() => undefined);
   }
 }

@@ -1,5 +1,4 @@
 /** Sessions of 2025-era clients that all servers on one Postgres serve. */
-import type { Pool } from "pg";
 import type {
   Mail,
   NewSession,
@@ -9,6 +8,7 @@ import type {
 } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../sql/steps.ts";
 import type { Migration } from "../sqlite/migrations.ts";
+import type { Access } from "./access.ts";
 import { postgresEngine, query } from "./engine.ts";
 import type { ChangeNews } from "./news.ts";
 
@@ -69,32 +69,32 @@ SELECT id, receiver, @message, ${NOW}
 FROM client_sessions, unnest(CASE WHEN @to::text IS NULL THEN servers ELSE ARRAY[@to::text] END) AS receiver
 WHERE id = @session AND receiver <> @from RETURNING server`;
 
-export function sessionStore(pool: Pool, news: ChangeNews): SessionStore {
-  const engine = postgresEngine(pool);
+export function sessionStore(access: Access, news: ChangeNews): SessionStore {
+  const engine = postgresEngine(access);
   return {
-    ...mailOf(pool, news),
+    ...mailOf(access, news),
     open: async (session, limits) => engine.write(() => open(session, limits)),
     ownerOf: async (id) => {
       const sql = "SELECT owner FROM client_sessions WHERE id = @id";
-      return (await query<{ owner: string }>(pool, sql, { id }))[0]?.owner;
+      return (await query<{ owner: string }>(access, sql, { id }))[0]?.owner;
     },
-    join: async (id, server) => (await query<StoredSession>(pool, JOIN, { id, server }))[0],
+    join: async (id, server) => (await query<StoredSession>(access, JOIN, { id, server }))[0],
     setOwner: async (id, owner) =>
-      void (await query(pool, "UPDATE client_sessions SET owner = @owner WHERE id = @id", { id, owner })),
+      void (await query(access, "UPDATE client_sessions SET owner = @owner WHERE id = @id", { id, owner })),
     subscribe: async (id, uri, wanted) => {
-      if (uri.length <= MAX_URI) await query(pool, wanted ? SUBSCRIBE : UNSUBSCRIBE, { id, uri });
+      if (uri.length <= MAX_URI) await query(access, wanted ? SUBSCRIBE : UNSUBSCRIBE, { id, uri });
     },
     touch: async (ids) => {
       const sql = `UPDATE client_sessions SET used = ${NOW} WHERE id = ANY(@ids::text[]) RETURNING id`;
-      return (await query<{ id: string }>(pool, sql, { ids })).map(({ id }) => id);
+      return (await query<{ id: string }>(access, sql, { ids })).map(({ id }) => id);
     },
-    end: async (id) => void (await query(pool, "DELETE FROM client_sessions WHERE id = @id", { id })),
+    end: async (id) => void (await query(access, "DELETE FROM client_sessions WHERE id = @id", { id })),
     endIdle: async (idleMs) => {
-      await query(pool, `DELETE FROM session_mail WHERE time < ${NOW} - @mailMs::bigint`, {
+      await query(access, `DELETE FROM session_mail WHERE time < ${NOW} - @mailMs::bigint`, {
         mailMs: MAIL_MS,
       });
       const sql = `DELETE FROM client_sessions WHERE used <= ${NOW} - @idleMs::bigint RETURNING id`;
-      return (await query<{ id: string }>(pool, sql, { idleMs })).map(({ id }) => id);
+      return (await query<{ id: string }>(access, sql, { idleMs })).map(({ id }) => id);
     },
   };
 }
@@ -118,18 +118,18 @@ function* open(
   return { ok: true, ...(ended === undefined ? {} : { ended: ended.id }) };
 }
 
-function mailOf(pool: Pool, news: ChangeNews): Pick<SessionStore, "post" | "take" | "listen"> {
+function mailOf(access: Access, news: ChangeNews): Pick<SessionStore, "post" | "take" | "listen"> {
   return {
     post: async (mail) => {
       const sql = "SELECT sum(length(message))::bigint AS waiting FROM session_mail WHERE session = @session";
-      const [row] = await query<{ waiting: number | null }>(pool, sql, { session: mail.session });
+      const [row] = await query<{ waiting: number | null }>(access, sql, { session: mail.session });
       if ((row?.waiting ?? 0) + mail.message.length > MAX_WAITING) return false;
-      for (const { server } of await query<{ server: string }>(pool, POST, { ...mail })) news.tell(server);
+      for (const { server } of await query<{ server: string }>(access, POST, { ...mail })) news.tell(server);
       return true;
     },
     take: async (server) => {
       const sql = "DELETE FROM session_mail WHERE server = @server RETURNING id, session, message";
-      const taken = await query<Mail & { id: number }>(pool, sql, { server });
+      const taken = await query<Mail & { id: number }>(access, sql, { server });
       return taken
         .sort((one, other) => one.id - other.id)
         .map(({ session, message }) => ({ session, message }));

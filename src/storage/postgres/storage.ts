@@ -1,9 +1,9 @@
 /** A Postgres that any number of servers share. */
-import type { Pool } from "pg";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { StoredRuns } from "../sql/repository.ts";
 import type { AgentStorage, SharedStorage } from "../storage.ts";
+import type { Access } from "./access.ts";
 import { postgresEngine, query, translated } from "./engine.ts";
 import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";
 import { assertWritable, planPrune, prune, statistics } from "./housekeeping.ts";
@@ -24,17 +24,18 @@ export async function openPostgres({
   largeValues,
   ...options
 }: PostgresOptions & { logger: Logger; largeValues?: ObjectPlace | undefined }): Promise<SharedStorage> {
-  const { pool, schema, newClient } = await openPool(options);
+  const { access, schema, newClient } = await openPool(options);
+  const { pool } = access;
   const news = new ChangeNews(pool, newClient, schema);
-  const facts = await SharedFacts.open(pool, logger);
-  const servers = new ServerList(pool, logger);
-  const objects = largeValues && new LargeObjects(pool, largeValues);
+  const facts = await SharedFacts.open(access, logger);
+  const servers = new ServerList(access, logger);
+  const objects = largeValues && new LargeObjects(access, largeValues);
   return {
-    runs: new StoredRuns(postgresEngine(pool), {
+    runs: new StoredRuns(postgresEngine(access), {
       prune: async (retention, context) => {
         const report = await translated(() => prune(pool, retention, context));
         if (objects !== undefined) {
-          const swept = sweepObjects(pool, objects, context.signal);
+          const swept = sweepObjects(access, objects, context.signal);
           await swept.catch((error: unknown) => logger.warn("storage.s3_not_swept", { error }));
         }
         return report;
@@ -47,19 +48,19 @@ export async function openPostgres({
     }),
     clock: facts.clock,
     isOutdated: () => facts.isOutdated,
-    forAgents: () => agentStorage(pool, objects, facts.clock),
-    sessions: sessionStore(pool, news),
-    rates: rateStore(pool),
+    forAgents: () => agentStorage(access, objects, facts.clock),
+    sessions: sessionStore(access, news),
+    rates: rateStore(access),
     enter: async (environment) => {
-      await assertPlace(pool, objects, logger);
+      await assertPlace(access, objects, logger);
       return servers.enter(environment);
     },
     tryLargeValues: async () => {
-      await assertPlace(pool, objects, logger);
+      await assertPlace(access, objects, logger);
       await objects?.tryOut();
     },
-    openStreams: async () => streamStore(pool),
-    secret: (name) => secret(pool, name),
+    openStreams: async () => streamStore(access),
+    secret: (name) => secret(access, name),
     close: async () => {
       facts.close();
       await servers.leave();
@@ -72,7 +73,7 @@ export async function openPostgres({
 
 /** Loads LangGraph. */
 async function agentStorage(
-  pool: Pool,
+  access: Access,
   objects: LargeObjects | undefined,
   clock: Clock,
 ): Promise<AgentStorage> {
@@ -82,32 +83,41 @@ async function agentStorage(
     import("./memories/embedding-index.ts"),
     import("../memories/hybrid-search.ts"),
   ]);
-  const store = new PostgresStore(pool, { clock });
+  const store = new PostgresStore(access, { clock });
+  const checkpointer = new PostgresCheckpointer(access, objects);
   const embeddings = storeEmbeddings(
-    store,
-    (embedder) => new embedding.PostgresEmbeddingIndex(pool, embedder, clock),
-    (options) => embedding.forgetUnusedModels(pool, options),
+    (namespace) => store.within(namespace),
+    (embedder) => new embedding.PostgresEmbeddingIndex(access, embedder, clock),
+    (options) => embedding.forgetUnusedModels(access, options),
   );
-  return { checkpointer: new PostgresCheckpointer(pool, objects), store, embeddings };
+  return {
+    checkpointer,
+    store,
+    embeddings,
+    of: (principal, memories) => ({
+      checkpointer: checkpointer.of(principal),
+      store: store.within(memories),
+    }),
+  };
 }
 
 /** What all servers on one Postgres have to agree on, asked for now and then. */
 class SharedFacts {
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #timer: NodeJS.Timeout;
   /** Milliseconds that the clock of Postgres is ahead of ours. */
   #ahead = 0;
   #isOutdated = false;
 
-  private constructor(pool: Pool, logger: Logger) {
-    this.#pool = pool;
+  private constructor(access: Access, logger: Logger) {
+    this.#access = access;
     this.#timer = setInterval(() => {
       this.#ask().catch((error: unknown) => logger.warn("storage.not_asked", { error }));
     }, ASK_MS).unref();
   }
 
-  static async open(pool: Pool, logger: Logger): Promise<SharedFacts> {
-    const facts = new SharedFacts(pool, logger);
+  static async open(access: Access, logger: Logger): Promise<SharedFacts> {
+    const facts = new SharedFacts(access, logger);
     await facts.#ask();
     return facts;
   }
@@ -122,14 +132,14 @@ class SharedFacts {
   async #ask(): Promise<void> {
     const before = systemClock();
     const [row] = await query<{ now: number }>(
-      this.#pool,
+      this.#access,
       "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now",
     );
     const after = systemClock();
     const ahead = (row?.now ?? after) - (before + after) / 2;
     // A difference within the time of the answer says nothing.
     this.#ahead = Math.abs(ahead) <= (after - before) / 2 + 1 ? 0 : Math.round(ahead);
-    this.#isOutdated = await isNewer(this.#pool);
+    this.#isOutdated = await isNewer(this.#access);
   }
 
   close(): void {

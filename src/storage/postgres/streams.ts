@@ -1,8 +1,8 @@
 /** What 2025-era sessions were sent, in Postgres. */
 import { randomBytes } from "node:crypto";
-import type { Pool } from "pg";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sqlite/migrations.ts";
+import type { Access } from "./access.ts";
 import { query } from "./engine.ts";
 
 const TABLES = `
@@ -38,16 +38,16 @@ DELETE FROM stream_events WHERE id <= (
   SELECT max(id) FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS total FROM stream_events) AS newest
   WHERE total > @characters)`;
 
-export function streamStore(pool: Pool): StreamStore {
+export function streamStore(access: Access): StreamStore {
   /** The newest message of each session that is being stored: ids follow the order of the calls. */
   const newest = new Map<string, Promise<unknown>>();
   const remove = async (where: string, values: Record<string, unknown>): Promise<void> =>
-    void (await query(pool, `DELETE FROM stream_events WHERE ${where}`, values));
+    void (await query(access, `DELETE FROM stream_events WHERE ${where}`, values));
   return {
     append(sent) {
       const { session, message } = sent;
       const store = async (): Promise<number> => {
-        const [row] = await query<{ id: number }>(pool, APPEND, { ...sent, size: message.length });
+        const [row] = await query<{ id: number }>(access, APPEND, { ...sent, size: message.length });
         return row?.id ?? 0;
       };
       const stored = (newest.get(session) ?? Promise.resolve()).then(store, store);
@@ -59,22 +59,26 @@ export function streamStore(pool: Pool): StreamStore {
     dropUpTo: (session, id) => remove("session = @session AND id <= @id", { session, id }),
     streamOf: async (session, id) => {
       const sql = "SELECT stream FROM stream_events WHERE id = @id AND session = @session";
-      return (await query<{ stream: string }>(pool, sql, { session, id }))[0]?.stream;
+      return (await query<{ stream: string }>(access, sql, { session, id }))[0]?.stream;
     },
-    page: (place) => query<SentMessage>(pool, PAGE, place),
+    page: (place) => query<SentMessage>(access, PAGE, place),
     deleteSession: (session) => remove("session = @session", { session }),
     deleteUntil: (time) => remove("time <= @time", { time }),
-    shrinkTo: async (characters) => void (await query(pool, SHRINK, { characters })),
+    shrinkTo: async (characters) => void (await query(access, SHRINK, { characters })),
     // The pool is the storage's.
     close: () => undefined,
   };
 }
 
 /** A secret of 32 bytes that all servers have. The first one that asks makes it. */
-export async function secret(pool: Pool, name: string): Promise<Uint8Array> {
+export async function secret(access: Access, name: string): Promise<Uint8Array> {
   const made = { name, value: randomBytes(32) };
-  await query(pool, "INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING", made);
-  const [row] = await query<{ value: Uint8Array }>(pool, "SELECT value FROM secrets WHERE name = @name", {
+  await query(
+    access,
+    "INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING",
+    made,
+  );
+  const [row] = await query<{ value: Uint8Array }>(access, "SELECT value FROM secrets WHERE name = @name", {
     name,
   });
   return row?.value ?? made.value;

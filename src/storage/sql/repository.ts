@@ -67,23 +67,24 @@ export class StoredRuns implements RunRepository {
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {
     const steps = () => runs.create(principal, request, fresh);
-    return this.#change(fresh.runId, steps, ({ kind }) => kind === "created");
+    return this.#change([principal, fresh.runId], steps, ({ kind }) => kind === "created");
   }
 
   awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void> {
-    return this.#engine.write(() => runs.noteCall(principal, runId, request));
+    return this.#engine.of(principal).write(() => runs.noteCall(principal, runId, request));
   }
 
   async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
+    const engine = this.#engine.of(principal);
     // Looked at first: most answers change nothing, and need not wait for whoever writes.
-    if (await this.#engine.read(() => runs.isUnanswered(principal, runId, begunAt))) {
-      await this.#engine.write(() => runs.forgetCall(principal, runId));
+    if (await engine.read(() => runs.isUnanswered(principal, runId, begunAt))) {
+      await engine.write(() => runs.forgetCall(principal, runId));
     }
   }
 
   send(principal: Principal, runId: string, message: NewMessage): Promise<Sent> {
     return this.#change(
-      runId,
+      [principal, runId],
       () => runs.send(principal, runId, message),
       ({ kind }) => kind === "sent",
     );
@@ -91,17 +92,17 @@ export class StoredRuns implements RunRepository {
 
   cancel(principal: Principal, runId: string, reason: string, now: number) {
     const steps = () => runs.cancel(principal, runId, reason, now);
-    return this.#change(runId, steps, (cancelled) => cancelled?.ended === false);
+    return this.#change([principal, runId], steps, (cancelled) => cancelled?.ended === false);
   }
 
   decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined> {
     const steps = () => answers.decide(principal, call, by, now);
-    return this.#change(call.approval.runId, steps, isFound);
+    return this.#change([principal, call.approval.runId], steps, isFound);
   }
 
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined> {
     return this.#change(
-      run.id,
+      [run.principal, run.id],
       () => answers.use(run, answer, now),
       () => true,
     );
@@ -109,7 +110,7 @@ export class StoredRuns implements RunRepository {
 
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean> {
     return this.#change(
-      run.id,
+      [run.principal, run.id],
       () => answers.reply(run, callId, reply, now),
       (isFirst) => isFirst,
     );
@@ -118,14 +119,16 @@ export class StoredRuns implements RunRepository {
   async denyExpired(now: number): Promise<Approval[]> {
     const denied: Approval[] = [];
     for (const approval of await this.#engine.read(() => approvals.expired(now))) {
-      const one = await this.#change(approval.runId, () => answers.deny(approval, now), isFound);
-      if (one !== undefined) denied.push(one);
+      const one = await this.#engine.write(() => answers.deny(approval, now));
+      if (one === undefined) continue;
+      this.#notify(one.runId, true);
+      denied.push(one);
     }
     return denied;
   }
 
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void> {
-    return this.#engine.write(() => runs.beginCopy(principal, threadId, now));
+    return this.#engine.of(principal).write(() => runs.beginCopy(principal, threadId, now));
   }
 
   async claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined> {
@@ -199,8 +202,12 @@ export class StoredRuns implements RunRepository {
   }
 
   /** Tells listeners when `isChange` says that the result was a change. */
-  async #change<T>(runId: string, steps: () => Steps<T>, isChange: (result: T) => boolean): Promise<T> {
-    const result = await this.#engine.write(steps);
+  async #change<T>(
+    [principal, runId]: readonly [Principal, string],
+    steps: () => Steps<T>,
+    isChange: (result: T) => boolean,
+  ): Promise<T> {
+    const result = await this.#engine.of(principal).write(steps);
     if (isChange(result)) this.#notify(runId, true);
     return result;
   }
@@ -224,20 +231,21 @@ function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | un
 
 function queriesOf(engine: Engine): RunQueries {
   const views = new approvals.ApprovalViews();
+  const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
   return {
-    run: (principal, runId) => engine.read(() => runs.get(principal, runId)),
-    list: (principal, limit, before) => engine.read(() => runs.list(principal, limit, before)),
+    run: (principal, runId) => read(principal, () => runs.get(principal, runId)),
+    list: (principal, limit, before) => read(principal, () => runs.list(principal, limit, before)),
     summaries: (principal, filter, limit, before) =>
-      engine.read(() => runs.summaries(principal, filter, limit, before)),
-    counts: (principal) => engine.read(() => runs.counts(principal)),
-    pending: (principal, limit) => engine.read(() => approvals.pendingOf(principal, limit)),
+      read(principal, () => runs.summaries(principal, filter, limit, before)),
+    counts: (principal) => read(principal, () => runs.counts(principal)),
+    pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
     journal: (principal, runId, after, limit) =>
-      engine.read(function* () {
+      read(principal, function* () {
         const run = yield* runs.head(principal, runId);
         return run && { run, events: yield* journal.page(runId, after, limit) };
       }),
-    picture: (principal, runId, after, limit) =>
-      engine.read(function* () {
+    picture: async (principal, runId, after, limit) => {
+      const seen = await read(principal, function* () {
         const run = yield* runs.get(principal, runId);
         if (run === undefined) return undefined;
         return {
@@ -245,18 +253,23 @@ function queriesOf(engine: Engine): RunQueries {
           events: yield* journal.page(runId, after, limit),
           approvals: yield* views.of(runId),
           grants: yield* approvals.grantsOf(principal, runId),
-          place: yield* leases.placeOf(runId),
           modelCalls: yield* models.open(runId),
         };
-      }),
+      });
+      if (seen?.run.status !== "working") return seen;
+      // Where it stands in line follows from the runs of all principals.
+      return { ...seen, place: await engine.read(() => leases.placeOf(runId)) };
+    },
     approval: (principal, runId, approvalId) =>
-      engine.read(() => approvals.getOf(principal, runId, approvalId)),
-    grants: (principal, runId) => engine.read(() => approvals.grantsOf(principal, runId)),
+      read(principal, () => approvals.getOf(principal, runId, approvalId)),
+    grants: (principal, runId) => read(principal, () => approvals.grantsOf(principal, runId)),
     modelCalls: (principal, runId) =>
-      engine.read(function* () {
+      read(principal, function* () {
         return (yield* runs.head(principal, runId)) === undefined ? [] : yield* models.calls(runId);
       }),
-    modelReply: (principal, runId, callId) => engine.read(() => models.replyFor(principal, runId, callId)),
-    obstacle: (principal, request, limits) => engine.read(() => runs.obstacle(principal, request, limits)),
+    modelReply: (principal, runId, callId) =>
+      read(principal, () => models.replyFor(principal, runId, callId)),
+    obstacle: (principal, request, limits) =>
+      read(principal, () => runs.obstacle(principal, request, limits)),
   };
 }

@@ -28,6 +28,8 @@ export type Steps<T> = Generator<Statement, T, Answer>;
  * SyntaxError, which steps throw when a row holds what no version wrote.
  */
 export interface Engine {
+  /** For what a principal asks for, or is done for it: where there is a second wall, it is confined to its rows. */
+  of(principal: Principal): Engine;
   /** Carries out steps that only read, all at one moment. */
   read<T>(steps: () => Steps<T>): Promise<T>;
   /** Carries them out in one transaction, which is durable when this resolves. `steps` may be called again. */

@@ -140,7 +140,7 @@ export class StoredWork implements WorkLog {
   }
 
   async nextInput(lease: Lease): Promise<AgentInput> {
-    return this.#engine.read(function* (): Steps<AgentInput> {
+    return this.#engine.of(lease.principal).read(function* (): Steps<AgentInput> {
       const row = yield* leases.held(lease);
       const answers = yield* approvals.undelivered(row.id);
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
@@ -151,7 +151,8 @@ export class StoredWork implements WorkLog {
   }
 
   /** Keeps a run's spans in one trace, whichever process works on it. */
-  tracePlace({ runId }: Lease): TracePlace {
+  tracePlace({ principal, runId }: Lease): TracePlace {
+    const engine = this.#engine.of(principal);
     const trace = () =>
       first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id: runId });
     const begin = (traceparent: string) =>
@@ -160,13 +161,13 @@ export class StoredWork implements WorkLog {
         traceparent,
       });
     return {
-      before: async () => (await this.#engine.read(trace))?.traceparent ?? undefined,
-      began: async (traceparent) => void (await this.#engine.note(() => begin(traceparent))),
+      before: async () => (await engine.read(trace))?.traceparent ?? undefined,
+      began: async (traceparent) => void (await engine.note(() => begin(traceparent))),
     };
   }
 
-  async hasAnswers({ runId }: Lease): Promise<boolean> {
-    const answers = await this.#engine.read(() => approvals.undelivered(runId));
+  async hasAnswers({ principal, runId }: Lease): Promise<boolean> {
+    const answers = await this.#engine.of(principal).read(() => approvals.undelivered(runId));
     return Object.keys(answers).length > 0;
   }
 
@@ -209,7 +210,7 @@ export class StoredWork implements WorkLog {
   }
 
   inbox(lease: Lease): RunInbox {
-    return new messages.StoredInbox(this.#engine, lease.runId);
+    return new messages.StoredInbox(this.#engine.of(lease.principal), lease.runId);
   }
 
   complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
@@ -269,6 +270,7 @@ export class StoredWork implements WorkLog {
         throw error;
       }
     };
+    const engine = this.#engine.of(lease.principal);
     const IS_CALL = "run_id = @run_id AND call = @call";
     const find = (call: CallIdentity) =>
       first<{ type: string | null; outcome: Uint8Array | null }>(
@@ -295,7 +297,7 @@ export class StoredWork implements WorkLog {
     return {
       find: (call) =>
         attempt(async () => {
-          const row = await this.#engine.read(() => find(call));
+          const row = await engine.read(() => find(call));
           if (row === undefined) return undefined;
           return row.type === null || row.outcome === null
             ? {}
@@ -305,12 +307,11 @@ export class StoredWork implements WorkLog {
         attempt(async () => {
           // Without the checkpoint that has the call, another call would be made instead.
           await this.#syncCheckpoints();
-          await this.#engine.write(() => begin(call, tool));
+          await engine.write(() => begin(call, tool));
         }),
       // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
-      finish: async (call, outcome) =>
-        void (await attempt(() => this.#engine.note(() => finish(call, outcome)))),
-      withdraw: async (call) => void (await attempt(() => this.#engine.note(() => forget(call)))),
+      finish: async (call, outcome) => void (await attempt(() => engine.note(() => finish(call, outcome)))),
+      withdraw: async (call) => void (await attempt(() => engine.note(() => forget(call)))),
     };
   }
 
@@ -349,14 +350,14 @@ export class StoredWork implements WorkLog {
   /** Durable at once, because someone is told of it or acts on it. */
   async #write<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
     await this.#syncCheckpoints();
-    const result = await this.#engine.write(() => underLease(lease, work));
+    const result = await this.#engine.of(lease.principal).write(() => underLease(lease, work));
     this.#changed(lease.runId);
     return result;
   }
 
   /** Not durable at once: after a power cut the run reports its progress again. */
   async #note(lease: Lease, work: (row: leases.OpenRunRow) => Steps<void>): Promise<void> {
-    await this.#engine.note(() => underLease(lease, work));
+    await this.#engine.of(lease.principal).note(() => underLease(lease, work));
     this.#changed(lease.runId);
   }
 }

@@ -64,9 +64,10 @@ async function openForAgents(runs: Database, checkpoints: Database): Promise<Age
   ]);
   const store = createStore(runs);
   const embeddings = storeEmbeddings(
-    store,
+    () => store,
     (embedder) => new EmbeddingIndex(runs, embedder),
     (options) => forgetUnusedModels(runs, options),
   );
-  return { checkpointer: createCheckpointer(checkpoints), store, embeddings };
+  const stores = { checkpointer: createCheckpointer(checkpoints), store };
+  return { ...stores, embeddings, of: () => stores };
 }

@@ -32,7 +32,7 @@ function tree(workspaceFolder?: string): FileTree {
     respectGitignore: true,
     files: ALL,
   };
-  return new FileTree(config, new InMemoryStore());
+  return new FileTree(config, () => new InMemoryStore());
 }
 
 describe("FileTree", () => {
@@ -112,7 +112,7 @@ describe("FileTree", () => {
   it("has no workspace without one", async () => {
     const backend = new FileTree(
       { skills: [], respectGitignore: false, files: ALL },
-      new InMemoryStore(),
+      () => new InMemoryStore(),
     ).mounts({ principal: "local" });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
   });

@@ -44,7 +44,7 @@ function open() {
       respectGitignore: false,
       files: { hide: [], readOnly: [], maxFileSizeMb: 10 },
     },
-    new MemoryStore(),
+    () => new MemoryStore(),
   );
   const { service } = openServer(
     databaseFile(),

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { Pool } from "pg";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import type { BlobStore } from "../../checkpoints/large-values.ts";
+import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
 import { type LargeObjects, NO_PLACE } from "./objects.ts";
 
@@ -44,13 +44,13 @@ interface BlobRow {
 
 /** Texts by the hash of their content. */
 export class PostgresBlobs implements BlobStore {
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #objects: LargeObjects | undefined;
   readonly #lookUps = new Semaphore(LOOK_UPS);
 
   /** Without `objects` all texts are rows. */
-  constructor(pool: Pool, objects?: LargeObjects) {
-    this.#pool = pool;
+  constructor(access: Access, objects?: LargeObjects) {
+    this.#access = access;
     this.#objects = objects;
   }
 
@@ -60,7 +60,7 @@ export class PostgresBlobs implements BlobStore {
     const blob = { thread, namespace, hash };
     const stored =
       this.#objects === undefined || content.length < BYTES_OF_OBJECT
-        ? query(this.#pool, PUT_BLOB, { ...blob, content })
+        ? query(this.#access, PUT_BLOB, { ...blob, content })
         : this.#putObject(this.#objects, blob, content);
     return { name: hash.toString("base64url"), stored: stored.then(() => undefined) };
   }
@@ -72,15 +72,15 @@ export class PostgresBlobs implements BlobStore {
   ): Promise<void> {
     await objects.assertOurs();
     const object = randomUUID();
-    const made = await query(this.#pool, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
+    const made = await query(this.#access, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
     if (made.length === 0) return;
     await objects.put(object, content);
-    await query(this.#pool, PUT_BLOB, { ...blob, object });
+    await query(this.#access, PUT_BLOB, { ...blob, object });
   }
 
   async get(name: string): Promise<string> {
     const hash = Buffer.from(name, "base64url");
-    const [row] = await this.#lookUps.run(() => query<BlobRow>(this.#pool, GET, { hash }));
+    const [row] = await this.#lookUps.run(() => query<BlobRow>(this.#access, GET, { hash }));
     const content = row?.content ?? (row === undefined ? undefined : await this.#getObject(row, hash));
     if (content !== undefined) return Buffer.from(content).toString();
     throw new StorageError(

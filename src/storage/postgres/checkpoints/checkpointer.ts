@@ -13,9 +13,9 @@ import {
   copyCheckpoint,
   maxChannelVersion,
 } from "@langchain/langgraph-checkpoint";
-import type { Pool } from "pg";
 import { isDeepStrictEqual } from "node:util";
 import { type Checkpoints, FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
+import type { Principal } from "../../../runs/run.ts";
 import {
   type GraphAddress,
   type WriteFields,
@@ -27,6 +27,7 @@ import {
 import { type Encoded, LargeValues, allOf, encodeWrites } from "../../checkpoints/large-values.ts";
 import { ObservedPromise, type WriteRow, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
+import type { Access } from "../access.ts";
 import { postgresEngine, query, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PostgresBlobs } from "./blobs.ts";
@@ -121,25 +122,43 @@ ORDER BY seq DESC LIMIT @limit`;
 
 /** Checkpoints that one query of a list reads. */
 const PAGE = 50;
+
+/** What this process knows of all threads. */
+interface ProcessState {
+  readonly held: Map<string, FencingToken>;
+  /** Results that are being stored or could not be, by checkpoint and task. */
+  readonly results: Map<string, Map<string, Promise<void>>>;
+  /** All that is being stored. */
+  readonly underWay: Set<Promise<unknown>>;
+}
+
 /**
  * What LangGraph stores, one statement for each thing. A step's checkpoint is stored after the results it was made
  * of, and nothing in a thread that another process has taken since.
  */
 export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpoints {
-  readonly #pool: Pool;
+  readonly #access: Access;
+  readonly #objects: LargeObjects | undefined;
   readonly #large: LargeValues;
-  readonly #held = new Map<string, FencingToken>();
-  /** Results that are being stored or could not be, by checkpoint and task. */
-  readonly #results = new Map<string, Map<string, Promise<void>>>();
-  /** All that is being stored. */
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #state: ProcessState;
 
   /** With `objects`, large texts are in S3. */
-  constructor(pool: Pool, objects?: LargeObjects) {
+  constructor(
+    access: Access,
+    objects?: LargeObjects,
+    state: ProcessState = { held: new Map(), results: new Map(), underWay: new Set() },
+  ) {
     super();
-    this.#pool = pool;
-    this.#large = new LargeValues(new PostgresBlobs(pool, objects), this.serde, postgresError);
+    this.#access = access;
+    this.#objects = objects;
+    this.#state = state;
+    this.#large = new LargeValues(new PostgresBlobs(access, objects), this.serde, postgresError);
     this.serde = this.#large;
+  }
+
+  /** The same for threads of one principal, which what is under way here and there has in common. */
+  of(principal: Principal): PostgresCheckpointer {
+    return new PostgresCheckpointer(this.#access.of(principal), this.#objects, this.#state);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -148,8 +167,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     await this.#settled();
     const values = { thread, namespace };
     const [row] = await (id === undefined
-      ? query<CheckpointRow>(this.#pool, NEWEST, values)
-      : query<CheckpointRow>(this.#pool, ONE, { ...values, id }));
+      ? query<CheckpointRow>(this.#access, NEWEST, values)
+      : query<CheckpointRow>(this.#access, ONE, { ...values, id }));
     return row && this.#tuple(row, id === undefined ? undefined : config);
   }
 
@@ -158,7 +177,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const at = (id: string): RunnableConfig => ({
       configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
     });
-    const writes = await query<WriteRow>(this.#pool, WRITES, { thread, namespace, id: row.checkpoint_id });
+    const writes = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: row.checkpoint_id });
     // As they were stored by `put`.
     const checkpoint = (await this.serde.loadsTyped(row.type, row.checkpoint)) as Checkpoint;
     if (checkpoint.v < 4 && parent !== null)
@@ -174,7 +193,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   /** LangGraph's format before version 4 has the tasks to start among the writes of the checkpoint before. */
   async #addSends(checkpoint: Checkpoint, before: GraphAddress & { id: string }): Promise<void> {
-    const writes = await query<WriteRow>(this.#pool, WRITES, { ...before });
+    const writes = await query<WriteRow>(this.#access, WRITES, { ...before });
     const sends = await revive(
       writes.filter(({ channel }) => channel === TASKS),
       this.serde,
@@ -196,7 +215,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     let below = before === undefined ? Number.MAX_SAFE_INTEGER : await this.#seqOf(before);
     for (let left = limit; left > 0;) {
       const values = { ...given, id: id ?? null, below, limit: PAGE };
-      const rows = await query<CheckpointRow>(this.#pool, LIST, values);
+      const rows = await query<CheckpointRow>(this.#access, LIST, values);
       for (const row of rows) {
         below = row.seq;
         const tuple = await this.#tuple(row);
@@ -212,7 +231,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async #seqOf(config: RunnableConfig): Promise<number> {
     const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
-    const [row] = await query<CheckpointRow>(this.#pool, ONE, { thread, namespace, id });
+    const [row] = await query<CheckpointRow>(this.#access, ONE, { thread, namespace, id });
     return row?.seq ?? 0;
   }
 
@@ -241,7 +260,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     if (type !== factsType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     const before = keyOf(thread, namespace, parent);
-    for (const result of this.#results.get(before)?.values() ?? []) await result;
+    for (const result of this.#state.results.get(before)?.values() ?? []) await result;
     await this.#store(PUT_CHECKPOINT, thread, {
       ...token,
       ...graph,
@@ -255,7 +274,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       checkpoint: state,
       metadata: facts,
     });
-    this.#results.delete(before);
+    this.#state.results.delete(before);
     return { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
   }
 
@@ -266,12 +285,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     if (id === undefined) throw missing("checkpoint_id");
     const stored = this.#watched(this.#putResults({ thread, namespace, id, task: taskId }, writes));
     const key = keyOf(thread, namespace, id);
-    const tasks = this.#results.get(key) ?? new Map<string, Promise<void>>();
-    this.#results.set(key, tasks.set(taskId, stored));
+    const tasks = this.#state.results.get(key) ?? new Map<string, Promise<void>>();
+    this.#state.results.set(key, tasks.set(taskId, stored));
     // A failure stays until a retry, because no checkpoint may follow that lacks these writes.
     const forget = (): void => {
       if (tasks.get(taskId) === stored) tasks.delete(taskId);
-      if (tasks.size === 0 && this.#results.get(key) === tasks) this.#results.delete(key);
+      if (tasks.size === 0 && this.#state.results.get(key) === tasks) this.#state.results.delete(key);
     };
     return ObservedPromise.of(stored.then(forget));
   }
@@ -298,23 +317,23 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   }
 
   async #store(sql: string, thread: string, values: Record<string, unknown>): Promise<void> {
-    const [row] = await query<{ held: boolean }>(this.#pool, sql, values);
+    const [row] = await query<{ held: boolean }>(this.#access, sql, values);
     if (row?.held !== true) throw new FencedOffError(thread);
   }
 
   #tokenOf(thread: string): { run: number | null; claim: number | null } {
-    return this.#held.get(thread) ?? { run: null, claim: null };
+    return this.#state.held.get(thread) ?? { run: null, claim: null };
   }
 
   /** Waits for what is being stored, so that a read finds it. */
   async #settled(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await Promise.allSettled(this.#state.underWay);
   }
 
   #watched<T>(work: Promise<T>): ObservedPromise<T> {
     const observed = ObservedPromise.of(work);
-    this.#underWay.add(observed);
-    const forget = (): void => void this.#underWay.delete(observed);
+    this.#state.underWay.add(observed);
+    const forget = (): void => void this.#state.underWay.delete(observed);
     observed.then(forget, forget);
     return observed;
   }
@@ -326,12 +345,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async sync(): Promise<void> {
     await this.#settled();
-    await query(this.#pool, SYNC);
+    await query(this.#access, SYNC);
   }
 
   async startOver(threadId: string, token: FencingToken): Promise<void> {
     const taken = await query(
-      this.#pool,
+      this.#access,
       `INSERT INTO thread_fences (thread_id, run, claim) VALUES (@thread, @run, @claim)
        ON CONFLICT (thread_id) DO UPDATE SET run = excluded.run, claim = excluded.claim
        WHERE (thread_fences.run, thread_fences.claim) <= (excluded.run, excluded.claim)
@@ -339,15 +358,16 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       { thread: threadId, ...token },
     );
     if (taken.length === 0) throw new FencedOffError(threadId);
-    this.#held.set(threadId, token);
-    for (const key of this.#results.keys()) if (threadOf(key) === threadId) this.#results.delete(key);
+    this.#state.held.set(threadId, token);
+    for (const key of this.#state.results.keys())
+      if (threadOf(key) === threadId) this.#state.results.delete(key);
   }
 
   async tidyThread(threadId: string, token: FencingToken): Promise<void> {
     await this.#settled();
-    const held = this.#held.get(threadId);
-    if (held?.run === token.run && held.claim === token.claim) this.#held.delete(threadId);
-    await postgresEngine(this.#pool).note(function* () {
+    const held = this.#state.held.get(threadId);
+    if (held?.run === token.run && held.claim === token.claim) this.#state.held.delete(threadId);
+    await postgresEngine(this.#access).note(function* () {
       const sql =
         "SELECT 1 FROM thread_fences WHERE thread_id = @thread AND run = @run AND claim = @claim FOR SHARE";
       if ((yield* first(sql, { thread: threadId, ...token })) === undefined) return;
@@ -357,7 +377,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   override async deleteThread(threadId: string): Promise<void> {
     await this.#settled();
-    await postgresEngine(this.#pool).note(function* () {
+    await postgresEngine(this.#access).note(function* () {
       for (const table of TABLES)
         yield* change(`DELETE FROM ${table} WHERE thread_id = @id`, { id: threadId });
     });
@@ -366,29 +386,29 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   async usedBytes(): Promise<number> {
     const sizes = TABLES.map((table) => `pg_total_relation_size('${table}')`).join(" + ");
     const sql = `SELECT ${sizes} + ${BYTES_IN_OBJECTS} AS bytes`;
-    const [row] = await query<{ bytes: number }>(this.#pool, sql);
+    const [row] = await query<{ bytes: number }>(this.#access, sql);
     return row?.bytes ?? 0;
   }
 
   async returnSpace(): Promise<number> {
     const before = await this.usedBytes();
-    for (const table of TABLES) await this.#pool.query(unhurried(`VACUUM ${table}`));
+    for (const table of TABLES) await this.#access.pool.query(unhurried(`VACUUM ${table}`));
     return Math.max(0, before - (await this.usedBytes()));
   }
 
   async threads(): Promise<string[]> {
     await this.#settled();
-    return threads(this.#pool);
+    return threads(this.#access);
   }
 
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.#settled();
-    return threadSteps(this.#pool, this.serde, threadId);
+    return threadSteps(this.#access, this.serde, threadId);
   }
 
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     await this.#settled();
-    return copyThread(this.#pool, { thread: source, target }, checkpointId ?? null);
+    return copyThread(this.#access, { thread: source, target }, checkpointId ?? null);
   }
 
   override async getDeltaChannelHistory(options: {
@@ -401,6 +421,6 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     }
     await this.#settled();
-    return deltaHistories(this.#pool, this.serde, { thread, namespace, id: id ?? null }, channels);
+    return deltaHistories(this.#access, this.serde, { thread, namespace, id: id ?? null }, channels);
   }
 }

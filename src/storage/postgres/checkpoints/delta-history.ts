@@ -1,8 +1,8 @@
 /** What delta channels are read from: the value that an ancestor stores, and the writes since. */
 import type { DeltaChannelHistory, SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { Pool } from "pg";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";
+import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
 
 /** Checkpoints from the named or the newest one back, some at a time. A parent always comes behind its children. */
@@ -38,16 +38,16 @@ type Target = GraphAddress & { id: string | null };
 
 /** Gives the histories of these channels, without what was written at the checkpoint itself. */
 export async function deltaHistories(
-  pool: Pool,
+  access: Access,
   serde: SerializerProtocol,
   target: Target,
   channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
   const histories = new Map(channels.map((name): [string, DeltaChannelHistory] => [name, { writes: [] }]));
-  const ancestors = await ancestorsOf(pool, target, channels);
+  const ancestors = await ancestorsOf(access, target, channels);
   const { thread, namespace } = target;
   const seeds = ancestors.filter(({ found }) => found.length > 0).map(({ id }) => id);
-  const stored = await query<{ id: string; checkpoint: Uint8Array }>(pool, STORED, {
+  const stored = await query<{ id: string; checkpoint: Uint8Array }>(access, STORED, {
     thread,
     namespace,
     ids: seeds,
@@ -64,7 +64,7 @@ export async function deltaHistories(
     }
   }
   const ids = ancestors.map(({ id }) => id);
-  const rows = await query<WriteRow & { id: string }>(pool, WRITTEN, { thread, namespace, ids, channels });
+  const rows = await query<WriteRow & { id: string }>(access, WRITTEN, { thread, namespace, ids, channels });
   const byPlace = new Map(ids.map((id): [string, WriteRow[]] => [id, []]));
   for (const row of rows) byPlace.get(row.id)?.push(row);
   const writes = ancestors
@@ -75,13 +75,13 @@ export async function deltaHistories(
 }
 
 /** The ancestors of a checkpoint, nearest first, until each of the channels has met one that stores its value. */
-async function ancestorsOf(pool: Pool, target: Target, channels: readonly string[]): Promise<Ancestor[]> {
+async function ancestorsOf(access: Access, target: Target, channels: readonly string[]): Promise<Ancestor[]> {
   const ancestors: Ancestor[] = [];
   const open = new Set(channels);
   let wanted: string | null | undefined;
   for (let below = Number.MAX_SAFE_INTEGER; ;) {
     const rows = await query<{ id: string; parent: string | null; channels: string[]; seq: number }>(
-      pool,
+      access,
       BEFORE,
       { ...target, below, limit: ANCESTORS },
     );

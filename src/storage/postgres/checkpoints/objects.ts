@@ -1,10 +1,10 @@
 /** Large texts of checkpoints as objects of an S3 bucket. */
 import { randomUUID } from "node:crypto";
-import type { Pool } from "pg";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { ConfigurationError, StorageError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/logger.ts";
 import { type S3Address, S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
+import type { Access } from "../access.ts";
 import { query, translated, unhurried } from "../engine.ts";
 import { secret } from "../streams.ts";
 
@@ -27,15 +27,15 @@ const MARK = "deepagent-storage-id";
  * Throws StorageError: all of it may pass or be set right, so runs wait.
  */
 export class LargeObjects {
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #prefix: string;
   readonly #bucket: string;
   readonly #connection: S3Connection;
   readonly #slots = new Semaphore(AT_ONCE);
   #checked: Promise<void> | undefined;
 
-  constructor(pool: Pool, { prefix = "", ...address }: ObjectPlace) {
-    this.#pool = pool;
+  constructor(access: Access, { prefix = "", ...address }: ObjectPlace) {
+    this.#access = access;
     this.#prefix = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
     this.#bucket = address.bucket;
     this.#connection = new S3Connection("storageS3", address);
@@ -80,8 +80,8 @@ export class LargeObjects {
   }
 
   async #check(): Promise<void> {
-    const own = Buffer.from(await secret(this.#pool, MARK)).toString("base64url");
-    const isUsed = await hasObjects(this.#pool);
+    const own = Buffer.from(await secret(this.#access, MARK)).toString("base64url");
+    const isUsed = await hasObjects(this.#access);
     const found = await this.get(MARK, own.length).catch((error: unknown) => {
       // Without the right to list, S3 denies that an object is missing: writing the mark then tells more.
       if (isUsed || !(error instanceof StorageError) || error.code === "storage_io") throw error;
@@ -134,19 +134,19 @@ export class LargeObjects {
   }
 }
 
-async function hasObjects(pool: Pool): Promise<boolean> {
+async function hasObjects(access: Access): Promise<boolean> {
   const sql = "SELECT 1 FROM checkpoint_objects UNION ALL SELECT 1 FROM deleted_objects LIMIT 1";
-  return (await query(pool, sql)).length > 0;
+  return (await query(access, sql)).length > 0;
 }
 
 /** @throws ConfigurationError when large values are or would be in another place than the configuration says */
 export async function assertPlace(
-  pool: Pool,
+  access: Access,
   objects: LargeObjects | undefined,
   logger: Logger,
 ): Promise<void> {
   if (objects === undefined) {
-    if (await hasObjects(pool)) throw new ConfigurationError("STORAGE_S3", NO_PLACE);
+    if (await hasObjects(access)) throw new ConfigurationError("STORAGE_S3", NO_PLACE);
     return;
   }
   try {
@@ -177,16 +177,23 @@ INSERT INTO deleted_objects (id) SELECT id FROM gone`;
 const DELETED_AT_ONCE = 100;
 
 /** Deletes objects that nothing has referred to for a day. */
-export async function sweepObjects(pool: Pool, objects: LargeObjects, signal: AbortSignal): Promise<void> {
-  await translated(() => pool.query(unhurried(MARK_UNUSED)));
-  await translated(() => pool.query(unhurried(GIVE_UP)));
+export async function sweepObjects(
+  access: Access,
+  objects: LargeObjects,
+  signal: AbortSignal,
+): Promise<void> {
+  await translated(() => access.pool.query(unhurried(MARK_UNUSED)));
+  await translated(() => access.pool.query(unhurried(GIVE_UP)));
   while (!signal.aborted) {
-    const rows = await query<{ id: string }>(pool, `SELECT id FROM deleted_objects LIMIT ${DELETED_AT_ONCE}`);
+    const rows = await query<{ id: string }>(
+      access,
+      `SELECT id FROM deleted_objects LIMIT ${DELETED_AT_ONCE}`,
+    );
     if (rows.length === 0) return;
     await objects.assertOurs();
     const ids = rows.map(({ id }) => id);
     await Promise.all(ids.map((id) => objects.delete(id)));
-    await query(pool, "DELETE FROM deleted_objects WHERE id = ANY(@ids::uuid[])", { ids });
+    await query(access, "DELETE FROM deleted_objects WHERE id = ANY(@ids::uuid[])", { ids });
   }
 }
 

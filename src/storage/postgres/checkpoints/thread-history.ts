@@ -1,10 +1,10 @@
 /** The history of threads: which steps are kept, and copies of a thread as it was at one of them. */
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { Pool } from "pg";
 import type { ThreadStep } from "../../../runs/ports.ts";
 import { mapAtMost } from "../../../core/concurrency.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
+import type { Access } from "../access.ts";
 import { postgresEngine, query } from "../engine.ts";
 
 /** The way from a checkpoint of a thread's own graph back to its beginning. */
@@ -72,8 +72,8 @@ const NEWEST_ID = `
 SELECT checkpoint_id AS id FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
 
-export async function threads(pool: Pool): Promise<string[]> {
-  return (await query<{ id: string }>(pool, THREADS)).map(({ id }) => id);
+export async function threads(access: Access): Promise<string[]> {
+  return (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
 }
 
 /** Steps whose messages are read at the same time. */
@@ -81,15 +81,15 @@ const STEPS_AT_ONCE = 8;
 
 /** Gives the steps of a thread, oldest first. */
 export async function threadSteps(
-  pool: Pool,
+  access: Access,
   serde: SerializerProtocol,
   thread: string,
 ): Promise<ThreadStep[]> {
-  const chain = await query<Link>(pool, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
+  const chain = await query<Link>(access, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
     thread,
     id: null,
   });
-  const written = await query<{ id: string; type: string; value: Uint8Array }>(pool, MESSAGES, { thread });
+  const written = await query<{ id: string; type: string; value: Uint8Array }>(access, MESSAGES, { thread });
   const byCheckpoint = new Map<string, typeof written>();
   for (const row of written) byCheckpoint.set(row.id, [...(byCheckpoint.get(row.id) ?? []), row]);
   const messagesAt = (checkpoint: string): Promise<unknown[]> =>
@@ -105,12 +105,12 @@ export async function threadSteps(
 
 /** Makes `target` of the thread as it was at the checkpoint; `null` is its newest. False when there is none. */
 export async function copyThread(
-  pool: Pool,
+  access: Access,
   place: { thread: string; target: string },
   checkpoint: string | null,
 ): Promise<boolean> {
   const { thread } = place;
-  return postgresEngine(pool).write(function* () {
+  return postgresEngine(access).write(function* () {
     const begin = yield* first<Link>(`${CHAIN} SELECT * FROM chain ORDER BY depth LIMIT 1`, {
       thread,
       id: checkpoint,

@@ -1,7 +1,6 @@
-import type { Pool } from "pg";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import type { Embedder } from "../../../core/embedder.ts";
-import { rangeBelow } from "../../memories/namespaces.ts";
+import { encodeNamespace, rangeBelow } from "../../memories/namespaces.ts";
 import {
   CLAIM_MS,
   type EmbeddedItem,
@@ -14,6 +13,7 @@ import {
   unitVector,
 } from "../../memories/passages.ts";
 import { change, first } from "../../sql/steps.ts";
+import type { Access } from "../access.ts";
 import { postgresEngine, query } from "../engine.ts";
 
 /** Old items put into the queue by one statement. */
@@ -79,19 +79,19 @@ interface PassageRow {
 /** The vectors and the queue in the schema of the store. A search compares all vectors below its prefix. */
 export class PostgresEmbeddingIndex implements PassageIndex {
   readonly embedder: Embedder;
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #clock: Clock;
 
-  constructor(pool: Pool, embedder: Embedder, clock: Clock = systemClock) {
+  constructor(access: Access, embedder: Embedder, clock: Clock = systemClock) {
     this.embedder = embedder;
-    this.#pool = pool;
+    this.#access = access;
     this.#clock = clock;
   }
 
   async waiting(limit: number): Promise<number> {
     const { id: model } = await this.#model();
-    while ((await query(this.#pool, FILL_QUEUE, { model, limit: FILL })).length > 0);
-    const [row] = await query<{ waiting: number }>(this.#pool, WAITING, { model, limit });
+    while ((await query(this.#access, FILL_QUEUE, { model, limit: FILL })).length > 0);
+    const [row] = await query<{ waiting: number }>(this.#access, WAITING, { model, limit });
     return row?.waiting ?? 0;
   }
 
@@ -100,17 +100,17 @@ export class PostgresEmbeddingIndex implements PassageIndex {
     const { id: model } = await this.#model();
     const now = this.#clock();
     const claim = { model, now, until: now + CLAIM_MS, limit };
-    const claimed = await query<{ item: number }>(this.#pool, CLAIM, claim);
+    const claimed = await query<{ item: number }>(this.#access, CLAIM, claim);
     const ids = claimed.map(({ item }) => item);
-    const items = await query<UnembeddedItem>(this.#pool, ITEMS, { ids });
+    const items = await query<UnembeddedItem>(this.#access, ITEMS, { ids });
     const gone = ids.filter((id) => !items.some((item) => item.id === id));
-    if (gone.length > 0) await query(this.#pool, GONE, { model, ids: gone });
+    if (gone.length > 0) await query(this.#access, GONE, { model, ids: gone });
     return items;
   }
 
   async release(items: readonly UnembeddedItem[]): Promise<void> {
     const { id: model } = await this.#model();
-    await query(this.#pool, RELEASE, { model, ids: items.map(({ id }) => id) });
+    await query(this.#access, RELEASE, { model, ids: items.map(({ id }) => id) });
   }
 
   async giveUp(items: readonly UnembeddedItem[]): Promise<void> {
@@ -127,7 +127,7 @@ export class PostgresEmbeddingIndex implements PassageIndex {
     const { id: model } = await this.#model();
     // In the order in which others take their locks.
     const sorted = embedded.toSorted((one, other) => one.item.id - other.item.id);
-    await postgresEngine(this.#pool).note(function* () {
+    await postgresEngine(this.#access).note(function* () {
       for (const { item, vectors } of sorted) {
         const place = { model, item: item.id };
         if ((yield* first(CURRENT, { item: item.id, version: item.version })) === undefined) continue;
@@ -150,9 +150,10 @@ export class PostgresEmbeddingIndex implements PassageIndex {
     const [numbers = []] = await this.embedder.embed([text], "query", signal);
     await this.#expectDims(numbers.length);
     const nearest = new Nearest(numbers);
+    const access = this.#access.within(encodeNamespace(namespacePrefix));
     const range = { ...rangeBelow(namespacePrefix), now: this.#clock(), model, limit: PAGE };
     for (let [afterNamespace, afterKey] = ["", ""]; ;) {
-      const rows = await query<PassageRow>(this.#pool, PASSAGES, { ...range, afterNamespace, afterKey });
+      const rows = await query<PassageRow>(access, PASSAGES, { ...range, afterNamespace, afterKey });
       for (const row of rows) nearest.add(row);
       const last = rows.at(-1);
       if (last === undefined) return nearest.first(limit);
@@ -162,16 +163,16 @@ export class PostgresEmbeddingIndex implements PassageIndex {
 
   async touch(): Promise<void> {
     await this.#model();
-    await query(this.#pool, TOUCH, { name: this.embedder.name, now: this.#clock() });
+    await query(this.#access, TOUCH, { name: this.embedder.name, now: this.#clock() });
   }
 
   async #model(): Promise<{ id: number; dims: number | null }> {
     const { name } = this.embedder;
     for (;;) {
-      const [known] = await query<{ id: number; dims: number | null }>(this.#pool, MODEL, { name });
+      const [known] = await query<{ id: number; dims: number | null }>(this.#access, MODEL, { name });
       if (known !== undefined) return known;
       const use = { name, now: this.#clock() };
-      await postgresEngine(this.#pool).write(function* () {
+      await postgresEngine(this.#access).write(function* () {
         yield* change(LOCK_ITEMS);
         yield* change(USE, use);
       });
@@ -184,20 +185,20 @@ export class PostgresEmbeddingIndex implements PassageIndex {
     if (known.dims === dims) return;
     const refill = known.dims === null ? "" : ", to_fill = (SELECT coalesce(max(id), 0) FROM store_items)";
     const sql = `UPDATE store_models SET dims = @dims${refill} WHERE id = @model`;
-    await query(this.#pool, sql, { model: known.id, dims });
+    await query(this.#access, sql, { model: known.id, dims });
   }
 }
 
 /** Forgets the vectors of models that nobody has used since, some in each transaction. */
 export async function forgetUnusedModels(
-  pool: Pool,
+  access: Access,
   { usedBefore, signal }: { usedBefore: number; signal: AbortSignal },
 ): Promise<void> {
   while (!signal.aborted) {
-    const [unused] = await query<{ id: number }>(pool, UNUSED, { usedBefore });
+    const [unused] = await query<{ id: number }>(access, UNUSED, { usedBefore });
     if (unused === undefined) return;
-    const forgotten = await query(pool, FORGET_SOME, { model: unused.id, limit: FILL });
+    const forgotten = await query(access, FORGET_SOME, { model: unused.id, limit: FILL });
     if (forgotten.length === 0)
-      await query(pool, "DELETE FROM store_models WHERE id = @id", { id: unused.id });
+      await query(access, "DELETE FROM store_models WHERE id = @id", { id: unused.id });
   }
 }

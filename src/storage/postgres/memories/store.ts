@@ -6,7 +6,6 @@ import type {
   SearchItem,
   SearchOperation,
 } from "@langchain/langgraph-checkpoint";
-import type { Pool } from "pg";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import type { Lifetime, MemoryStore, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
 import {
@@ -29,8 +28,9 @@ import {
 } from "../../memories/namespaces.ts";
 import { type NearPassage, fuse, passageStart } from "../../memories/passages.ts";
 import { SEARCHED_LENGTH, excerpt, fold, parseQuery, searchedText } from "../../memories/text-query.ts";
-import type { WriteTurn } from "../../memories/turns.ts";
+import type { ItemTurns, WriteTurn } from "../../memories/turns.ts";
 import { type Engine, type Statement, all, change } from "../../sql/steps.ts";
+import type { Access } from "../access.ts";
 import { postgresEngine, query } from "../engine.ts";
 import { wordQuery, wordVector } from "./words.ts";
 
@@ -101,17 +101,27 @@ export interface PostgresStoreOptions {
  * together or not at all.
  */
 export class PostgresStore extends ItemStore implements MemoryStore {
-  readonly #pool: Pool;
+  readonly #access: Access;
   readonly #clock: Clock;
   readonly #ttl: TtlConfig;
   readonly #engine: Engine;
 
-  constructor(pool: Pool, { clock = systemClock, ttl = {} }: PostgresStoreOptions = {}) {
-    super();
-    this.#pool = pool;
-    this.#engine = postgresEngine(pool);
+  constructor(
+    access: Access,
+    { clock = systemClock, ttl = {} }: PostgresStoreOptions = {},
+    turns?: ItemTurns,
+  ) {
+    super(turns);
+    this.#access = access;
+    this.#engine = postgresEngine(access);
     this.#clock = clock;
     this.#ttl = ttl;
+  }
+
+  /** The same for what is at and below a namespace, with writes of one item in the same order. */
+  within(namespace: string[]): PostgresStore {
+    const options = { clock: this.#clock, ttl: this.#ttl };
+    return new PostgresStore(this.#access.within(encodeNamespace(namespace)), options, this.turns);
   }
 
   protected override async writeAll(puts: readonly StorePut[], turn: WriteTurn): Promise<void> {
@@ -165,7 +175,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
       limit: countOf(limit),
       now: this.#clock(),
     };
-    const rows = await query<ItemRow>(this.#pool, BETWEEN, values);
+    const rows = await query<ItemRow>(this.#access, BETWEEN, values);
     await this.#refresh(rows);
     return rows.map(toItem);
   }
@@ -201,7 +211,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
     const passages = new Map(near?.map(({ id, number }) => [id, number]));
     const others = [...passages.keys()].filter((id) => !found.has(id));
     if (others.length > 0) {
-      for (const row of await query<TextRow>(this.#pool, BY_ID, { ids: others })) found.set(row.id, row);
+      for (const row of await query<TextRow>(this.#access, BY_ID, { ids: others })) found.set(row.id, row);
     }
     const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, countOf(limit));
     const wordHits = new Set(byWords.map(({ id }) => id));
@@ -232,7 +242,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
   async #matches(namespacePrefix: string[], text: string, limit: number): Promise<Match[]> {
     const words = wordQuery(text);
     const values = { ...rangeBelow(namespacePrefix), now: this.#clock(), words, limit };
-    return words === "" ? [] : query<Match>(this.#pool, MATCHES, values);
+    return words === "" ? [] : query<Match>(this.#access, MATCHES, values);
   }
 
   async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
@@ -240,7 +250,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
       (SELECT id FROM store_items WHERE expires_at <= @now LIMIT @limit) RETURNING id`;
     let swept = 0;
     for (;;) {
-      const deleted = await query(this.#pool, sql, { now: this.#clock(), limit: SWEPT });
+      const deleted = await query(this.#access, sql, { now: this.#clock(), limit: SWEPT });
       swept += deleted.length;
       if (deleted.length < SWEPT || signal?.aborted === true) return swept;
     }
@@ -261,7 +271,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
     refreshTtl,
   }: GetOperation & { refreshTtl?: boolean | undefined }): Promise<ItemRow | undefined> {
     const values = { namespace: encodeNamespace(namespace), key, now: this.#clock() };
-    const [row] = await query<ItemRow>(this.#pool, GET, values);
+    const [row] = await query<ItemRow>(this.#access, GET, values);
     if (row !== undefined) await this.#refresh([row], refreshTtl);
     return row;
   }
@@ -299,7 +309,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
   ): AsyncGenerator<Row> {
     const range = { ...rangeBelow(namespacePrefix), now: this.#clock(), limit: PAGE };
     for (let [afterNamespace, afterKey] = ["", ""]; ;) {
-      const rows = await query<Row>(this.#pool, sql, { ...range, afterNamespace, afterKey });
+      const rows = await query<Row>(this.#access, sql, { ...range, afterNamespace, afterKey });
       yield* rows;
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE) return;
@@ -310,7 +320,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
   protected override async namespaces(operation: ListNamespacesOperation): Promise<string[][]> {
     const prefix = literalPrefix(operation.matchConditions ?? []);
     const range = { ...rangeBelow(prefix), now: this.#clock() };
-    const rows = await query<{ namespace: string }>(this.#pool, NAMESPACES, range);
+    const rows = await query<{ namespace: string }>(this.#access, NAMESPACES, range);
     return listed(
       rows.map(({ namespace }) => namespace),
       operation,
@@ -325,7 +335,7 @@ export class PostgresStore extends ItemStore implements MemoryStore {
     const ids = wanted ? rows.filter(({ ttl }) => ttl !== null).map(({ id }) => id) : [];
     if (ids.length === 0) return;
     const sql = "UPDATE store_items SET expires_at = @now + ttl WHERE id = ANY (@ids::bigint[])";
-    await query(this.#pool, sql, { now: this.#clock(), ids });
+    await query(this.#access, sql, { now: this.#clock(), ids });
   }
 }
 

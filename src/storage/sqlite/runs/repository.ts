@@ -36,11 +36,13 @@ export function sqliteEngine(database: Database): Engine {
       throw unreadable(thrown, "the database of runs");
     }
   };
-  return {
+  const engine: Engine = {
+    of: () => engine,
     read: async (steps) => carryOut(steps()),
     write: (steps) => whenUnlocked(database, () => inTransaction(database, () => carryOut(steps()))),
     note: (steps) => quickly(database, () => inTransaction(database, () => carryOut(steps()))),
   };
+  return engine;
 }
 
 type Prepared = (values: Statement["values"]) => Answer;
