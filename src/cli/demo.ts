@@ -10,11 +10,12 @@ import { type HostFacts, packageRoot, packageVersion } from "../config/paths.ts"
 import { commandLine, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { errorMessage } from "../core/errors.ts";
-import { stripControl, tailOf } from "../core/text.ts";
+import { showControl, tailOf } from "../core/text.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
 import { type ApprovalAnswer, ApprovalForm, askQuestion, questionIn, questionTitle } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
+import { shownMarkdown } from "./terminal/markdown.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
@@ -393,23 +394,26 @@ export async function summary(facts: SummaryFacts): Promise<string> {
   const memories = changed.filter((path) => path.startsWith("/memories/"));
   const parts: string[] = [];
   if (report !== undefined) {
-    parts.push(heading(`Report  ${hostPath(report, facts.workspace)}`, colors), await text(session, report));
+    parts.push(
+      heading(`Report  ${hostPath(report, facts.workspace)}`, colors),
+      await text(session, report, colors),
+    );
   }
   for (const path of memories) {
-    parts.push(heading(`Memory  ${path}`, colors), await text(session, path));
+    parts.push(heading(`Memory  ${path}`, colors), await text(session, path, colors));
   }
   if (picture.answer !== undefined)
-    parts.push(heading("Answer", colors), stripControl(picture.answer.trim()));
+    parts.push(heading("Answer", colors), shownMarkdown(picture.answer, process.stdout, colors));
   if (picture.failure_reason !== undefined) {
-    const why = stripControl(picture.failure_message ?? "no details");
+    const why = showControl(picture.failure_message ?? "no details");
     parts.push(heading("Failed", colors), colors.red(`${picture.failure_reason}: ${why}`));
   }
   return `\n${[...parts, closing(facts, report)].join("\n\n")}\n`;
 }
 
-async function text(session: Session, path: string): Promise<string> {
+async function text(session: Session, path: string, colors: Colors): Promise<string> {
   const uri = `deepagent://files${path.split("/").map(encodeURIComponent).join("/")}`;
-  return stripControl(await session.readText(uri)).trim();
+  return shownMarkdown(await session.readText(uri), process.stdout, colors);
 }
 
 /** The host's name of a file below `/workspace/`. */

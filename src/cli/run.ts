@@ -1,7 +1,7 @@
 /** Works on one run in the terminal, and shows it meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import { commandLine } from "../config/program.ts";
-import { displayText, stripControl } from "../core/text.ts";
+import { displayText, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { type Principal, type Run, type RunView, isFinal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
@@ -12,6 +12,7 @@ import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { askOpenApprovals } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
+import { shownMarkdown } from "./terminal/markdown.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor } from "./terminal/text.ts";
@@ -197,15 +198,15 @@ export function runEnd(view: RunView, colors: Colors): string {
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
   if (filesChanged.length > 0) {
-    parts.push(heading("Files changed"), filesChanged.map((path) => stripControl(path)).join("\n"));
+    parts.push(heading("Files changed"), filesChanged.map((path) => showControl(path)).join("\n"));
   }
   if (run.answer !== undefined && run.answer.trim() !== "") {
-    parts.push(heading("Answer"), stripControl(run.answer.trim()));
+    parts.push(heading("Answer"), shownMarkdown(run.answer, process.stdout, colors));
   }
   if (run.failure !== undefined) {
-    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${stripControl(run.failure.message)}`));
+    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${showControl(run.failure.message)}`));
   }
-  if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), stripControl(run.cancelReason));
+  if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), showControl(run.cancelReason));
   const mark = MARKS[run.status](colors);
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
   parts.push(`${mark} ${run.id} ${run.status} · ${figures.join(" · ")}`);

@@ -4,7 +4,7 @@ import type { FlagValues } from "../config/load.ts";
 import { startChild } from "../core/child-process.ts";
 import { isoTime, monotonicClock } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
-import { displayName, displayText, oneLine, stripControl } from "../core/text.ts";
+import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/ports.ts";
 import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
 import { openPageServer } from "../server/page/page-server.ts";
@@ -85,7 +85,7 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
     const when = isoTime(run.createdAt).slice(0, 16).replace("T", " ");
     const status = statusOf(run, now).padEnd(14);
     const head = `${run.id}  ${when}  ${status}  `;
-    const task = fit(oneLine(stripControl(run.task), 200), Math.max(width - head.length, 20));
+    const task = fit(oneLine(showControl(run.task), 200), Math.max(width - head.length, 20));
     process.stdout.write(`${run.id}  ${colors.dim(when)}  ${status}  ${task}\n`);
   }
   return 0;
@@ -114,7 +114,7 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
   }
   const colors = colorsFor(process.stdout, process.env);
   const lines = [
-    colors.cyan(stripControl(view.run.task.trim())),
+    colors.cyan(showControl(view.run.task.trim())),
     colors.dim(`thread ${view.run.threadId}`),
     "",
     ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
@@ -131,7 +131,7 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
   for (const { text, grantedBy } of view.grants) {
     lines.push(
       "",
-      `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${stripControl(text)}`,
+      `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${showControl(text)}`,
     );
   }
   const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
@@ -312,7 +312,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   const width = columnsOf(process.stdout);
   for (const { id, time, summary } of points) {
     const when = isoTime(time).slice(0, 19).replace("T", " ");
-    const text = fit(stripControl(summary), Math.max(width - id.length - when.length - 4, 20));
+    const text = fit(showControl(summary), Math.max(width - id.length - when.length - 4, 20));
     process.stdout.write(`${id}  ${colors.dim(when)}  ${text}\n`);
   }
   const newest = points.at(-1);

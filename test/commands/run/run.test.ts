@@ -47,7 +47,7 @@ test("a run that ended is shown as it ended, and is not worked on again", async 
   await home.bin("runs", "cancel", runId, "--message", "wrong \u001b[31mfolder");
   const { code, stdout } = await home.bin("run", "--resume", runId, "--yes");
   expect(code).toBe(1);
-  expect(stdout).toContain("wrong [31mfolder");
+  expect(stdout).toContain("wrong \\u001b[31mfolder");
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
 });
 
