@@ -81,14 +81,23 @@ export class Semaphore {
   }
 }
 
-/** Gives what `work` makes of each item, with at most `limit` of them at work. */
+/** Gives what `work` makes of each item, with at most `limit` of them at work. After a failure it begins no other. */
 export async function mapAtMost<Item, Result>(
   limit: number,
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
-  const slots = new Semaphore(limit);
-  return Promise.all(items.map((item) => slots.run(() => work(item))));
+  const results: Result[] = [];
+  const left = items.entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, item] of left) results[index] = await work(item);
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  } finally {
+    while (left.next().done !== true);
+  }
+  return results;
 }
 
 /** Runs one task per key at a time, in order of arrival. Different keys do not wait for each other. */

@@ -12,6 +12,7 @@ import { BUCKET, type S3Server, startS3rver } from "../support/s3-servers.ts";
 import { TcpLink } from "../support/tcp-link.ts";
 import { runIdOf, untilStatus, writeFile } from "./support.ts";
 
+const MARK = "deepagent-storage-id";
 const LONG = "0123456789".repeat(30_000);
 /** Writes a long file, and in the next task of the thread says how much of it is there. */
 const SCRIPT = {
@@ -54,9 +55,9 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
   };
   const without = ({ env }: Home): Home["env"] =>
     Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("DEEPAGENT_STORAGE_S3")));
-  const objects = async (prefix: string): Promise<number> => {
+  const objects = async (prefix: string): Promise<string[]> => {
     const listed = await client.send(new sdk.ListObjectsV2Command({ Bucket: BUCKET, Prefix: `${prefix}/` }));
-    return (listed.Contents ?? []).length;
+    return (listed.Contents ?? []).map(({ Key = "" }) => Key.slice(prefix.length + 1)).toSorted();
   };
 
   test("a thread goes on at another server; one that does not know the place ends with what to do", async () => {
@@ -65,7 +66,7 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     const begun = await connect(first.connector, "v2-modern");
     const { structured } = await begun.call("run_deep_agent", { task: "Keep it" });
     expect(structured).toMatchObject({ status: "completed", answer: "kept" });
-    expect(await objects(home.prefix)).toBeGreaterThan(2);
+    expect((await objects(home.prefix)).length).toBeGreaterThan(2);
     first.child.process.kill("SIGKILL");
     const second = await connect((await serveHttp(home)).connector, "v2-modern");
     const { thread_id } = structured;
@@ -82,7 +83,8 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     }
   });
 
-  test("while S3 is gone a run waits, and then it goes on", async () => {
+  /** A server that reaches S3 by a link, with a run whose model has been asked and answers when it is told to. */
+  const openLinked = async () => {
     const asked = deferred();
     const go = deferred();
     const think = play(SCRIPT);
@@ -98,6 +100,11 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     const mcp = await connect(server.connector, "v2-modern");
     const runId = runIdOf(await mcp.call("run_deep_agent", { task: "Keep it" }));
     await asked.promise;
+    return { home, server, link, port, mcp, runId, go };
+  };
+
+  test("while S3 is gone a run waits, and then it goes on", async () => {
+    const { home, server, link, port, mcp, runId, go } = await openLinked();
     link.target = await freePort();
     link.breakConnections();
     go.resolve();
@@ -109,6 +116,33 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     expect(server.child.errors()).not.toContain("unhandled_rejection");
   });
 
+  test("a server that is killed while it sends leaves garbage, which another one deletes", async () => {
+    const { home, server, link, runId, go } = await openLinked();
+    const schema = home.env["DEEPAGENT_STORAGE_SCHEMA"];
+    link.cut("held");
+    go.resolve();
+    const begun = () => postgres.query(`SELECT 1 FROM ${schema}.checkpoint_objects`);
+    await expect.poll(begun, { timeout: 20_000 }).not.toEqual([]);
+    server.child.process.kill("SIGKILL");
+    await server.child.exited;
+    link.mend();
+    const env = { ...home.env, DEEPAGENT_STORAGE_S3_ENDPOINT: s3.endpoint };
+    const other = await connect((await serveHttp({ env })).connector, "v2-modern");
+    expect(await untilStatus(other, runId, "completed")).toMatchObject({ answer: "kept" });
+    const used = () =>
+      postgres.query<{ object: string }>(
+        `SELECT DISTINCT object FROM ${schema}.checkpoint_blobs WHERE object IS NOT NULL ORDER BY object`,
+      );
+    expect((await begun()).length).toBeGreaterThan((await used()).length);
+    await postgres.query(
+      `UPDATE ${schema}.checkpoint_objects SET unused_since = unused_since - interval '2 days'`,
+    );
+    const prune = await startProgram(["runs", "prune"], { ...env, DEEPAGENT_RETENTION_DAYS: "9" });
+    expect(await prune.exited).toMatchObject({ code: 0 });
+    const kept = (await used()).map(({ object }) => object);
+    expect(await objects(home.prefix)).toEqual([...kept, MARK].toSorted());
+  });
+
   test("doctor tries the bucket, and leaves nothing there but its mark", async () => {
     const home = await open();
     const doctor = async (env: Home["env"]) => {
@@ -117,7 +151,7 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
       return child.output.join("\n");
     };
     expect(await doctor(home.env)).toContain(`Large values in S3, ${BUCKET}`);
-    expect(await objects(home.prefix)).toBe(1);
+    expect(await objects(home.prefix)).toEqual([MARK]);
     const lost = { ...home.env, DEEPAGENT_STORAGE_S3_BUCKET: "nowhere" };
     expect(await doctor(lost)).toMatch(/✖ Storage .*the bucket does not exist/);
   });

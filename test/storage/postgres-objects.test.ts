@@ -27,7 +27,7 @@ const large = (bytes = 100_000): string => randomBytes(bytes / 2).toString("hex"
 const { signal } = new AbortController();
 
 describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
-  const { url, newSchema, closeAtEnd } = postgresSuite();
+  const { url, newSchema, newRole, closeAtEnd } = postgresSuite();
   let server: S3Server;
   let client: sdk.S3Client;
   let prefixes = 0;
@@ -45,8 +45,9 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     return { bucket: BUCKET, endpoint, credentials, prefix: `p${(prefixes += 1)}/` };
   };
   /** A server on this schema, with its large values there. */
-  const open = async ({ schema = newSchema(), place = newPlace() } = {}) => {
-    const { access } = await openPool({ url: url(), schema, connections: 5 });
+  const open = async ({ schema = newSchema(), place = newPlace(), role = "" } = {}) => {
+    const wall = role === "" ? {} : { role };
+    const { access } = await openPool({ url: url(), schema, connections: 5, ...wall });
     const { pool } = access;
     const objects = new LargeObjects(access, place);
     closeAtEnd(async () => {
@@ -222,6 +223,24 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     const there = await keys(place);
     expect(rows.filter(({ object }) => !there.includes(object))).toEqual([]);
     for (const thread of threads) await get(thread);
+  });
+
+  test("behind the second wall a principal stores and reads objects of its own threads alone", async () => {
+    const { pool, place, saver, get, sweep, age } = await open({ role: await newRole() });
+    await pool.query("INSERT INTO threads (id, principal, created_at) VALUES ('t', 'me', 0)");
+    const value = large();
+    const checkpoint = { ...emptyCheckpoint(), channel_values: { value } };
+    await saver.of("me").put(at("t"), checkpoint, METADATA);
+    await expect(saver.of("other").put(at("t"), checkpoint, METADATA)).rejects.toMatchObject({
+      code: "storage_readonly",
+    });
+    await sweep();
+    await age();
+    await sweep();
+    expect(await keys(place)).toHaveLength(1);
+    expect(await saver.of("other").getTuple(at("t"))).toBeUndefined();
+    expect((await saver.of("me").getTuple(at("t")))?.checkpoint.channel_values["value"]).toBe(value);
+    expect(await get("t")).toBe(value);
   });
 
   const DAMAGES: Record<string, (Key: string) => Promise<unknown>> = {

@@ -204,9 +204,6 @@ const BYTES_PER_PIECE = 96 * 1024;
 /** How much may wait for its commit. */
 const CHARACTERS_UNDER_WAY = 512 * 1024;
 
-/** How many parts of a value are read at the same time. */
-const PARTS_AT_ONCE = 8;
-
 /** Blobs that wait for their commit. */
 class UnderWay {
   #stored: Promise<void>[] = [];
@@ -230,6 +227,8 @@ class UnderWay {
 
 /** Texts by the hash of their content. */
 export interface BlobStore {
+  /** How many texts to ask for at the same time, which saves time where they come over a network. */
+  readonly atOnce: number;
   /** Stores a text that the graph refers to; gives its name, and a promise of its commit. */
   put(owner: GraphAddress, text: string): { name: string; stored: Promise<void> };
   /** Throws StorageError when it is not there. */
@@ -265,7 +264,7 @@ export class LargeValues implements SerializerProtocol {
     const value = await this.#loaded(type, data);
     if (type !== "json" || !mentionsReferences(data)) return value;
     const holder = { value };
-    await mapAtMost(PARTS_AT_ONCE, referencesIn(holder), async (reference) =>
+    await mapAtMost(this.#blobs.atOnce, referencesIn(holder), async (reference) =>
       reference.replaceWith(await this.#load(reference)),
     );
     return holder.value;
@@ -335,7 +334,7 @@ export class LargeValues implements SerializerProtocol {
   }
 
   async #load({ kind, names }: Reference): Promise<unknown> {
-    const pieces = await mapAtMost(PARTS_AT_ONCE, names, async (name): Promise<unknown> => {
+    const pieces = await mapAtMost(this.#blobs.atOnce, names, async (name): Promise<unknown> => {
       await ownTurn();
       const json = await this.#blobs.get(name);
       return kind === "list" || kind === "record" ? this.loadsTyped("json", json) : JSON.parse(json);

@@ -4,6 +4,7 @@ import {
   type SerializerProtocol,
   WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
+import { mapAtMost } from "../../core/concurrency.ts";
 
 /** An encoded write. */
 export interface WriteRow {
@@ -20,30 +21,22 @@ export const UNFINISHED = Object.keys(WRITES_IDX_MAP);
 const VALUES_PER_TURN = 64;
 const BYTES_PER_TURN = 200_000;
 
-/** Decodes writes in their order; a long history lets other work run in between. */
+/** Decodes writes in their order, so many at a time; a long history lets other work run in between. */
 export async function revive(
   rows: readonly WriteRow[],
   serde: SerializerProtocol,
+  atOnce = 1,
 ): Promise<CheckpointPendingWrite[]> {
-  const load = async ({ task_id, channel, type, value }: WriteRow): Promise<CheckpointPendingWrite> => [
-    task_id,
-    channel,
-    await serde.loadsTyped(type ?? "json", value ?? ""),
-  ];
-  const writes: CheckpointPendingWrite[] = [];
-  let loading: Promise<CheckpointPendingWrite>[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    if (loading.length >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
-      writes.push(...(await Promise.all(loading)));
+  let [values, bytes] = [0, 0];
+  return mapAtMost(atOnce, rows, async ({ task_id, channel, type, value }) => {
+    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+      [values, bytes] = [0, 0];
       await new Promise(setImmediate);
-      [loading, bytes] = [[], 0];
     }
-    bytes += row.value?.length ?? 0;
-    loading.push(load(row));
-  }
-  writes.push(...(await Promise.all(loading)));
-  return writes;
+    values += 1;
+    bytes += value?.length ?? 0;
+    return [task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")];
+  });
 }
 
 /**

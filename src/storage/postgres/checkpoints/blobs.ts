@@ -9,6 +9,8 @@ import { type LargeObjects, NO_PLACE } from "./objects.ts";
 
 /** Texts of so many bytes are objects in S3, where there is a place for them. */
 const BYTES_OF_OBJECT = 64 * 1024;
+/** Parts of one value, and values of one thread, that are read at the same time. */
+export const AT_ONCE = 8;
 /** Texts that are looked up at the same time: others need connections, too. */
 const LOOK_UPS = 4;
 
@@ -44,6 +46,7 @@ interface BlobRow {
 
 /** Texts by the hash of their content. */
 export class PostgresBlobs implements BlobStore {
+  readonly atOnce = AT_ONCE;
   readonly #access: Access;
   readonly #objects: LargeObjects | undefined;
   readonly #lookUps = new Semaphore(LOOK_UPS);

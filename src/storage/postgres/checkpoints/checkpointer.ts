@@ -30,7 +30,7 @@ import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
-import { PostgresBlobs } from "./blobs.ts";
+import { AT_ONCE, PostgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
 import { copyThread, threadSteps, threads } from "./thread-history.ts";
@@ -186,7 +186,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       checkpoint,
       metadata: (await this.serde.loadsTyped(row.type, row.metadata)) as CheckpointMetadata,
       config: config ?? at(row.checkpoint_id),
-      pendingWrites: await revive(writes, this.serde),
+      pendingWrites: await revive(writes, this.serde, AT_ONCE),
       ...(parent === null ? {} : { parentConfig: at(parent) }),
     };
   }
@@ -197,6 +197,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const sends = await revive(
       writes.filter(({ channel }) => channel === TASKS),
       this.serde,
+      AT_ONCE,
     );
     checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
     const versions = Object.values(checkpoint.channel_versions);

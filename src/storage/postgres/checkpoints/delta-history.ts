@@ -4,6 +4,7 @@ import type { GraphAddress } from "../../checkpoints/address.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
+import { AT_ONCE } from "./blobs.ts";
 
 /** Checkpoints from the named or the newest one back, some at a time. A parent always comes behind its children. */
 const BEFORE = `
@@ -70,7 +71,7 @@ export async function deltaHistories(
   const writes = ancestors
     .toReversed()
     .flatMap(({ id, open }) => (byPlace.get(id) ?? []).filter(({ channel }) => open.has(channel)));
-  for (const write of await revive(writes, serde)) histories.get(write[1])?.writes.push(write);
+  for (const write of await revive(writes, serde, AT_ONCE)) histories.get(write[1])?.writes.push(write);
   return Object.fromEntries(histories);
 }
 

@@ -1,6 +1,6 @@
 /** Large texts of checkpoints as objects of an S3 bucket. */
 import { randomUUID } from "node:crypto";
-import { Semaphore } from "../../../core/concurrency.ts";
+import { Semaphore, mapAtMost } from "../../../core/concurrency.ts";
 import { ConfigurationError, StorageError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/logger.ts";
 import { type S3Address, S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
@@ -192,7 +192,7 @@ export async function sweepObjects(
     if (rows.length === 0) return;
     await objects.assertOurs();
     const ids = rows.map(({ id }) => id);
-    await Promise.all(ids.map((id) => objects.delete(id)));
+    await mapAtMost(AT_ONCE, ids, (id) => objects.delete(id));
     await query(access, "DELETE FROM deleted_objects WHERE id = ANY(@ids::uuid[])", { ids });
   }
 }

@@ -6,6 +6,7 @@ import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query } from "../engine.ts";
+import { AT_ONCE } from "./blobs.ts";
 
 /** The way from a checkpoint of a thread's own graph back to its beginning. */
 const CHAIN = `
@@ -76,9 +77,6 @@ export async function threads(access: Access): Promise<string[]> {
   return (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
 }
 
-/** Steps whose messages are read at the same time. */
-const STEPS_AT_ONCE = 8;
-
 /** Gives the steps of a thread, oldest first. */
 export async function threadSteps(
   access: Access,
@@ -96,7 +94,7 @@ export async function threadSteps(
     Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => serde.loadsTyped(type, value)));
   // A checkpoint of input alone has nothing in the channels yet.
   const made = chain.filter(({ source }) => source !== "input");
-  return mapAtMost(STEPS_AT_ONCE, made, async ({ id, parent, step, made_at }) => {
+  return mapAtMost(AT_ONCE, made, async ({ id, parent, step, made_at }) => {
     // The writes at the checkpoint before make the step.
     const messages = parent === null ? [] : await messagesAt(parent);
     return { number: step, checkpointId: id, time: Date.parse(made_at), messages };

@@ -46,6 +46,7 @@ export const usesOfEndedGraphs = (database: Database): DeletePiece =>
 
 /** Texts by the hash of their content. */
 export class Blobs implements BlobStore {
+  readonly atOnce = 1;
   readonly #database: Database;
   readonly #commits: GroupCommit;
   readonly #put: Statement<[{ hash: Buffer; text: string }]>;
