@@ -1,0 +1,246 @@
+/** A unified diff as a table: numbers of both files, sign, code with its changed words marked. */
+import { type DiffCounts, type DiffLine, diffLines } from "../../../core/diff.ts";
+import { displayText } from "../../../core/text.ts";
+import { Html, html } from "../html.ts";
+import { type Range, changedWords } from "./changed-words.ts";
+import { type Piece, highlightLines, renderPiece } from "./highlight.ts";
+import { syntaxOf } from "./languages.ts";
+
+export interface DiffView {
+  /** For readers of the screen, such as "What would change in src/alarms.js". */
+  label: string;
+  /** The end of its name says which language it is in. */
+  path: string;
+}
+
+/**
+ * Rows of one unified diff, as `.diff` in the page's style has them. A run of removed and added lines is a `tbody` by
+ * itself, so that a style may put its two sides beside each other. A long diff is folded, a huge one stays text.
+ */
+export function renderDiff(diff: string, { label, path }: DiffView): Html {
+  const lines = diffLines(displayText(diff));
+  if (lines.length > MAX_LINES) return asText(diff, lines.length, label);
+  const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
+  colour(groups, path);
+  const shown = headOfGroups(groups, lines.length > FOLD_ABOVE ? FOLDED_TO : MAX_LINES);
+  const rest = groups.slice(shown);
+  return html`<div class="diff" tabindex="0" role="region" aria-label="${label}">
+    ${table(groups.slice(0, shown))}${
+      rest.length === 0
+        ? undefined
+        : html`<details class="rest">
+            <summary>Show ${rowsOf(rest)} more lines</summary>
+            ${table(rest)}
+          </details>`
+    }
+  </div>`;
+}
+
+/** How many lines a change adds and removes. */
+export const renderDiffCounts = ({ added, removed }: DiffCounts): Html =>
+  html`<span class="num small"
+    ><span class="plus">+${added}</span> <span class="minus">−${removed}</span></span
+  >`;
+
+const MAX_LINES = 5000;
+const FOLD_ABOVE = 400;
+const FOLDED_TO = 200;
+
+const asText = (diff: string, lines: number, label: string): Html =>
+  html`<details class="diff rest">
+    <summary>Show this change of ${lines} lines as text</summary>
+    <pre class="json" tabindex="0" aria-label="${label}">${displayText(diff)}</pre>
+  </details>`;
+
+/** One line of code. */
+interface Row {
+  kind: "add" | "del" | "context";
+  oldLine: number | undefined;
+  newLine: number | undefined;
+  code: string;
+  pieces: readonly Piece[];
+  changed: readonly Range[];
+  /** The file ends here without a line break. */
+  isUnended: boolean;
+}
+
+/** Rows that belong together: unchanged ones, a run of changed ones, or a remark between rows. */
+type Group = { remark: string } | { remark?: undefined; isChange: boolean; rows: Row[] };
+
+function groupsOf(lines: readonly DiffLine[]): Group[] {
+  const groups: Group[] = [];
+  let nextOld = 1;
+  for (const [index, line] of lines.entries()) {
+    const { kind, text } = line;
+    const last = groups.at(-1);
+    if (kind === "add" || kind === "del" || kind === "context") {
+      if (line.oldLine !== undefined) nextOld = line.oldLine + 1;
+      const isChange = kind !== "context";
+      const row = rowOf(kind, line);
+      // Added lines end a run: removed ones behind them begin the next.
+      const isNext = kind === "del" && last?.remark === undefined && last?.rows.at(-1)?.kind === "add";
+      if (last?.remark === undefined && last?.isChange === isChange && !isNext) last.rows.push(row);
+      else groups.push({ isChange, rows: [row] });
+    } else if (text.startsWith("\\")) {
+      const row = last?.remark === undefined ? last?.rows.at(-1) : undefined;
+      if (row !== undefined) row.isUnended = true;
+    } else {
+      const remark = kind === "hunk" ? hunkRemark(text, nextOld, lines[index + 1]) : noteRemark(text);
+      if (remark !== "") groups.push({ remark });
+    }
+  }
+  return groups;
+}
+
+const rowOf = (kind: Row["kind"], { text, oldLine, newLine }: DiffLine): Row => {
+  const code = text.slice(1);
+  return { kind, oldLine, newLine, code, pieces: [{ text: code }], changed: [], isUnended: false };
+};
+
+/** What is between this hunk and the one before. */
+function hunkRemark(header: string, from: number, next: DiffLine | undefined): string {
+  const range = /^@@ -(\d+)(,0)?/.exec(header);
+  if (range === null) return header.replace(/^@@ ?/, "").replace(/ ?@@$/, "");
+  const start = next?.oldLine ?? Number(range[1]) + (range[2] === undefined ? 0 : 1);
+  if (start <= from) return "";
+  return start - 1 === from ? `Line ${from} is unchanged` : `Lines ${from}–${start - 1} are unchanged`;
+}
+
+function noteRemark(note: string): string {
+  const cut = /^\[diff cut: (\d+) lines? more not shown\]$/.exec(note);
+  if (cut !== null) return cut[1] === "1" ? "1 more line is not shown" : `${cut[1]} more lines are not shown`;
+  return note.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** Marks changed words, and colours the code of both files, hunk by hunk. */
+function colour(groups: readonly Group[], path: string): void {
+  for (const { rows } of runsOf(groups)) {
+    for (const kind of ["del", "add"] as const) {
+      const side = rows.filter((row) => row.kind === kind || row.kind === "context");
+      const coloured = highlightLines(side.map(({ code }) => code).join("\n"), syntaxOf(path));
+      for (const [index, row] of side.entries()) row.pieces = coloured[index] ?? row.pieces;
+    }
+  }
+  let left = MAX_COMPARED;
+  for (const group of groups) {
+    if (group.remark !== undefined || !group.isChange || left < 0) continue;
+    const [removed, added] = [rowsOfKind(group.rows, "del"), rowsOfKind(group.rows, "add")];
+    const changed = changedWords(codeOf(removed), codeOf(added));
+    for (const [index, row] of removed.entries()) row.changed = changed?.removed[index] ?? [];
+    for (const [index, row] of added.entries()) row.changed = changed?.added[index] ?? [];
+    left -= changed === undefined ? 0 : group.rows.reduce((sum, { code }) => sum + code.length, 0);
+  }
+}
+
+/** Characters whose words are compared in one diff. */
+const MAX_COMPARED = 20_000;
+
+const rowsOfKind = (rows: readonly Row[], kind: Row["kind"]): Row[] =>
+  rows.filter((row) => row.kind === kind);
+const codeOf = (rows: readonly Row[]): string[] => rows.map(({ code }) => code);
+
+/** The rows between remarks: lines that follow each other in the file. */
+function runsOf(groups: readonly Group[]): { rows: Row[] }[] {
+  const runs: { rows: Row[] }[] = [{ rows: [] }];
+  for (const group of groups) {
+    if (group.remark === undefined) runs.at(-1)?.rows.push(...group.rows);
+    else runs.push({ rows: [] });
+  }
+  return runs;
+}
+
+const sizeOf = (group: Group): number => (group.remark === undefined ? group.rows.length : 1);
+const rowsOf = (groups: readonly Group[]): number => groups.reduce((sum, group) => sum + sizeOf(group), 0);
+
+/** How many groups have `most` rows. Splits the group that passes this number, in place. */
+function headOfGroups(groups: Group[], most: number): number {
+  let rows = 0;
+  for (const [index, group] of groups.entries()) {
+    const free = most - rows;
+    rows += sizeOf(group);
+    if (rows < most) continue;
+    if (group.remark === undefined && group.rows.length > free) {
+      const { isChange } = group;
+      groups.splice(
+        index,
+        1,
+        ...[group.rows.slice(0, free), group.rows.slice(free)].map((rows) => ({ isChange, rows })),
+      );
+    }
+    return index + 1;
+  }
+  return groups.length;
+}
+
+const table = (groups: readonly Group[]): Html =>
+  html`<table>
+    <colgroup>
+      <col class="c1" />
+      <col class="c2" />
+      <col class="c3" />
+      <col />
+    </colgroup>
+    ${groups.map(renderGroup)}
+  </table>`;
+
+const renderGroup = (group: Group): Html =>
+  group.remark === undefined
+    ? html`<tbody>
+        ${group.rows.map(renderRow)}
+      </tbody>`
+    : html`<tbody>
+        <tr class="gap">
+          <td class="ln"></td>
+          <td class="ln"></td>
+          <td class="sg"></td>
+          <td>${group.remark}</td>
+        </tr>
+      </tbody>`;
+
+const SIGNS = { add: "+", del: "−", context: "" } as const;
+
+function renderRow(row: Row): Html {
+  const { kind, oldLine, newLine } = row;
+  return html`<tr class="${ROW_CLASSES[kind]}">
+    <td class="ln">${oldLine}</td>
+    <td class="ln">${newLine}</td>
+    <td class="sg">${SIGNS[kind]}</td>
+    ${codeCell(row)}
+  </tr>`;
+}
+
+const ROW_CLASSES = { add: "a", del: "d", context: "c" } as const;
+
+function codeCell(row: Row): Html {
+  const parts: (Html | string)[] = [];
+  let at = 0;
+  for (const { start, end } of row.changed) {
+    parts.push(...codePart(row, at, start), html`<mark>${codePart(row, start, end)}</mark>`);
+    at = end;
+  }
+  parts.push(...(row.code === "" ? [" "] : codePart(row, at, row.code.length)));
+  if (row.isUnended) parts.push(UNENDED);
+  return html`<td class="cd">${parts}</td>`;
+}
+
+/** The pieces of a part of a line. In changed lines tabs and blanks at the end can be seen. */
+function codePart({ pieces, code, kind }: Row, start: number, end: number): (Html | string)[] {
+  const inkEnd = kind === "context" ? code.length : code.trimEnd().length;
+  const parts: (Html | string)[] = [];
+  let at = 0;
+  for (const piece of pieces) {
+    const [from, to] = [Math.max(at, start), Math.min(at + piece.text.length, end)];
+    const text = piece.text.slice(from - at, Math.max(to - at, 0));
+    at += piece.text.length;
+    if (from >= to) continue;
+    const ink = text.slice(0, Math.max(inkEnd - from, 0));
+    const tabbed = kind === "context" ? [ink] : ink.split(/(\t)/);
+    parts.push(...tabbed.map((each) => (each === "\t" ? TAB : renderPiece({ ...piece, text: each }))));
+    parts.push(...Array.from(text.slice(ink.length), (blank) => (blank === "\t" ? TAB : BLANK)));
+  }
+  return parts;
+}
+
+const TAB = html`<span class="ws">→</span>${"\t"}`;
+const BLANK = html`<span class="ws">·</span>`;
+const UNENDED = html`<span class="ws"> no line break at the end</span>`;
