@@ -16,6 +16,7 @@ import { complain } from "./local-runs.ts";
 import { type ApprovalAnswer, ApprovalForm, askQuestion, questionIn, questionTitle } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
+import { callPerson } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
@@ -314,7 +315,7 @@ async function cancelRun(session: Session | undefined, open: () => Promise<Sessi
 /** Asks the person about each approval, or approves it and says so. */
 async function decide(
   form: ApprovalForm,
-  { asking, colors, interrupt, workspace }: Stage,
+  { asking, colors, config, interrupt, workspace }: Stage,
   screen: Screen | undefined,
 ): Promise<ApprovalAnswer | undefined> {
   if (!asking) {
@@ -323,6 +324,7 @@ async function decide(
     return { decision: "approve" };
   }
   screen?.pause();
+  callPerson(process.stdout, config.notify);
   try {
     return await askQuestion(
       questionIn(form),

@@ -86,6 +86,39 @@ function commandsFor(
   };
 }
 
+/** Beginnings of ids that are shorter name nothing: a typing error would soon be another run. */
+const LEAST_OF_ID = 4;
+const PAGE = 500;
+
+/**
+ * The id of the run that `word` names: the id itself, its beginning where no other run begins so, with or without
+ * `run_`, or `last`. `undefined` where it names none; why was written.
+ */
+export async function namedRun(local: LocalRuns, word: string): Promise<string | undefined> {
+  const { runs } = local;
+  if (word === "last") {
+    const [newest] = await runs.list(LOCAL, { limit: 1 });
+    if (newest === undefined) complain("There are no runs in this data directory yet.");
+    return newest?.id;
+  }
+  if ((await runs.view(LOCAL, word)) !== undefined) return word;
+  const beginning = word.startsWith("run_") ? word : `run_${word}`;
+  const found: string[] = [];
+  if (beginning.length >= "run_".length + LEAST_OF_ID) {
+    for (let before: string | undefined; ;) {
+      const page = await runs.list(LOCAL, { limit: PAGE, ...(before === undefined ? {} : { before }) });
+      found.push(...page.map(({ id }) => id).filter((id) => id.startsWith(beginning)));
+      before = page.at(-1)?.id;
+      if (page.length < PAGE) break;
+    }
+  }
+  const [only, ...others] = found;
+  if (only !== undefined && others.length === 0) return only;
+  if (only === undefined) unknownRun(local, word);
+  else complain(`${found.length} runs begin with ${JSON.stringify(word)}: ${found.slice(0, 5).join(", ")}.`);
+  return undefined;
+}
+
 /** Writes why a command cannot do what was asked. */
 export function complain(message: string, code: 1 | 2 = 1): ExitCode {
   process.stderr.write(`deepagent-mcp: ${message}\n`);

@@ -9,27 +9,34 @@ import { costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { askOpenApprovals } from "./terminal/ask.ts";
-import { terminalAsker } from "./terminal/asker.ts";
+import { lineTyped, terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
+import { callPerson } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor } from "./terminal/text.ts";
 
 /**
  * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
- * later call, or any server of the same workspace, goes on with it.
+ * later call, or any server of the same workspace, goes on with it. A person at a terminal is asked for the next task.
  */
 export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const { flags, positionals } = args;
   const resume = textOf(flags["resume"]);
-  const [task] = positionals;
+  const [given] = positionals;
+  const task = resume === undefined ? await taskFrom(given) : given;
   if ((task === undefined || task.trim() === "") === (resume === undefined)) {
-    return complain(`Say what to do: ${commandLine(args.host, ["run"])} "TASK", or --resume RUN.`, 2);
+    return complain(
+      `Say what to do: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
+      2,
+    );
   }
   return withLocalRuns(args, true, async (local) => {
-    const runId = resume ?? (await start(local, task ?? "", textOf(flags["thread"])));
+    const runId = await (resume === undefined
+      ? start(local, task ?? "", textOf(flags["thread"]))
+      : namedRun(local, resume));
     if (runId === undefined) return 1;
     const view = await local.runs.view(LOCAL, runId);
     if (view === undefined) return unknownRun(local, runId);
@@ -38,8 +45,47 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     }
     if (resume !== undefined)
       process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
-    return showLive(local, runId, { json: flags["json"] === true, approvals: approvalsOf(args) });
+    const options: LiveOptions = { json: flags["json"] === true, approvals: approvalsOf(args) };
+    const code = await showLive(local, runId, options);
+    return options.approvals === "ask" ? goOn(local, view.run.threadId, options, code) : code;
   });
+}
+
+/** Works on what a person asks for next, in the same conversation, until that is nothing. */
+async function goOn(
+  local: LocalRuns,
+  threadId: string,
+  options: LiveOptions,
+  first: ExitCode,
+): Promise<ExitCode> {
+  const { interrupt } = local;
+  for (let code = first; ;) {
+    if (interrupt.signal.aborted) return code;
+    process.stdout.write("\n");
+    const task = await lineTyped("Next task (Enter to end) › ").catch(() => "");
+    const runId = task.trim() === "" ? undefined : await start(local, task, threadId);
+    if (runId === undefined) return code;
+    code = await showLive(local, runId, options);
+  }
+}
+
+/** Longest task that is read. */
+const MAX_TASK = 1_000_000;
+
+/** The task as it is given, or from standard input: `-`, a pipe, or a line that is asked for. */
+async function taskFrom(given: string | undefined): Promise<string | undefined> {
+  const { stdin, stdout } = process;
+  if (given !== undefined && given !== "-") return given;
+  if (given === undefined && stdin.isTTY) {
+    return stdout.isTTY ? lineTyped("What is to be done? › ").catch(() => undefined) : undefined;
+  }
+  let text = "";
+  stdin.setEncoding("utf8");
+  for await (const chunk of stdin) {
+    text += String(chunk);
+    if (text.length > MAX_TASK) return undefined;
+  }
+  return text;
 }
 
 const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
@@ -115,7 +161,7 @@ const SETTLE_MS = 100;
 
 async function decide(
   view: RunView,
-  { runs, interrupt }: LocalRuns,
+  { runs, interrupt, config }: LocalRuns,
   { approvals }: LiveOptions,
   screen: Screen | undefined,
 ): Promise<"go on" | "stop"> {
@@ -131,6 +177,7 @@ async function decide(
     return "go on";
   }
   screen?.pause();
+  callPerson(process.stdout, config.notify);
   try {
     const asker = terminalAsker(colors, () => interrupt.abort());
     // Calls of one reply are there by then, and are counted.

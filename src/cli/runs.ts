@@ -13,12 +13,12 @@ import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { pictureOf, runEnd, showLive } from "./run.ts";
 import { askOpenApprovals } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { renderTree } from "./terminal/tree.ts";
-import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
+import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
@@ -57,19 +57,24 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   }
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
-  return withLocalRuns(args, false, (local) => action.act(local, words, args));
+  return withLocalRuns(args, false, async (local) => {
+    const [word, ...others] = words;
+    if (word === undefined) return action.act(local, [], args);
+    const runId = await namedRun(local, word);
+    return runId === undefined ? 1 : action.act(local, [runId, ...others], args);
+  });
 }
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
 /** The newest runs, one a line. */
-export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
+export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const limit = flags["limit"] === undefined ? DEFAULT_LIMIT : Number(flags["limit"]);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
     return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
   }
-  const found = await runs.list(LOCAL, { limit });
+  const found = await local.runs.list(LOCAL, { limit });
   if (flags["json"] === true) {
     for (const run of found) process.stdout.write(`${JSON.stringify(rowOf(run))}\n`);
     return 0;
@@ -79,21 +84,38 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
     return 0;
   }
   const colors = colorsFor(process.stdout, process.env);
-  const width = columnsOf(process.stdout);
-  const now = Date.now();
-  for (const run of found) {
-    const when = isoTime(run.createdAt).slice(0, 16).replace("T", " ");
-    const status = statusOf(run, now).padEnd(14);
-    const head = `${run.id}  ${when}  ${status}  `;
-    const task = fit(oneLine(showControl(run.task), 200), Math.max(width - head.length, 20));
-    process.stdout.write(`${run.id}  ${colors.dim(when)}  ${status}  ${task}\n`);
+  // A pipe gets ids and tasks in full.
+  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  const rows = found.map((run) => {
+    const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
+    const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
+    return {
+      id,
+      when,
+      status: statusOf(run, Date.now()).padEnd(14),
+      task: oneLine(showControl(run.task), 200),
+    };
+  });
+  for (const { id, when, status, task } of rows) {
+    const room = Math.max(width - id.length - when.length - status.length - 5, 8);
+    process.stdout.write(`${id}  ${colors.dim(when)}${status}  ${fit(task, room)}\n`);
   }
+  const stuck = found.find((run) => statusOf(run, Date.now()) === WAITING);
+  if (process.stdout.isTTY && stuck !== undefined) process.stdout.write(`\n${howToTakeUp(local, stuck.id)}`);
   return 0;
 }
 
+/** Enough of an id to name a run by. */
+const SHORT_ID = "run_".length + 8;
+
+const WAITING = "waiting";
+
 /** Shows a run as waiting if no process works on it, because its process ended or others come first. */
 const statusOf = ({ status, leasedUntil = 0 }: RunHead, now: number): string =>
-  status === "working" && leasedUntil < now ? "waiting" : status;
+  status === "working" && leasedUntil < now ? WAITING : status;
+
+const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
+  `waiting: no server works on it now. Why, and what to do:\n  ${runsCommand("show", runId)}\n`;
 
 const rowOf = (run: RunHead): object => ({
   run_id: run.id,
@@ -137,6 +159,11 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
   const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
   if (decided.length > 0) lines.push("", ...decided);
   process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
+  if (view.place?.atWork === 0) {
+    process.stdout.write(
+      `\nNo server of its workspace is running. Start one, or work on it here:\n  ${local.runCommand(view.run, "--resume", runId)}\n`,
+    );
+  }
   return 0;
 }
 
@@ -311,7 +338,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   const colors = colorsFor(process.stdout, process.env);
   const width = columnsOf(process.stdout);
   for (const { id, time, summary } of points) {
-    const when = isoTime(time).slice(0, 19).replace("T", " ");
+    const when = localTime(time);
     const text = fit(showControl(summary), Math.max(width - id.length - when.length - 4, 20));
     process.stdout.write(`${id}  ${colors.dim(when)}  ${text}\n`);
   }

@@ -298,6 +298,12 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Links results to a page on this machine that shows the run. Default: on over stdio, off over HTTP.",
     ),
+  notify: z
+    .enum(["off", "bell", "desktop"])
+    .default("desktop")
+    .describe(
+      "How a terminal calls a person who is needed: not at all, by its bell, or also by a message on the desktop where the terminal is known to show one.",
+    ),
   limits: z
     .strictObject({
       concurrentRuns: whole(1, 1000)

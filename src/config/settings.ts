@@ -52,6 +52,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.ask", kind: "text" },
   { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
+  { path: "notify", kind: "text" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.openRuns", kind: "number" },
   { path: "limits.drain", kind: "number" },

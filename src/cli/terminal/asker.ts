@@ -84,9 +84,16 @@ async function keyPressed(prompt: string, isNew: boolean): Promise<string> {
   }
 }
 
-/** Rejects at Ctrl-C and Ctrl-D. */
+/** Rejects at Ctrl-C and Ctrl-D. Forgets what was typed before the prompt was there. */
 export async function lineTyped(prompt: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  const { stdin, stdout } = process;
+  const forget = (): void => {};
+  stdin.on("data", forget);
+  stdin.setRawMode(true);
+  await delay(DRAIN_MS);
+  stdin.off("data", forget);
+  stdin.setRawMode(false);
+  const lines = createInterface({ input: stdin, output: stdout });
   const stop = new AbortController();
   lines.once("SIGINT", () => stop.abort());
   lines.once("close", () => stop.abort());

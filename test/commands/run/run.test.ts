@@ -41,6 +41,20 @@ test("--json writes every event once and the run last, and nothing else", async 
   expect(values.at(-1)).toMatchObject({ type: "run", status: "completed" });
 });
 
+test.each([["-"], []])("the task is read from standard input for %j", async (...words) => {
+  const home = terminalHome();
+  const { code, stdout } = await runBin(["run", ...words, "--yes", "--json"], {
+    cwd: home.workspace,
+    env: home.env,
+    input: "list every TODO\nin this folder\n",
+  });
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({
+    task: "list every TODO\nin this folder\n",
+    status: "completed",
+  });
+});
+
 test("a run that ended is shown as it ended, and is not worked on again", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);

@@ -7,6 +7,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import { visit } from "../../server/page/support.ts";
 import { program } from "../../support/harness-stdio.ts";
+import { runBin } from "../built-bin.ts";
 import { listed, terminalHome, waitingRun, type TerminalHome } from "../terminal-home.ts";
 
 test("an empty data directory has no runs", async () => {
@@ -36,6 +37,35 @@ test("list has the newest first, and show tells what an open approval would do",
     status: "input_required",
     approvals: [{ status: "pending" }],
   });
+});
+
+test("a run is named by the beginning of its id, or as the last one", async () => {
+  const home = terminalHome();
+  const first = await waitingRun(home);
+  const second = await waitingRun(home);
+  const shown = async (word: string) => {
+    const { stdout, stderr } = await home.bin("runs", "show", word, "--json");
+    return stdout === "" ? stderr : (JSON.parse(stdout) as { run_id: string }).run_id;
+  };
+  expect(await shown("last")).toBe(second);
+  expect(await shown(first.slice(0, 8))).toBe(first);
+  expect(await shown(second.slice("run_".length, 8))).toBe(second);
+  for (const word of ["run_", "run", first.slice(4, 7), "", `${first}x`]) {
+    expect(await shown(word)).toContain("No run has the id");
+  }
+  expect((await home.bin("run", "--resume", "last", "--yes")).code).toBe(0);
+  expect((await listed(home)).map(({ status }) => status)).toEqual(["completed", "input_required"]);
+});
+
+test("a list has local times and full ids in a pipe", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const { stdout } = await runBin(["runs", "list"], {
+    cwd: home.workspace,
+    env: { ...home.env, TZ: "Pacific/Kiritimati" },
+  });
+  const there = new Date(Date.now() + 14 * 3_600_000).toISOString().slice(0, 10);
+  expect(stdout).toContain(`${runId}  ${there} `);
 });
 
 test.each([["runs", "list"], ["run", "list every TODO", "--yes"], ["--help"]])(

@@ -4,7 +4,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { displayWidth } from "../../../src/cli/terminal/text.ts";
 import { program } from "../../support/harness-stdio.ts";
 import { type PseudoTerminal, openTerminal } from "../../support/pseudo-terminal.ts";
-import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import {
+  startWireServer,
+  type WireReply,
+  type WireRequest,
+  type WireServer,
+} from "../../support/wire-server.ts";
 import { cleanEnv } from "../built-bin.ts";
 import { terminalHome } from "../terminal-home.ts";
 
@@ -19,7 +24,14 @@ interface Scene {
 }
 
 /** The program in a terminal, with a model that says what the scene says. */
-async function play({ columns, rows, args, main, subagent, env }: Scene): Promise<PseudoTerminal> {
+async function play({
+  columns,
+  rows,
+  args,
+  main,
+  subagent,
+  env,
+}: Scene): Promise<PseudoTerminal & { model: WireServer }> {
   let turn = 0;
   const server = await startWireServer((request) =>
     request.tools.includes("task") || subagent === undefined
@@ -28,12 +40,13 @@ async function play({ columns, rows, args, main, subagent, env }: Scene): Promis
   );
   onTestFinished(() => server.close());
   const home = terminalHome();
-  return openTerminal([process.execPath, await program(), ...args], {
+  const terminal = openTerminal([process.execPath, await program(), ...args], {
     columns,
     ...(rows === undefined ? {} : { rows }),
     cwd: home.workspace,
     env: { ...cleanEnv(), ...home.env, ...server.env("openai"), DEEPAGENT_MODEL: "openai:gpt-5", ...env },
   });
+  return { ...terminal, model: server };
 }
 
 const delegate = (descriptions: readonly string[]): WireReply => ({
@@ -80,6 +93,7 @@ test.each([40, 100])(
     // Nothing of an earlier picture is left over.
     const all = terminal.everything().join("\n");
     expect(all.match(/family 1 /g)).toHaveLength(1);
+    await terminal.until(/Next task/);
     terminal.type("\r");
     expect(await terminal.exited).toBe(0);
   },
@@ -122,6 +136,7 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   await terminal.until(/Why, or what instead/);
   terminal.type("not this one\r");
   await terminal.until(/Written\.[^]*completed/);
+  await terminal.until(/Next task/);
   terminal.type("\r");
   expect(await terminal.exited).toBe(0);
 });
@@ -130,10 +145,35 @@ test("Ctrl-C at a question leaves the run for later, with the cursor and the key
   const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
   const terminal = await play({ columns: 80, args: ["run", "Write"], main: [{ toolCalls: [call] }] });
   await terminal.until(/d details/);
+  expect(terminal.bells()).toBe(1);
   terminal.type("\u0003");
   expect(await terminal.exited).toBe(1);
   expect(terminal.everything().join("\n")).toMatch(/waits for a decision[^]*runs answer run_/);
   expect(terminal.output().lastIndexOf("\u001b[?25h")).toBeGreaterThan(
     terminal.output().lastIndexOf("\u001b[?25l"),
   );
+});
+
+test("a person goes on in the same conversation, and an empty line ends it", async () => {
+  const terminal = await play({
+    columns: 80,
+    args: ["run"],
+    main: [{ text: "## Four\n\nIt is **4**." }, { text: "It is still 4." }],
+    env: { DEEPAGENT_NOTIFY: "off" },
+  });
+  await terminal.until(/What is to be done\? ›/);
+  terminal.type("two and two\r");
+  await terminal.until(/\nFour\n\nIt is 4\.\n[^]*Next task/);
+  terminal.type("and now?\r");
+  await terminal.until(/still 4[^]*Next task/);
+  terminal.type("\u0004");
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.bells()).toBe(0);
+  const { requests } = terminal.model;
+  expect(
+    requests
+      .at(-1)
+      ?.messages.filter(({ role }) => role === "user")
+      .map(({ text }) => text),
+  ).toEqual([expect.stringContaining("two and two"), expect.stringContaining("and now?")]);
 });
