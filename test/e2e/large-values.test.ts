@@ -143,6 +143,31 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     expect(await objects(home.prefix)).toEqual([...kept, MARK].toSorted());
   });
 
+  test("turned on one by one: a server that has no place yet waits, and its run goes on in another", async () => {
+    const home = await open();
+    const old = await serveHttp({ env: { ...without(home), DEEPAGENT_DELIVERY_WINDOW: "0.2" } });
+    const first = await serveHttp(home);
+    const client = await connect(first.connector, "v2-modern");
+    // Either of them works on it.
+    let thread_id: unknown;
+    for (let number = 1; (await objects(home.prefix)).length < 2; number += 1) {
+      const run = await client.call("run_deep_agent", { task: "Keep it", idempotency_key: `${number}` });
+      await untilStatus(client, runIdOf(run), "completed");
+      ({ thread_id } = run.structured);
+    }
+    first.child.process.kill("SIGTERM");
+    await first.child.exited;
+    const beside = await connect(old.connector, "v2-modern");
+    const next = await beside.call("run_deep_agent", { task: "And then", thread_id });
+    await expect.poll(() => old.child.errors(), { timeout: 20_000 }).toContain("run.waits_for_storage");
+    expect(old.child.errors()).toContain("this server has no setting storageS3");
+    const second = await connect((await serveHttp(home)).connector, "v2-modern");
+    old.child.process.kill("SIGTERM");
+    await old.child.exited;
+    expect(await untilStatus(second, runIdOf(next), "completed")).toMatchObject({ answer: "counted" });
+    expect(wronglyAnswered(home.brain)).toEqual([]);
+  });
+
   test("doctor tries the bucket, and leaves nothing there but its mark", async () => {
     const home = await open();
     const doctor = async (env: Home["env"]) => {
