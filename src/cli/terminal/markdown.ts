@@ -1,28 +1,26 @@
 /** Markdown as lines for a terminal. */
-import { type MarkedToken, type Token, type Tokens, marked } from "marked";
+import type { MarkedToken, Token, Tokens } from "marked";
 import { showControl } from "../../core/text.ts";
+import { readMarkdown } from "../../server/views/content/read-markdown.ts";
 import { type Colors, columnsOf, displayWidth, padded } from "./text.ts";
 
 /** Nobody reads lines that are longer with ease. */
 const MAX_WIDTH = 100;
-/** Longer texts are shown as they are. */
-const MAX_CHARACTERS = 200_000;
 
-/** A text of a model for `output`: rendered for a terminal, as it is for a pipe; control characters as escapes. */
+/**
+ * A text of a model for `output`: rendered for a terminal as far as it is
+ * cheap to read, as it is for a pipe; control characters as escapes.
+ */
 export function shownMarkdown(
   markdown: string,
   output: { isTTY?: boolean; columns?: number },
   colors: Colors,
 ): string {
   const text = showControl(markdown.trim());
-  if (output.isTTY !== true || text.length > MAX_CHARACTERS) return text;
-  try {
-    const width = Math.min(columnsOf(output), MAX_WIDTH) - 1;
-    return new Renderer(colors).blocks(marked.lexer(text), width).join("\n");
-  } catch {
-    // Nested more deeply than the stack allows.
-    return text;
-  }
+  if (output.isTTY !== true) return text;
+  const width = Math.min(columnsOf(output), MAX_WIDTH) - 1;
+  const { tokens, rest } = readMarkdown(text);
+  return [...new Renderer(colors).blocks(tokens, width), ...(rest === "" ? [] : [rest])].join("\n");
 }
 
 /** Styled text that has no breaks of its own. */

@@ -145,4 +145,10 @@ describe("shownMarkdown", () => {
       ),
     );
   });
+
+  it("shows the rest of what is expensive to read as it was written", () => {
+    expect(shown(`- a\n${"> ".repeat(5000)}b`)).toEqual(["• a", `${"> ".repeat(5000)}b`]);
+    // Takes a minute to be read as Markdown.
+    expect(shown("**a* ".repeat(20_000)).join(" ")).toBe("**a* ".repeat(20_000).trim());
+  });
 });

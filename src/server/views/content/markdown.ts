@@ -2,31 +2,25 @@
  * Markdown as HTML of our own. `marked` only reads it; what it finds goes through the template that escapes, and
  * what is not found here does not exist: HTML in the text is shown as text.
  */
-import { Lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import type { MarkedToken, Token, Tokens } from "marked";
 import { displayText, headOf } from "../../../core/text.ts";
 import { Html, html } from "../html.ts";
 import { decodeEntities } from "./entities.ts";
 import { highlightedLines } from "./highlight.ts";
 import { syntaxNamed } from "./languages.ts";
-import { inlineBudget, readable } from "./markdown-limits.ts";
+import { readMarkdown } from "./read-markdown.ts";
 
 /**
  * The blocks of a Markdown text, for an element with the class `prose`. The highest heading becomes `h2`. A text that
  * is too long, or too expensive to read, ends as plain text under a note.
  */
 export function renderMarkdown(text: string): Html {
-  const { markdown, rest } = readable(text.replaceAll("\r\n", "\n"));
-  try {
-    const tokens = tokensOf(markdown);
-    const depths = tokens.flatMap((token) =>
-      token.type === "heading" ? [(token as Tokens.Heading).depth] : [],
-    );
-    const blocks = new Blocks(Math.min(...depths, 6));
-    return html`${blocks.render(tokens, 0)}${rest === "" ? undefined : plain(rest)}`;
-  } catch {
-    // The lexer gives up on some texts by throwing, for one when they are nested too deeply for the stack.
-    return plain(text);
-  }
+  const { tokens, rest } = readMarkdown(text);
+  const depths = tokens.flatMap((token) =>
+    token.type === "heading" ? [(token as Tokens.Heading).depth] : [],
+  );
+  const blocks = new Blocks(Math.min(...depths, 6));
+  return html`${blocks.render(tokens, 0)}${rest === "" ? undefined : plain(rest)}`;
 }
 
 const plain = (text: string): Html =>
@@ -34,19 +28,6 @@ const plain = (text: string): Html =>
       From here on the text is shown as it was written: it is too long or too involved.
     </p>
     <pre class="plain" tabindex="0">${displayText(text)}</pre>`;
-
-function tokensOf(markdown: string): Token[] {
-  const lexer = new Lexer({ gfm: true });
-  lexer.blockTokens(markdown, lexer.tokens);
-  // Footnotes are not links.
-  for (const tag of Object.keys(lexer.tokens.links)) if (tag.startsWith("^")) delete lexer.tokens.links[tag];
-  const isCheap = inlineBudget(markdown);
-  for (const { src, tokens } of lexer.inlineQueue) {
-    if (isCheap(src)) lexer.inlineTokens(src, tokens);
-    else tokens.push({ type: "text", raw: src, text: src, escaped: false });
-  }
-  return lexer.tokens;
-}
 
 /** Deeper than the limits of what is read let it become; a second lock. */
 const MAX_DEPTH = 40;
