@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import module from "node:module";
 import { homedir } from "node:os";
+import { isatty } from "node:tty";
 import { type Command, type ExitCode, parseArguments } from "./cli/command.ts";
 import { COMMANDS } from "./cli/commands.ts";
 import { compileCacheDir, packageVersion } from "./config/paths.ts";
@@ -9,12 +10,15 @@ import { ConfigurationError, errorMessage } from "./core/errors.ts";
 const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
 
 process.stdout.on("error", endWithReader);
+// Logs that nobody reads are no reason to end.
+process.stderr.on("error", () => undefined);
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
   keepCompiledCode();
   const [first = "serve", ...rest] = argv;
-  if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0]);
+  if (argv.length === 0 && isatty(0) && isatty(1)) return greet();
+  if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0], rest[1]);
   if (["version", "--version", "-v"].includes(first)) {
     process.stdout.write(`${packageVersion()}\n`);
     return 0;
@@ -32,11 +36,18 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 async function runCommand(command: Command, argv: readonly string[]): Promise<ExitCode> {
   const parsed = parseArguments(argv, command);
   if (!parsed.ok) return complain(parsed.problems);
-  if (parsed.flags["help"] === true) return showHelp(command.name);
+  if (parsed.flags["help"] === true) return showHelp(command.name, parsed.positionals[0]);
   return command.run({ flags: parsed.flags, positionals: parsed.positionals, host: HOST });
 }
 
-async function showHelp(name?: string): Promise<ExitCode> {
+/** A person called the program alone: no client speaks MCP to it here. */
+async function greet(): Promise<ExitCode> {
+  const { greeting } = await import("./cli/command.ts");
+  process.stdout.write(greeting(HOST));
+  return 0;
+}
+
+async function showHelp(name?: string, actionName?: string): Promise<ExitCode> {
   const { commandHelp, overview } = await import("./cli/command.ts");
   if (name === undefined || name.startsWith("-")) {
     process.stdout.write(overview(COMMANDS));
@@ -44,7 +55,8 @@ async function showHelp(name?: string): Promise<ExitCode> {
   }
   const command = commandNamed(name);
   if (command === undefined) return complain([`Unknown command "${name}".`]);
-  process.stdout.write(commandHelp(command));
+  const action = command.actions?.find(({ name }) => name === actionName);
+  process.stdout.write(commandHelp(command, action));
   return 0;
 }
 
@@ -53,11 +65,11 @@ function commandNamed(name: string): Command | undefined {
 }
 
 /**
- * Ends as at Ctrl-C, which parks what runs, when nobody reads any more, as after `runs list | head -1`.
- * Throws what else goes wrong with standard output.
+ * Ends as at Ctrl-C, which parks what runs, when nobody reads any more, as after `runs list | head -1` or when the
+ * terminal was closed. Throws what else goes wrong with the output.
  */
 function endWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") throw error;
+  if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   if (!process.emit("SIGINT")) process.exit();
 }
 

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
-import { PROGRAM, programLaunch } from "../config/program.ts";
+import { PROGRAM, commandLine, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
 import { SETTINGS, type SettingKind, envNameOf, flagNameOf } from "../config/settings.ts";
 import { closestName } from "../core/options.ts";
@@ -22,6 +22,18 @@ export interface Flag {
   setting?: string;
 }
 
+/** One thing that a command can do. */
+export interface Action {
+  name: string;
+  /** What follows its name, such as `RUN`. */
+  words: string;
+  /** One line. */
+  summary: string;
+  /** Names of the flags of the command that it understands. */
+  flags: readonly string[];
+  examples: readonly string[];
+}
+
 export interface CommandArguments {
   flags: FlagValues;
   positionals: readonly string[];
@@ -36,6 +48,9 @@ export interface Command {
   summary: string;
   /** Flags of its own. */
   flags: readonly Flag[];
+  /** Calls of it, without the program's name. */
+  examples?: readonly string[];
+  actions?: readonly Action[];
   /** Whether the flags of the configuration apply. */
   configurable: boolean;
   /** How many words may follow; default none. */
@@ -135,9 +150,35 @@ const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {
 
 const WIDTH = 100;
 
+/** Text of `deepagent-mcp` alone at a terminal, where no client speaks MCP to it. */
+export function greeting(host: HostFacts): string {
+  const call = (...words: string[]): string => `  ${commandLine(host, words)}`;
+  return [
+    `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
+    "A client starts it and speaks to it over pipes; in a terminal these begin:",
+    "",
+    `${call("install", "CLIENT")}    add it to a client's configuration`,
+    `${call("run")}               work on a task here`,
+    `${call("demo")}              watch a run, without a key`,
+    `${call("doctor")}            check model, folder and sandbox`,
+    `${call("--help")}            all commands`,
+    "",
+    "By hand, in the configuration of a client:",
+    `  ${clientEntry()}`,
+    "",
+  ].join("\n");
+}
+
+/** The server as the files of most clients have it. */
+function clientEntry(): string {
+  const { command, args } = programLaunch();
+  return JSON.stringify({
+    mcpServers: { deepagent: { command, args: [...args, "--workspace", "/path/to/folder"] } },
+  });
+}
+
 /** Text of `deepagent-mcp --help`. */
 export function overview(commands: readonly Command[]): string {
-  const { command, args } = programLaunch();
   const rows = commands.map((command): [string, string] => [command.usage, command.summary]);
   return [
     `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
@@ -154,33 +195,57 @@ export function overview(commands: readonly Command[]): string {
     ]),
     "",
     "In an MCP client's configuration:",
-    `  ${JSON.stringify({ mcpServers: { deepagent: { command, args: [...args, "--workspace", "/path/to/folder"] } } })}`,
+    `  ${clientEntry()}`,
     "",
   ].join("\n");
 }
 
-/** Text of `deepagent-mcp COMMAND --help`. */
-export function commandHelp(command: Command): string {
+/** Settings that most people give, which help shows first. */
+const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
+
+/** Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`. */
+export function commandHelp(command: Command, action?: Action): string {
   const flags = flagsOf(command);
-  const own = flags.filter((flag) => flag.setting === undefined);
+  const { actions = [], examples = [] } = command;
+  const ofActions = new Set(actions.flatMap(({ flags }) => flags));
+  const isOwn = ({ name }: Flag): boolean => !ofActions.has(name) || action?.flags.includes(name) !== false;
+  const own = flags.filter((flag) => flag.setting === undefined && isOwn(flag));
   const settings = flags.filter((flag) => flag.setting !== undefined);
+  const isCommon = ({ setting = "" }: Flag): boolean => COMMON.includes(setting);
+  const users = ({ name }: Flag): string => {
+    const names = action ? [] : actions.filter(({ flags }) => flags.includes(name)).map(({ name }) => name);
+    return names.length === 0 ? "" : `${names.join(", ")}: `;
+  };
+  const usage = action ? `${command.name} ${action.name} ${action.words}`.trim() : command.usage;
   return [
-    command.summary,
+    (action ?? command).summary,
     "",
-    `Usage: ${PROGRAM} ${command.usage} [FLAGS]`,
-    "",
-    "Flags",
-    ...table(own.map((flag) => [labelOf(flag), flag.help])),
-    ...(settings.length === 0
-      ? []
-      : [
-          "",
-          "Settings (defaults < --config file < environment < flags); times are seconds",
-          ...table(settings.map((flag) => [labelOf(flag), settingHelp(flag)])),
-        ]),
+    `Usage: ${PROGRAM} ${usage} [FLAGS]`,
+    ...part(
+      "Examples",
+      (action?.examples ?? examples).map((example) => `  ${PROGRAM} ${example}`),
+    ),
+    ...part(
+      "Actions",
+      action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
+    ),
+    ...part("Flags", table(own.map((flag) => [labelOf(flag), users(flag) + flag.help]))),
+    ...part(
+      "Common settings (defaults < --config file < environment < flags)",
+      table(settings.filter(isCommon).map((flag) => [labelOf(flag), settingHelp(flag)])),
+    ),
+    ...(action
+      ? part(`${PROGRAM} ${command.name} --help shows all settings.`, [""]).slice(0, -1)
+      : part(
+          "Other settings; times are seconds",
+          table(settings.filter((flag) => !isCommon(flag)).map((flag) => [labelOf(flag), settingHelp(flag)])),
+        )),
     "",
   ].join("\n");
 }
+
+const part = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : ["", title, ...lines];
 
 function labelOf(flag: Flag): string {
   const short = flag.short === undefined ? "" : `-${flag.short}, `;
@@ -204,7 +269,7 @@ function settingHelp(flag: Flag): string {
 
 function table(rows: readonly (readonly [string, string])[]): string[] {
   const indent = 2;
-  const column = Math.min(32, Math.max(...rows.map(([label]) => label.length)) + indent);
+  const column = Math.min(32, Math.max(0, ...rows.map(([label]) => label.length)) + indent);
   return rows.flatMap(([label, text]) => {
     const lines = wrap(text, WIDTH - column - indent);
     const first = label.length < column ? label.padEnd(column) + (lines.shift() ?? "") : label;

@@ -1,4 +1,4 @@
-import type { Command, Flag } from "./command.ts";
+import type { Action, Command, Flag } from "./command.ts";
 import { CLIENT_NAMES } from "./install-files.ts";
 
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
@@ -27,8 +27,10 @@ const work: Command = {
 
 const run: Command = {
   name: "run",
-  usage: 'run ["TASK"]',
-  summary: "Work on a task in this terminal: a live tree of agents, and approvals as questions.",
+  usage: 'run ["TASK" | -]',
+  summary:
+    "Work on a task in this terminal: a live tree of agents, approvals as questions, and the next task after it.",
+  examples: ['run "Summarize the notes in this folder"', "run - --yes < task.md", "run --resume last"],
   configurable: true,
   positionals: 1,
   flags: [
@@ -45,32 +47,96 @@ const run: Command = {
   run: async (args) => (await import("./run.ts")).runTask(args),
 };
 
+const RUN_ACTIONS: readonly Action[] = [
+  {
+    name: "list",
+    words: "",
+    summary: "The newest runs, one a line.",
+    flags: ["limit", "json"],
+    examples: ["runs list --limit 5", "runs list --json | head -1"],
+  },
+  {
+    name: "show",
+    words: "RUN",
+    summary: "A run as it stands: todos, agents, what waits for a decision, answer.",
+    flags: ["json"],
+    examples: ["runs show last", "runs show Xy3k --json"],
+  },
+  {
+    name: "watch",
+    words: "RUN",
+    summary: "Follow a run until it ends, whoever works on it.",
+    flags: ["json"],
+    examples: ["runs watch last"],
+  },
+  {
+    name: "answer",
+    words: "RUN [APPROVAL]",
+    summary: "Decide on calls that wait: by a flag, or asked one after the other.",
+    flags: ["approve", "approve-same", "reject", "edit", "message"],
+    examples: ["runs answer last", 'runs answer last --reject --message "Use the other folder"'],
+  },
+  {
+    name: "tell",
+    words: 'RUN "TEXT"',
+    summary: "Give the agent a message, which it reads at its next step.",
+    flags: [],
+    examples: ['runs tell last "Keep it short"'],
+  },
+  {
+    name: "cancel",
+    words: "RUN",
+    summary: "End a run for good.",
+    flags: ["message"],
+    examples: ['runs cancel last --message "not needed any more"'],
+  },
+  {
+    name: "open",
+    words: "RUN",
+    summary: "Open the page of a run in the browser.",
+    flags: ["no-browser"],
+    examples: ["runs open last"],
+  },
+  {
+    name: "points",
+    words: "RUN",
+    summary: "The steps of a conversation that a new one can begin from.",
+    flags: ["json"],
+    examples: ["runs points last"],
+  },
+  {
+    name: "prune",
+    words: "",
+    summary: "Forget runs that are over, as --retention-days and --retention-megabytes say.",
+    flags: ["dry-run", "orphans"],
+    examples: ["runs prune --retention-days 30 --dry-run"],
+  },
+];
+
 const runs: Command = {
   name: "runs",
   usage: "runs ACTION [RUN]",
   summary:
-    "Look at runs and decide on them, also while a server works: list, show, watch, answer, tell, cancel, open, points, prune.",
+    "Look at runs and decide on them, also while a server works. RUN is an id, its beginning, or last.",
   configurable: true,
   positionals: 3,
+  examples: ["runs list", "runs show last", "runs answer last --approve"],
+  actions: RUN_ACTIONS,
   flags: [
-    { name: "json", kind: "boolean", help: "list, show, watch, points: write JSON." },
-    { name: "limit", kind: "text", hint: "N", help: "list: how many of the newest runs. Default 20." },
-    {
-      name: "approve",
-      kind: "boolean",
-      help: "answer RUN [APPROVAL]: approve; without APPROVAL all that are open.",
-    },
+    { name: "json", kind: "boolean", help: "Write JSON." },
+    { name: "limit", kind: "text", hint: "N", help: "How many of the newest runs. Default 20." },
+    { name: "approve", kind: "boolean", help: "Approve; without APPROVAL all that are open." },
     {
       name: "approve-same",
       kind: "boolean",
-      help: "answer RUN [APPROVAL]: approve it and, for the rest of the run, the same calls.",
+      help: "Approve it and, for the rest of the run, the same calls.",
     },
-    { name: "reject", kind: "boolean", help: "answer RUN [APPROVAL]: reject." },
-    { name: "edit", kind: "text", hint: "JSON", help: "answer RUN APPROVAL: run it with these arguments." },
-    { name: "message", kind: "text", hint: "TEXT", help: "answer --reject: to the agent. cancel: why." },
-    { name: "dry-run", kind: "boolean", help: "prune: only say what would be forgotten." },
-    { name: "orphans", kind: "boolean", help: "prune: also delete threads that belong to no run." },
-    { name: "no-browser", kind: "boolean", help: "open: only print the link." },
+    { name: "reject", kind: "boolean", help: "Reject." },
+    { name: "edit", kind: "text", hint: "JSON", help: "Run APPROVAL with these arguments." },
+    { name: "message", kind: "text", hint: "TEXT", help: "Why: with --reject for the agent." },
+    { name: "dry-run", kind: "boolean", help: "Only say what would be forgotten." },
+    { name: "orphans", kind: "boolean", help: "Also delete threads that belong to no run." },
+    { name: "no-browser", kind: "boolean", help: "Only print the link." },
   ],
   run: async (args) => (await import("./runs.ts")).runRuns(args),
 };
@@ -78,6 +144,7 @@ const runs: Command = {
 const demo: Command = {
   name: "demo",
   usage: 'demo ["TASK"]',
+  examples: ["demo", 'demo --workspace . "Where are the slow tests?"'],
   summary: "Watch a whole run in the terminal: a real client, this server, and a live tree of agents.",
   configurable: true,
   positionals: 1,

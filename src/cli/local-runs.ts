@@ -12,6 +12,9 @@ import type { CommandArguments, ExitCode } from "./command.ts";
 /** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
 export const LOCAL: Principal = "local";
 
+/** Ctrl-C, an end from outside, and a terminal that was closed. */
+const ENDS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 export interface LocalRuns {
   runs: RunService;
   config: Config;
@@ -46,8 +49,7 @@ export async function withLocalRuns(
   const logger = createLogger(config.logLevel === "info" ? "error" : config.logLevel);
   const interrupt = new AbortController();
   const stop = (): void => interrupt.abort();
-  process.once("SIGINT", stop);
-  process.once("SIGTERM", stop);
+  for (const signal of ENDS) process.once(signal, stop);
   const { openRuns } = await import("../app/open-runs.ts");
   // Only a process that works cleans up: looking at runs changes nothing.
   const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
@@ -58,8 +60,7 @@ export async function withLocalRuns(
     code = await work({ runs, config, logger, interrupt, ...commandsFor(config, args) });
   } finally {
     clearInterval(hold);
-    process.off("SIGINT", stop);
-    process.off("SIGTERM", stop);
+    for (const signal of ENDS) process.off(signal, stop);
     await runs.close();
   }
   // Leaves the exit code to `main`, and lets what was written get out first.

@@ -53,6 +53,16 @@ describe("deepagent-mcp", () => {
     expect((await runBin(["help", command])).stdout).toBe(asked.stdout);
   });
 
+  it("explains an action of a command, with its flags and examples alone", async () => {
+    const asked = await runBin(["runs", "answer", "--help"]);
+    expect(asked).toMatchObject({ code: 0, stderr: "" });
+    expect(asked.stdout).toContain("Usage: deepagent-mcp runs answer RUN [APPROVAL] [FLAGS]");
+    expect(asked.stdout).toMatch(/Examples\n.*runs answer last/);
+    expect(asked.stdout).toContain("--approve-same");
+    expect(asked.stdout).not.toContain("--limit");
+    expect((await runBin(["help", "runs", "answer"])).stdout).toBe(asked.stdout);
+  });
+
   it.each([
     [["surve"], 'Unknown command "surve".'],
     [["--modle", "x"], "Unknown flag --modle. Did you mean --model?"],

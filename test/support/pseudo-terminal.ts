@@ -15,6 +15,8 @@ export interface PseudoTerminal {
   until(pattern: RegExp): Promise<string>;
   type(keys: string): void;
   resize(columns: number, rows: number): Promise<void>;
+  /** Closes the terminal while the program works in it. */
+  hangUp(): Promise<void>;
   /** All bytes that were written. */
   output(): string;
   /** How often the bell rang. */
@@ -126,6 +128,10 @@ export function openTerminal(
       await parsed;
       terminal.resize(columns, rows);
       control.write("\n");
+    },
+    hangUp: async () => {
+      child.kill("SIGKILL");
+      await exited;
     },
     output: () => Buffer.from(output, "latin1").toString(),
     bells: () => bells,

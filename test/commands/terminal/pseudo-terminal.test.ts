@@ -11,7 +11,7 @@ import {
   type WireServer,
 } from "../../support/wire-server.ts";
 import { cleanEnv } from "../built-bin.ts";
-import { terminalHome } from "../terminal-home.ts";
+import { type TerminalHome, terminalHome } from "../terminal-home.ts";
 
 interface Scene {
   columns: number;
@@ -31,7 +31,7 @@ async function play({
   main,
   subagent,
   env,
-}: Scene): Promise<PseudoTerminal & { model: WireServer }> {
+}: Scene): Promise<PseudoTerminal & { model: WireServer; home: TerminalHome }> {
   let turn = 0;
   const server = await startWireServer((request) =>
     request.tools.includes("task") || subagent === undefined
@@ -46,7 +46,7 @@ async function play({
     cwd: home.workspace,
     env: { ...cleanEnv(), ...home.env, ...server.env("openai"), DEEPAGENT_MODEL: "openai:gpt-5", ...env },
   });
-  return { ...terminal, model: server };
+  return { ...terminal, model: server, home };
 }
 
 const delegate = (descriptions: readonly string[]): WireReply => ({
@@ -177,3 +177,49 @@ test("a person goes on in the same conversation, and an empty line ends it", asy
       .map(({ text }) => text),
   ).toEqual([expect.stringContaining("two and two"), expect.stringContaining("and now?")]);
 });
+
+test("alone at a terminal the program says what it is, and with pipes it serves", async () => {
+  const terminal = await play({ columns: 100, args: [], main: [] });
+  expect(await terminal.exited).toBe(0);
+  const lines = terminal.screen();
+  expect(lines.length).toBeLessThan(16);
+  expect(lines.join("\n")).toMatch(/MCP server[^]* install CLIENT[^]* doctor[^]*"mcpServers"/);
+});
+
+test("a terminal that is closed parks its run, which is then shown as one that waits", async () => {
+  const terminal = await play({
+    columns: 80,
+    args: ["run", "Compare"],
+    main: [delegate(["Wait."])],
+    subagent: () => ({ fault: "hang" }),
+  });
+  await terminal.until(/1 of 1 agent at work/);
+  const pid = await terminal.pid;
+  await terminal.hangUp();
+  await expect.poll(() => isAlive(pid)).toBe(false);
+  const { home } = terminal;
+  expect((await home.bin("runs", "list")).stdout).toMatch(/ waiting +Compare/);
+  const { stdout } = await home.bin("runs", "show", "last");
+  expect(stdout).toMatch(/◌ waits for a server of its workspace\n/);
+  expect(stdout).toMatch(/No server of its workspace is running\.[^]* run --resume run_/);
+});
+
+test("a reader that leaves ends the program, without an error", async () => {
+  const home = terminalHome();
+  const command = `${process.execPath} ${await program()} --help | head -1; echo "\${PIPESTATUS[@]}"`;
+  const terminal = openTerminal(["bash", "-c", command], {
+    columns: 80,
+    cwd: home.workspace,
+    env: cleanEnv(),
+  });
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.everything()).toEqual([expect.stringContaining("MCP server"), "0 0"]);
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
