@@ -15,6 +15,7 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
   let homes = 0;
   beforeAll(async () => {
     postgres = await startPostgres();
+    await postgres.query("CREATE ROLE requests NOLOGIN");
   }, 60_000);
   afterAll(() => postgres.stop());
 
@@ -30,14 +31,18 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
   const serveElsewhere = (home: Home, name: string) =>
     serveHttp({ env: { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-${name}` } });
 
-  test("a run that one works on is followed, decided and read through the other", async () => {
-    const home = await openShared({
+  test.each([
+    ["", {}],
+    [", behind the second wall", { DEEPAGENT_STORAGE_ROLE: "requests" }],
+  ])("a run that one works on is followed, decided and read through the other%s", async (_, env) => {
+    const script = {
       "Write two files": [
         { toolCalls: [writeFile("/memories/likes.md", "short answers\n")] },
         { toolCalls: [writeFile("/workspace/new.md", "new\n")] },
         { text: "written" },
       ],
-    });
+    };
+    const home = await openShared(script, env);
     const [first, second] = [await serveHttp(home), await serveElsewhere(home, "b")];
     const runId = runIdOf(
       await (await connect(first.connector, "v1")).call("run_deep_agent", { task: "Write two files" }),

@@ -1,6 +1,7 @@
 // @module-tag long
 import * as vitest from "vitest";
 import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
+import pg from "pg";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import type { Access } from "../../src/storage/postgres/access.ts";
 import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints/checkpointer.ts";
@@ -11,6 +12,7 @@ import {
 import { PostgresStore } from "../../src/storage/postgres/memories/store.ts";
 import { openPool } from "../../src/storage/postgres/pool.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
+import { TABLES_OF_RUN } from "../../src/storage/sql/schema.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
 import { checkpointsContract } from "./checkpoints.contract.ts";
 import { type KeptVectors, embeddingsContract } from "./embeddings.contract.ts";
@@ -20,8 +22,39 @@ import { runRepositoryContract } from "./run-repository.contract.ts";
 import { storeContract } from "./store.contract.ts";
 import { streamStoreContract } from "./stream-store.contract.ts";
 
-const { describe } = vitest;
+const { afterAll, beforeAll, describe, expect, test } = vitest;
 const tags = "postgres";
+
+/** What goes over the runs of all principals: the queue and leases, numbers, what is too old, the wall itself. */
+const OWN_WORK = [
+  "SELECT id FROM runs WHERE environment =",
+  "WITH RECURSIVE waiting (principal)",
+  "SELECT principal, count(*) AS count FROM runs WHERE lease_owner",
+  "SELECT * FROM runs WHERE number = $1 AND environment =",
+  "UPDATE runs SET lease_owner = $1, lease_epoch = lease_epoch + 1",
+  // In the transaction of a claim, of a run that was broken off.
+  "UPDATE runs SET last_seq = last_seq + 1",
+  "INSERT INTO run_events",
+  "SELECT environment FROM runs",
+  "SELECT id, principal, number +",
+  "SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner =",
+  'SELECT id AS "runId", lease_owner AS owner',
+  "UPDATE runs SET lease_expires_at",
+  "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE id = $1 AND lease_epoch = $2 AND heartbeat_at",
+  "SELECT approvals.*, principal FROM approvals JOIN runs ON runs.id = run_id WHERE approvals.status = 'pending'",
+  "SELECT count(*) AS waiting, min(updated_at) AS since FROM runs",
+  "SELECT count(*) AS count FROM runs",
+  "SELECT status, count(*) AS count FROM runs",
+  "SELECT count(*) FROM",
+  "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
+  "SELECT id, thread_id FROM runs WHERE ended_at <",
+  ...[...TABLES_OF_RUN.map((table) => `${table} WHERE run_id`), "runs WHERE id"].map(
+    (rows) => `DELETE FROM ${rows} = ANY($1)`,
+  ),
+  "WITH gone AS ( DELETE FROM threads",
+  "DELETE FROM runs WHERE false",
+  "SELECT pg_advisory_xact_lock(7310518093242); DROP POLICY",
+];
 
 /** Of all memories: every encoded namespace begins so. */
 const EVERYWHERE = '"';
@@ -40,6 +73,7 @@ describe("behind the second wall", () => {
       return { connect, close: async () => void (await Promise.all(opened.map((one) => one.close()))) };
     };
 
+    const own = recordOwnStatements();
     runRepositoryContract("Postgres", async () => {
       const { connect, close } = data();
       return { connect: async () => (await connect()).runs, close };
@@ -47,6 +81,10 @@ describe("behind the second wall", () => {
     streamStoreContract("Postgres", async () => {
       const { connect, close } = data();
       return { connect: async () => (await connect()).openStreams(), close };
+    });
+    test("without a principal nothing is done but the server's own work", () => {
+      const others = [...own()].filter((text) => !OWN_WORK.some((begin) => text.startsWith(begin)));
+      expect(others).toEqual([]);
     });
   });
 
@@ -108,6 +146,28 @@ describe("behind the second wall", () => {
     embeddingsContract("vectors in Postgres", () => keptIn(`shared_${(schemas += 1)}`));
   });
 });
+
+/** Gives the statements on rows of principals that were carried out as the server itself. */
+function recordOwnStatements(): () => Set<string> {
+  const own = new Set<string>();
+  const confined = new WeakSet<object>();
+  const { query } = pg.Client.prototype;
+  function recorded(this: pg.Client, ...given: [string | { text: string }]): unknown {
+    const text = typeof given[0] === "string" ? given[0] : given[0].text;
+    if (text.includes("set_config('role'")) confined.add(this);
+    if (
+      !confined.has(this) &&
+      /\b(FROM|INTO|UPDATE) (threads|runs|run_|approvals|effects|used_|model_)/.test(text)
+    ) {
+      own.add(text.replaceAll(/\s+/g, " ").trim());
+    }
+    if (/^(COMMIT|ROLLBACK)/.test(text)) confined.delete(this);
+    return Reflect.apply(query, this, given);
+  }
+  beforeAll(() => void Object.assign(pg.Client.prototype, { query: recorded }));
+  afterAll(() => void Object.assign(pg.Client.prototype, { query }));
+  return () => own;
+}
 
 /** Opens schemas with a wall, in a server of the `describe` that calls this. */
 function walled(): (schema?: string) => Promise<Access> {

@@ -1,3 +1,4 @@
+import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { expect, onTestFinished, test } from "vitest";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { query } from "../../src/storage/postgres/engine.ts";
@@ -97,6 +98,21 @@ test(
     await expect(open("nobody")).rejects.toThrow("CREATE ROLE nobody NOLOGIN; GRANT nobody TO tester");
   },
 );
+
+test("a thread is copied for its principal alone, and only after it was noted", { tags }, async () => {
+  const { agents, storage } = await both(await newRole());
+  const { checkpointer } = agents.of(ME, []);
+  const at = { configurable: { thread_id: "thr_me", checkpoint_ns: "" } };
+  const { id } = emptyCheckpoint();
+  await checkpointer.put(at, { ...emptyCheckpoint(), id }, { source: "loop", step: 1, parents: {} }, {});
+  await expect(checkpointer.copyThread("thr_me", "thr_new", id)).rejects.toThrow();
+  await storage.runs.beginCopy(YOU, "thr_yours", 1);
+  await expect(checkpointer.copyThread("thr_me", "thr_yours", id)).rejects.toThrow();
+  await storage.runs.beginCopy(ME, "thr_new", 1);
+  expect(await checkpointer.copyThread("thr_me", "thr_new", id)).toBe(true);
+  expect(await agents.of(YOU, []).checkpointer.copyThread("thr_me", "thr_yours", id)).toBe(false);
+  expect(await agents.checkpointer.threads()).toEqual(["thr_me", "thr_new"]);
+});
 
 test("without a role nothing is confined, and there are no policies", { tags }, async () => {
   const schema = newSchema();

@@ -16,7 +16,7 @@ import * as journal from "./journal.ts";
 import * as models from "./model-requests.ts";
 import { getToChange, makeRunnable } from "./runs.ts";
 import * as status from "./status.ts";
-import { type Steps, change, lockRun } from "./steps.ts";
+import { type Steps, change } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
@@ -35,19 +35,11 @@ const TOO_LATE: Decision = {
  */
 export function* decide(
   principal: Principal,
-  call: DecidedCall,
-  by: string,
-  now: number,
-): Steps<Approval | undefined> {
-  const run = yield* getToChange(principal, call.approval.runId);
-  return run === undefined ? undefined : yield* decideNow(call, by, now);
-}
-
-function* decideNow(
   { approval, decision }: DecidedCall,
   by: string,
   now: number,
 ): Steps<Approval | undefined> {
+  if ((yield* getToChange(principal, approval.runId)) === undefined) return undefined;
   const isStored = isExpired(approval, now)
     ? yield* store(approval, TOO_LATE, DEADLINE, now)
     : yield* store(approval, decision, by, now);
@@ -55,10 +47,8 @@ function* decideNow(
 }
 
 /** Denies a call that nobody decided in time. */
-export function* deny(approval: Approval, now: number): Steps<Approval | undefined> {
-  yield* lockRun(approval.runId);
-  return yield* decideNow({ approval, decision: TOO_LATE }, DEADLINE, now);
-}
+export const deny = (principal: Principal, approval: Approval, now: number): Steps<Approval | undefined> =>
+  decide(principal, { approval, decision: TOO_LATE }, DEADLINE, now);
 
 /**
  * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,

@@ -90,13 +90,14 @@ export function* countPending(runId: string): Steps<number> {
   return row?.pending ?? 0;
 }
 
-/** Pending approvals of all runs whose deadline has passed. */
-export function* expired(now: number): Steps<Approval[]> {
-  const rows = yield* all<ApprovalRow>(
-    "SELECT * FROM approvals WHERE status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now",
+/** Pending approvals of all runs whose deadline has passed, and whose they are. */
+export function* expired(now: number): Steps<{ principal: Principal; approval: Approval }[]> {
+  const rows = yield* all<ApprovalRow & { principal: Principal }>(
+    `SELECT approvals.*, principal FROM approvals JOIN runs ON runs.id = run_id
+     WHERE approvals.status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now`,
     { now },
   );
-  return rows.map(toApproval);
+  return rows.map((row) => ({ principal: row.principal, approval: toApproval(row) }));
 }
 
 /** Compare-and-set: false when it was not pending any more. */

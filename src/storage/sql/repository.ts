@@ -118,11 +118,10 @@ export class StoredRuns implements RunRepository {
 
   async denyExpired(now: number): Promise<Approval[]> {
     const denied: Approval[] = [];
-    for (const approval of await this.#engine.read(() => approvals.expired(now))) {
-      const one = await this.#engine.write(() => answers.deny(approval, now));
-      if (one === undefined) continue;
-      this.#notify(one.runId, true);
-      denied.push(one);
+    for (const { principal, approval } of await this.#engine.read(() => approvals.expired(now))) {
+      const deny = () => answers.deny(principal, approval, now);
+      const one = await this.#change([principal, approval.runId], deny, isFound);
+      if (one !== undefined) denied.push(one);
     }
     return denied;
   }
@@ -138,7 +137,8 @@ export class StoredRuns implements RunRepository {
       const { lease, run, recovered, crashes } = claimed;
       if (recovered) this.#notify(lease.runId, false);
       if (crashes < crashLimit) return { lease, run, recovered };
-      await this.#engine.write(() => fail(lease, leases.crashFailure(crashes), request.now));
+      const failure = leases.crashFailure(crashes);
+      await this.#engine.of(lease.principal).write(() => fail(lease, failure, request.now));
       this.#notify(lease.runId, false);
     }
     return undefined;
@@ -149,7 +149,7 @@ export class StoredRuns implements RunRepository {
   }
 
   release(lease: Lease): Promise<void> {
-    return this.#engine.note(() => leases.release(lease));
+    return this.#engine.of(lease.principal).note(() => leases.release(lease));
   }
 
   revoke(lease: SeenLease): Promise<void> {

@@ -56,12 +56,7 @@ export function* change(sql: string, values: Statement["values"] = {}): Steps<nu
   return (yield { sql, values }).changes;
 }
 
-/** Keeps other transactions from changing the run until this one is over. */
-export function* lockRun(id: string): Steps<void> {
-  yield { sql: "SELECT id FROM runs WHERE id = @id FOR UPDATE", values: { id }, isLock: true };
-}
-
-/** Keeps other transactions from starting runs of the principal until this one is over. Comes before `lockRun`. */
+/** Keeps other transactions from starting runs of the principal until this one is over. Comes before a run is locked. */
 export function* lockPrincipal(principal: Principal): Steps<void> {
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended(@principal, 0))";
   yield { sql, values: { principal }, isLock: true };
