@@ -116,9 +116,10 @@ async function largeSteps() {
   const [{ endpoint, credentials }] = await once(child, "message");
   const rows = [];
   for (const isInS3 of [false, true]) {
-    const { pool } = await sources.openPool({ url: server.url, schema: `large_${isInS3}` });
-    const objects = new sources.LargeObjects(pool, { bucket: "files", endpoint, credentials });
-    const saver = new sources.PostgresCheckpointer(pool, isInS3 ? objects : undefined);
+    const { access } = await sources.openPool({ url: server.url, schema: `large_${isInS3}` });
+    const { pool } = access;
+    const objects = new sources.LargeObjects(access, { bucket: "files", endpoint, credentials });
+    const saver = new sources.PostgresCheckpointer(access, isInS3 ? objects : undefined);
     const { step: lap, again } = await step(saver, WRITE, LARGE_STEPS);
     const { rows: sizes } = await pool.query(
       "SELECT pg_total_relation_size('checkpoint_blobs') AS blobs, (SELECT count(*) FROM checkpoint_objects) AS objects",

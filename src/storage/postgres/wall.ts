@@ -53,8 +53,8 @@ export async function buildWall(pool: Pool, schema: string, role: string): Promi
              ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY;`;
       // Statements that are sent together are one transaction.
       await client.query(`SELECT pg_advisory_xact_lock(${LOCK}); ${policy}
-        GRANT USAGE ON SCHEMA ${schema} TO ${role};
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${role}`);
+        GRANT USAGE ON SCHEMA ${schema} TO "${role}";
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO "${role}"`);
     }
     await checkEffect(client, role);
   } finally {
@@ -92,7 +92,7 @@ async function withoutWall(client: PoolClient, role: string): Promise<string[]> 
 
 /** Superusers, roles with BYPASSRLS and owners of tables, also by membership, pass through the wall. */
 async function checkEffect(client: PoolClient, role: string): Promise<void> {
-  await client.query(`BEGIN; SET LOCAL ROLE ${role}`);
+  await client.query(`BEGIN; SET LOCAL ROLE "${role}"`);
   const { rows } = await client.query<{ name: string }>(
     "SELECT name FROM unnest($1::text[]) AS name WHERE NOT row_security_active(name::regclass)",
     [Object.keys(POLICIES)],
