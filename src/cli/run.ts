@@ -128,7 +128,10 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
   const colors = colorsFor(process.stdout, process.env);
   const screen = options.json ? undefined : openScreen();
   const write = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
-  let view: RunView | undefined;
+  let view = await runs.view(LOCAL, runId);
+  if (options.approvals === "wait" && view?.place?.atWork === 0) {
+    process.stderr.write(whereToWork(view.run, local));
+  }
   try {
     view = await followRun({
       runs,
@@ -148,6 +151,9 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
   if (view.run.status === "completed") return 0;
   return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
 }
+
+export const whereToWork = (run: Run, { runCommand }: LocalRuns): string =>
+  `No server of its workspace is running. Start one, or work on it here:\n  ${runCommand(run, "--resume", run.id)}\n`;
 
 function openScreen(): Screen {
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";

@@ -14,7 +14,7 @@ import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { pictureOf, runEnd, showLive } from "./run.ts";
+import { pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
 import { askOpenApprovals } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { renderTree } from "./terminal/tree.ts";
@@ -159,11 +159,7 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
   const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
   if (decided.length > 0) lines.push("", ...decided);
   process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
-  if (view.place?.atWork === 0) {
-    process.stdout.write(
-      `\nNo server of its workspace is running. Start one, or work on it here:\n  ${local.runCommand(view.run, "--resume", runId)}\n`,
-    );
-  }
+  if (view.place?.atWork === 0) process.stdout.write(`\n${whereToWork(view.run, local)}`);
   return 0;
 }
 

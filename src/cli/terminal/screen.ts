@@ -17,6 +17,7 @@ export interface Screen {
 
 const FRAME_MS = 100;
 const HIDE_CURSOR = "\u001b[?25l";
+const CLEAR_LINE = "\u001b[2K";
 const SHOW_CURSOR = "\u001b[?25h";
 /** Terminals disagree on the width of some emoji: what is too wide is cut, and does not move the lines below it. */
 const NO_WRAP = "\u001b[?7l";
@@ -83,8 +84,10 @@ export class LiveScreen implements Screen {
     this.#draw();
   };
 
+  /** Line by line: tmux keeps a copy of a screen that is cleared as a whole. */
   #erase(): void {
-    if (this.#drawn.length > 0) this.#output.write(`${this.#back()}\u001b[J`);
+    const back = this.#back();
+    this.#output.write(`${back}${`${CLEAR_LINE}\n`.repeat(this.#rows())}${back}`);
     this.#drawn = [];
   }
 
@@ -99,11 +102,16 @@ export class LiveScreen implements Screen {
     this.#drawn = lines.map(displayWidth);
   }
 
-  /** Goes back to the first line. A terminal that became narrower has broken the lines anew. */
+  /** Goes back to the first line. */
   #back(): string {
-    const [columns] = sizeOf(this.#output);
-    const rows = this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);
+    const rows = this.#rows();
     return rows > 0 ? `\u001b[${rows}A\r` : "";
+  }
+
+  /** Rows on the screen: a terminal that became narrower has broken the lines anew. */
+  #rows(): number {
+    const [columns] = sizeOf(this.#output);
+    return this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);
   }
 }
 

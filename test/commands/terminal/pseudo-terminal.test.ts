@@ -11,7 +11,7 @@ import {
   type WireServer,
 } from "../../support/wire-server.ts";
 import { cleanEnv } from "../built-bin.ts";
-import { type TerminalHome, terminalHome } from "../terminal-home.ts";
+import { type TerminalHome, terminalHome, waitingRun } from "../terminal-home.ts";
 
 interface Scene {
   columns: number;
@@ -202,6 +202,16 @@ test("a terminal that is closed parks its run, which is then shown as one that w
   const { stdout } = await home.bin("runs", "show", "last");
   expect(stdout).toMatch(/◌ waits for a server of its workspace\n/);
   expect(stdout).toMatch(/No server of its workspace is running\.[^]* run --resume run_/);
+});
+
+test("a list fits a narrow terminal, and names runs by the beginning of their ids", async () => {
+  const home = terminalHome();
+  await waitingRun(home);
+  const env = { ...cleanEnv(), ...home.env };
+  const cwd = home.workspace;
+  const listed = openTerminal([process.execPath, await program(), "runs", "list"], { columns: 40, cwd, env });
+  expect(await listed.exited).toBe(0);
+  expect(listed.everything()).toEqual([expect.stringMatching(/^run_\S{8} {2}input_required {2}list eve…$/)]);
 });
 
 test("a reader that leaves ends the program, without an error", async () => {
