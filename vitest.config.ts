@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { PAGE_ASSET, pageAsset } from "./scripts/page-assets.mjs";
 import { requirementTags } from "./test/support/programs.ts";
 
 /** Folders whose tests start processes and wait for them. */
@@ -16,12 +17,18 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-/** Takes styles and scripts of pages in as texts, as the bundler does by the attribute of their imports. */
+const AS_TEXT = "\0page-asset:";
+
+/** Takes styles, scripts and fonts of pages in as texts, as the build does by the attribute of their imports. */
 const pageTexts = {
   name: "page-texts",
   enforce: "pre",
   resolveId: (source: string, importer = "") =>
-    /\.(css|browser\.js)$/.test(source) ? `${join(dirname(importer), source)}?raw` : undefined,
+    PAGE_ASSET.test(source) ? `${AS_TEXT}${join(dirname(importer), source)}.text` : undefined,
+  load: async (id: string) =>
+    id.startsWith(AS_TEXT)
+      ? `export default ${JSON.stringify(await pageAsset(id.slice(AS_TEXT.length, -".text".length)))};`
+      : undefined,
 } as const;
 
 export default defineConfig(async ({ mode }) => ({

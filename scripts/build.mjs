@@ -9,6 +9,7 @@ import { chmod, mkdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { PAGE_ASSET, pageAsset } from "./page-assets.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -29,6 +30,13 @@ const zodNamespace = {
         contents: source.replace('import { z } from "zod"', 'import * as z from "zod"'),
       };
     });
+  },
+};
+
+const pageAssets = {
+  name: "page-assets",
+  setup({ onLoad }) {
+    onLoad({ filter: PAGE_ASSET }, async ({ path }) => ({ loader: "text", contents: await pageAsset(path) }));
   },
 };
 
@@ -80,6 +88,6 @@ function bundleProgram() {
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
     // Its CommonJS form loads its parts in a way that no bundler sees.
     alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
-    plugins: [zodNamespace],
+    plugins: [zodNamespace, pageAssets],
   });
 }

@@ -51,8 +51,7 @@ const sources = await loadSources(`
   export { runResult } from "./src/server/protocol/results.ts";
   export { runDocument } from "./src/server/views/run-document.ts";
   export { transcriptOf } from "./src/server/views/run-document.ts";
-  export { newestEvents } from "./src/server/page/updates.ts";
-  export { renderRun } from "./src/server/views/render-run.ts";
+  export { runScreen } from "./src/server/page/screens.ts";
 `);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-long-run-"));
 const database = sources.openDatabase(join(folder, "runs.db"));
@@ -75,7 +74,8 @@ const service = sources.createRunService({
 });
 
 const ME = "local";
-const VIEWER = { run: "run", purpose: "watch" };
+const session = { principal: ME, purpose: "watch", csrf: "" };
+const PAGE = { runs: service, session, now: Date.now(), openCommand: () => undefined, settings: [] };
 const WAYS = { forms: true, model: false, links: true };
 const view = (runId) => service.view(ME, runId);
 /** The ways to look at a run, each as a server does it. */
@@ -89,8 +89,8 @@ const LOOKS = {
     return sources.transcriptOf(await view(runId), events ?? []);
   },
   "the page": async (runId) => {
-    const now = await view(runId);
-    return sources.renderRun(now, await sources.newestEvents(service, now), VIEWER).text;
+    const found = await sources.runScreen(PAGE, runId, "work", new URLSearchParams());
+    return found.screen.main.text;
   },
 };
 

@@ -61,9 +61,11 @@ export function serverParts(settings: ServerSettings): ServerParts {
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
+  const keys = stateKeys(config, storage);
   const links = createPageLinks(async () => {
-    const { openPageServer } = await import("../server/page/page-server.ts");
-    return openPageServer({ runs, clock: monotonicClock, openCommand, logger });
+    const { openPage } = await import("./open-page.ts");
+    const key = await keys.stateKey();
+    return openPage({ config, runs, key, local: principalOf(undefined), openCommand, logger });
   }, logger);
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -73,7 +75,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     clock: systemClock,
     monotonic: monotonicClock,
     runs,
-    ...stateKeys(config, storage),
+    ...keys,
     principalOf,
     openCommand,
     changes,

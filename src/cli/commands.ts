@@ -141,6 +141,18 @@ const runs: Command = {
   run: async (args) => (await import("./runs.ts")).runRuns(args),
 };
 
+const open: Command = {
+  name: "open",
+  usage: "open",
+  summary: "Open the page of all runs in the browser: look, start, decide, continue.",
+  configurable: true,
+  flags: [
+    { name: "no-browser", kind: "boolean", help: "Only print the link." },
+    { name: "serve", kind: "boolean", help: "Serve the page here, even where a server has one." },
+  ],
+  run: async (args) => (await import("./open.ts")).runOpen(args),
+};
+
 const demo: Command = {
   name: "demo",
   usage: 'demo ["TASK"]',
@@ -229,6 +241,7 @@ export const COMMANDS: readonly Command[] = [
   work,
   run,
   runs,
+  open,
   demo,
   install,
   uninstall,

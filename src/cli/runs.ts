@@ -1,13 +1,11 @@
 /** Actions on the runs of the data directory, one function for each. */
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
-import { startChild } from "../core/child-process.ts";
-import { isoTime, monotonicClock } from "../core/clock.ts";
+import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/ports.ts";
 import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
-import { openPageServer } from "../server/page/page-server.ts";
 import { agentLabel, deadlineText } from "../server/views/approval-form.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
@@ -23,7 +21,9 @@ import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
 
-const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: number]; act: Action }>> = {
+const ACTIONS: Readonly<
+  Record<string, { words: readonly [least: number, most: number]; act: Action | "page" }>
+> = {
   list: { words: [0, 0], act: (local, _words, { flags }) => listRuns(local, flags) },
   show: { words: [1, 1], act: (local, [run = ""], { flags }) => showRun(local, run, flags) },
   watch: {
@@ -35,7 +35,7 @@ const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: n
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
   tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
   prune: { words: [0, 0], act: (local, _words, { flags }) => pruneRuns(local, flags) },
-  open: { words: [1, 1], act: (local, [run = ""], { flags }) => openRun(local, run, flags) },
+  open: { words: [1, 1], act: "page" },
   points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
 };
 
@@ -57,12 +57,23 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   }
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
+  const { act } = action;
+  if (act === "page") return openNamed(args, words[0] ?? "");
   return withLocalRuns(args, false, async (local) => {
     const [word, ...others] = words;
-    if (word === undefined) return action.act(local, [], args);
+    if (word === undefined) return act(local, [], args);
     const runId = await namedRun(local, word);
-    return runId === undefined ? 1 : action.act(local, [runId, ...others], args);
+    return runId === undefined ? 1 : act(local, [runId, ...others], args);
   });
+}
+
+async function openNamed(args: CommandArguments, word: string): Promise<ExitCode> {
+  let runId: string | undefined;
+  const found = await withLocalRuns(args, false, async (local) => {
+    runId = await namedRun(local, word);
+    return runId === undefined ? 1 : 0;
+  });
+  return found === 0 ? (await import("./open.ts")).runOpen(args, runId) : found;
 }
 
 const DEFAULT_LIMIT = 20;
@@ -167,50 +178,6 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
 function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
   return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}`;
-}
-
-/**
- * Serves the run's page until the process is told to end, and opens it in the browser. The link decides on
- * approvals, so it goes to the terminal of the person who asked for it and nowhere else.
- */
-export async function openRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const { runs, logger, interrupt } = local;
-  if ((await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
-  const server = await openPageServer({
-    runs: async () => runs,
-    clock: monotonicClock,
-    openCommand: () => local.runsCommand("open", runId),
-    logger,
-  });
-  try {
-    const link = server.link({ run: runId, principal: LOCAL, purpose: "decide" });
-    process.stdout.write(`${link}\nThe link works once. Ctrl-C ends the page, not the run.\n`);
-    if (flags["no-browser"] !== true) openInBrowser(link);
-    await untilAborted(interrupt.signal);
-    return 0;
-  } finally {
-    await server.close();
-  }
-}
-
-const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>> = {
-  darwin: ["open"],
-  win32: ["rundll32", "url.dll,FileProtocolHandler"],
-};
-
-/** Opens the link in a browser. Without one, the person can use the printed link. */
-function openInBrowser(link: string): void {
-  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
-  const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
-  child.once("error", () => undefined);
-  child.unref();
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** Gives a run at work a message, which its agent reads before it next asks its model. */

@@ -11,7 +11,7 @@ import type {
   TracePlace,
 } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
-import type { RunEvent, JournalEntry } from "./events.ts";
+import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
 import type {
   Approval,
@@ -185,6 +185,16 @@ export interface AppliedAnswer {
   replied: boolean[];
 }
 
+/** Which part of a journal to read from its end. */
+export interface RecentEvents {
+  limit: number;
+  /** Sequence number. Default: from the newest on. */
+  before?: number;
+  /** Only those of this agent, and not of its subagents. */
+  agent?: AgentPath;
+  kinds?: readonly RunEventKind[];
+}
+
 /** A run and a page of its journal, read after it: when the run is final, the journal holds nothing more. */
 export interface JournalPage {
   run: RunHead;
@@ -221,6 +231,8 @@ export interface RunQueries {
     after: number,
     limit: number,
   ): Promise<JournalPage | undefined>;
+  /** Events before `before`, newest first. `undefined`: no such run. */
+  recent(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
   approval(principal: Principal, runId: string, approvalId: string): Promise<Approval | undefined>;
   grants(principal: Principal, runId: string): Promise<Grant[]>;

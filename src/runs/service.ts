@@ -8,6 +8,7 @@ import type {
   Orphans,
   PrunePlan,
   PruneReport,
+  RecentEvents,
   Retention,
   RunRepository,
   RunStatistics,
@@ -145,6 +146,8 @@ export interface RunReader {
     runId: string,
     options?: { after?: number; limit?: number },
   ): Promise<RunEvent[] | undefined>;
+  /** Events from the end of the journal, newest first. `undefined`: no such run. */
+  recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   /**
    * Follows the journal from `after`, also when another process works on the run. Ends after the
    * final event, when `signal` aborts, or at once for an unknown run.

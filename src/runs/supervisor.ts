@@ -13,6 +13,7 @@ import type {
   Orphans,
   PrunePlan,
   PruneReport,
+  RecentEvents,
   Retention,
   RunListener,
   RunRepository,
@@ -197,6 +198,10 @@ class Supervisor implements RunService {
     const { after = 0, limit = EVENTS_PER_PAGE } = options;
     const page = await this.#runs.read.journal(principal, runId, after, limit);
     return page && [...page.events];
+  }
+
+  recentEvents(principal: Principal, runId: string, wanted: RecentEvents) {
+    return this.#runs.read.recent(principal, runId, wanted);
   }
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {

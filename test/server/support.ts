@@ -37,7 +37,7 @@ export function depsFor(runs: () => Promise<PrincipalRuns>, options: DepsOptions
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
   const page = createPageLinks(
-    () => openPageServer({ runs, clock, openCommand, logger: silentLogger }),
+    () => openPageServer({ runs, clock, key: STATE_KEY, openCommand, settings: [], logger: silentLogger }),
     silentLogger,
   );
   cleanUpWith(() => page.close());

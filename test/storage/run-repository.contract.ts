@@ -6,6 +6,7 @@ import {
   type ClaimRequest,
   LeaseLostError,
   type Lease,
+  type RecentEvents,
   type RunRepository,
 } from "../../src/runs/ports.ts";
 import type { Run, SamplingReply } from "../../src/runs/run.ts";
@@ -180,6 +181,20 @@ export function runRepositoryContract(
           failed: 0,
           cancelled: 0,
         });
+        const recent = async (wanted: Omit<RecentEvents, "limit">, limit = 9) =>
+          (await runs.read.recent(ME, done.id, { ...wanted, limit }))?.map(({ kind }) => kind);
+        expect(await recent({ agent })).toEqual([
+          "subagent_finished",
+          "model_called",
+          "model_called",
+          "subagent_started",
+        ]);
+        expect(await recent({ kinds: ["run_started", "subagent_started"] })).toEqual([
+          "subagent_started",
+          "run_started",
+        ]);
+        expect(await recent({ before: 3 }, 1)).toEqual(["subagent_started"]);
+        expect(await runs.read.recent("you", done.id, { limit: 9 })).toBeUndefined();
         const pending = await runs.read.pending(ME, 9);
         expect(pending.map(({ id, task }) => [id, task])).toEqual([
           ["i1:0", "work"],

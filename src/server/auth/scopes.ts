@@ -37,6 +37,7 @@ export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): 
     watch: (...args) => demand(...ANY).watch(...args),
     watchStarts: (...args) => demand("read").watchStarts(...args),
     list: async (...args) => demand("read").list(...args),
+    recentEvents: async (...args) => demand("read").recentEvents(...args),
     summaries: async (...args) => demand("read").summaries(...args),
     counts: async (...args) => demand("read").counts(...args),
     pending: async (...args) => demand("read").pending(...args),

@@ -17,10 +17,10 @@ export function appDocument(): string {
         </style>
       </head>
       <body>
-        <main>
+        <div class="app">
           <p id="note" class="brand" role="status">Starting …</p>
           <div id="view" data-meta="${APP_VIEW_META}"></div>
-        </main>
+        </div>
         <script>
           ${new Html(APP_SCRIPT)};
         </script>

@@ -1,12 +1,15 @@
 /** Writes the answers of the page server, and reads its forms. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Html } from "../views/html.ts";
+import type { Asset } from "./assets.ts";
 
 /** Nothing from elsewhere, nothing inline, no frames, forms to this server only. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
+  "font-src 'self'",
+  "img-src 'self'",
   "connect-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
@@ -43,6 +46,12 @@ export function sendHtml(response: ServerResponse, status: number, page: Html): 
 export function sendText(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, { ...SECURITY_HEADERS, "content-type": `${type}; charset=utf-8` });
   response.end(text);
+}
+
+export function sendAsset(response: ServerResponse, { type, body }: Asset): void {
+  const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
+  response.writeHead(200, headers);
+  response.end(body());
 }
 
 export function redirect(response: ServerResponse, location: string, cookie?: string): void {

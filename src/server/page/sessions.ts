@@ -1,17 +1,37 @@
 /** Links that open a page once, and the sessions of browsers that followed one. */
-import { randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../runs/run.ts";
 
+/** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
+export type PagePurpose = "watch" | "decide";
+
+export interface PageGrant {
+  principal: Principal;
+  purpose: PagePurpose;
+  /** The only run that it shows; absent: all of the principal. */
+  run?: string;
+}
+
+/** What a link opens. */
+export interface PageLink extends PageGrant {
+  /** The run whose page it opens first, where it shows all. */
+  first?: string;
+}
+
 /** One browser that redeemed a link. */
 export interface PageSession extends PageGrant {
-  /** Has to come with every decision. */
+  /** Has to come with everything that changes something. */
   csrf: string;
 }
 
 /** The viewer of a run: a browser, or an MCP App in a host, which only looks. */
 export type Viewer = PageSession | "app";
+
+export const mayDecide = (viewer: Viewer): viewer is PageSession =>
+  viewer !== "app" && viewer.purpose === "decide";
 
 /** A viewer of approvals, who may have to go to a terminal to decide. */
 export interface ApprovalViewer {
@@ -22,88 +42,101 @@ export interface ApprovalViewer {
 
 const LIFETIME_MS = 12 * 60 * 60 * 1000;
 const MAX_LINKS = 10_000;
-const MAX_SESSIONS = 1000;
 
-/** Values by secret ids, in the memory of one server. They expire, and the oldest makes room for a new one. */
-class Secrets<Value extends object> {
-  readonly #values = new Map<string, Value & { expires: number }>();
-  readonly #clock: Clock;
-  readonly #capacity: number;
-
-  constructor(clock: Clock, capacity: number) {
-    this.#clock = clock;
-    this.#capacity = capacity;
-  }
-
-  add(value: Value): string {
-    const id = newSecret();
-    this.#values.set(id, { ...value, expires: this.#clock() + LIFETIME_MS });
-    const oldest = this.#values.keys().next();
-    if (this.#values.size > this.#capacity && oldest.done !== true) this.#values.delete(oldest.value);
-    return id;
-  }
-
-  get(id: string): Value | undefined {
-    const value = this.#values.get(id);
-    return value !== undefined && value.expires > this.#clock() ? value : undefined;
-  }
-
-  delete(id: string): void {
-    this.#values.delete(id);
-  }
-}
-
-const newSecret = (): string => randomBytes(32).toString("base64url");
-
-/** Tokens in links to the page: good once, for one run, one principal and one purpose. */
+/** Tokens in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
 export class LinkTokens {
-  readonly #grants: Secrets<PageGrant>;
+  readonly #links = new Map<string, { link: PageLink; expires: number }>();
+  readonly #clock: Clock;
 
   constructor(clock: Clock) {
-    this.#grants = new Secrets(clock, MAX_LINKS);
+    this.#clock = clock;
   }
 
-  mint({ run, principal, purpose }: PageGrant): string {
-    return this.#grants.add({ run, principal, purpose });
+  mint(link: PageLink): string {
+    const token = randomBytes(32).toString("base64url");
+    this.#links.set(token, { link, expires: this.#clock() + LIFETIME_MS });
+    const oldest = this.#links.keys().next();
+    if (this.#links.size > MAX_LINKS && oldest.done !== true) this.#links.delete(oldest.value);
+    return token;
   }
 
-  /** Returns what the token grants, without using it up; `undefined` when it grants nothing (any more). */
-  inspect(token: string): PageGrant | undefined {
-    return this.#grants.get(token);
+  /** Returns what the token opens, without using it up; `undefined` when it opens nothing (any more). */
+  inspect(token: string): PageLink | undefined {
+    const found = this.#links.get(token);
+    return found !== undefined && found.expires > this.#clock() ? found.link : undefined;
   }
 
-  /** Uses the token up, and returns what it granted. */
-  redeem(token: string): PageGrant | undefined {
-    const grant = this.#grants.get(token);
-    this.#grants.delete(token);
-    return grant;
+  /** Uses the token up, and returns what it opened. */
+  redeem(token: string): PageLink | undefined {
+    const link = this.inspect(token);
+    this.#links.delete(token);
+    return link;
   }
 }
 
-/** Sessions of one page server, each bound to one run; gone when the server closes. */
+const Ticket = z.object({
+  principal: z.string(),
+  purpose: z.enum(["watch", "decide"]),
+  run: z.string().optional(),
+  expires: z.number(),
+  id: z.string(),
+});
+
+/**
+ * Sessions are signed tickets in cookies, so that they outlive the server: one that is started again with the same
+ * key at the same address goes on with the pages that are open.
+ */
 export class PageSessions {
-  readonly #sessions: Secrets<PageSession>;
-  /** The name belongs to this server alone: browsers do not tell apart the ports of a host. */
-  readonly #cookie = `deepagent_page_${randomBytes(6).toString("hex")}`;
+  readonly #key: Uint8Array;
+  readonly #clock: Clock;
+  /** Belongs to this key: browsers do not tell apart the ports of a host. */
+  readonly #cookie: string;
 
-  constructor(clock: Clock) {
-    this.#sessions = new Secrets(clock, MAX_SESSIONS);
+  /** `key`: a secret of at least 32 bytes. */
+  constructor(key: Uint8Array, clock: Clock) {
+    this.#key = key;
+    this.#clock = clock;
+    this.#cookie = `deepagent_page_${createHash("sha256").update("cookie").update(key).digest("hex").slice(0, 12)}`;
   }
 
-  /** Opens a session and returns its cookie, which is sent for its run's addresses only. */
-  open({ run, principal, purpose }: PageGrant): string {
-    const id = this.#sessions.add({ run, principal, purpose, csrf: newSecret() });
-    const age = LIFETIME_MS / 1000;
-    return `${this.#cookie}=${id}; Path=${runPath(run)}; Max-Age=${age}; HttpOnly; SameSite=Strict`;
+  /** Opens a session and returns its cookie, which is sent for what it shows only. */
+  open({ principal, purpose, run }: PageGrant): string {
+    const ticket = {
+      principal,
+      purpose,
+      expires: this.#clock() + LIFETIME_MS,
+      id: randomBytes(16).toString("base64url"),
+      ...(run === undefined ? {} : { run }),
+    };
+    const text = Buffer.from(JSON.stringify(ticket)).toString("base64url");
+    const value = `${text}.${this.#sign("session", text)}`;
+    const path = run === undefined ? "/" : runPath(run);
+    return `${this.#cookie}=${value}; Path=${path}; Max-Age=${LIFETIME_MS / 1000}; HttpOnly; SameSite=Strict`;
   }
 
-  /** Finds the session of a request, when it is one of this run's. */
-  find(request: IncomingMessage, run: string): PageSession | undefined {
+  /** Finds the session of a request that shows this run, or all of them; one that decides comes first. */
+  find(request: IncomingMessage, run: string | undefined): PageSession | undefined {
     const cookies = (request.headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
-    const ids = cookies.filter((cookie) => cookie.startsWith(`${this.#cookie}=`));
-    return ids
-      .map((cookie) => this.#sessions.get(cookie.slice(this.#cookie.length + 1)))
-      .find((session) => session?.run === run);
+    const sessions = cookies
+      .filter((cookie) => cookie.startsWith(`${this.#cookie}=`))
+      .map((cookie) => this.#read(cookie.slice(this.#cookie.length + 1)))
+      .filter((session) => session !== undefined)
+      .filter((session) => session.run === undefined || session.run === run);
+    return sessions.find(({ purpose }) => purpose === "decide") ?? sessions[0];
+  }
+
+  #read(value: string): PageSession | undefined {
+    const [text = "", signature = ""] = value.split(".");
+    if (!isSame(signature, this.#sign("session", text))) return undefined;
+    const { principal, purpose, run, expires } = Ticket.parse(
+      JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
+    );
+    if (expires <= this.#clock()) return undefined;
+    return { principal, purpose, csrf: this.#sign("csrf", text), ...(run === undefined ? {} : { run }) };
+  }
+
+  #sign(use: string, text: string): string {
+    return createHmac("sha256", this.#key).update(`page ${use} ${text}`).digest("base64url");
   }
 }
 
@@ -115,17 +148,9 @@ export const changesPath = (run: string, path: string): string =>
   `${runPath(run)}/changes?path=${encodeURIComponent(path)}`;
 
 /** Whether a form came out of a page of this session. */
-export function isOwnForm(session: PageSession, csrf: string): boolean {
-  const given = Buffer.from(csrf);
-  const expected = Buffer.from(session.csrf);
-  return given.length === expected.length && timingSafeEqual(given, expected);
-}
+export const isOwnForm = (session: PageSession, csrf: string): boolean => isSame(csrf, session.csrf);
 
-/** `watch`: look at the run. `decide`: also decide on its approvals; never given to a model. */
-export type PagePurpose = "watch" | "decide";
-
-export interface PageGrant {
-  run: string;
-  principal: Principal;
-  purpose: PagePurpose;
+function isSame(given: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
 }

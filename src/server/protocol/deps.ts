@@ -6,7 +6,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal, Run } from "../../runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../runs/service.ts";
-import type { PageGrant } from "../page/sessions.ts";
+import type { PageLink } from "../page/sessions.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 
 /** Dependencies that all connections of a process share. */
@@ -70,8 +70,10 @@ export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
 
 /** Serves pages of runs. */
 export interface PageServer {
-  /** An address that opens the page once, for this run and purpose. */
-  link(grant: PageGrant): string;
+  /** Where it is served. */
+  address: string;
+  /** An address that opens the page once. */
+  link(link: PageLink): string;
   close(): Promise<void>;
 }
 
@@ -81,27 +83,30 @@ export interface PageLinks {
   watch(principal: Principal, runId: string): Promise<string | undefined>;
   /** Makes a link for a client to open in the person's browser, never for a model: its page decides. */
   decide(principal: Principal, runId: string): Promise<string | undefined>;
+  /** Serves the page now, and gives its address. */
+  address(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */
 export function createPageLinks(open: () => Promise<PageServer>, logger: Logger): PageLinks {
   let opened: Promise<PageServer> | undefined;
-  const link = async (grant: PageGrant): Promise<string | undefined> => {
+  const use = async (of: (server: PageServer) => string): Promise<string | undefined> => {
     opened ??= open().catch((error: unknown) => {
       opened = undefined;
       throw error;
     });
     try {
-      return (await opened).link(grant);
+      return of(await opened);
     } catch (error) {
       logger.warn("page.not_opened", { error });
       return undefined;
     }
   };
   return {
-    watch: (principal, run) => link({ run, principal, purpose: "watch" }),
-    decide: (principal, run) => link({ run, principal, purpose: "decide" }),
+    watch: (principal, run) => use((server) => server.link({ run, principal, purpose: "watch" })),
+    decide: (principal, run) => use((server) => server.link({ run, principal, purpose: "decide" })),
+    address: () => use((server) => server.address),
     close: async () => {
       const server = await opened?.catch(() => undefined);
       await server?.close();

@@ -121,11 +121,11 @@ export async function answerWays(
 async function pictureOf(
   outcome: Outcome,
   { http }: ServerContext,
-  { runs, openCommand }: ServerDeps,
+  { runs, openCommand, clock }: ServerDeps,
 ): Promise<string | undefined> {
   if (outcome.kind !== "run" || !allows(http?.authInfo, "read")) return undefined;
   const { renderAppView } = await import("../page/updates.ts");
-  return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run));
+  return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
 /** Whatever goes wrong becomes a text for the client; only our own errors are written for it. */

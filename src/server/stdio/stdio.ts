@@ -170,12 +170,14 @@ function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal):
 }
 
 /** Loads agent and storage in the background, so that the first run need not wait for them. */
-function warmUpWhenQuiet({ runs, logger }: ServerDeps) {
+function warmUpWhenQuiet({ runs, page, logger }: ServerDeps) {
   let state: "waiting" | "armed" | "done" = "waiting";
   let timer: NodeJS.Timeout | undefined;
   const load = (): void => {
     state = "done";
-    runs().catch((error: unknown) => logger.warn("stdio.warm_up_failed", { error }));
+    runs()
+      .then(() => page?.address())
+      .catch((error: unknown) => logger.warn("stdio.warm_up_failed", { error }));
   };
   const postpone = (): void => {
     if (state !== "armed") return;

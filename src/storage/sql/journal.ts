@@ -1,6 +1,7 @@
 /** The journals of runs. */
 import { toJson } from "../../core/json.ts";
 import { type JournalEntry, type RunEvent, isRepeat } from "../../runs/events.ts";
+import type { RecentEvents } from "../../runs/ports.ts";
 import { type EventRow, toEvent } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
@@ -44,6 +45,30 @@ export function* page(runId: string, after: number, limit: number): Steps<RunEve
     `SELECT run_id, seq, time, agent, kind, data FROM run_events
      WHERE run_id = @run_id AND seq > @after ORDER BY seq LIMIT @limit`,
     { run_id: runId, after, limit },
+  );
+  return rows.map(toEvent);
+}
+
+/** The newest first. */
+export function* recent(
+  runId: string,
+  { limit, before = Number.MAX_SAFE_INTEGER, agent, kinds }: RecentEvents,
+): Steps<RunEvent[]> {
+  const wanted = [
+    "run_id = @run_id AND seq < @before",
+    ...(agent === undefined ? [] : ["agent = @agent"]),
+    ...(kinds === undefined ? [] : ["kind IN (SELECT value FROM json_each(@kinds))"]),
+  ];
+  const rows = yield* all<EventRow>(
+    `SELECT run_id, seq, time, agent, kind, data FROM run_events
+     WHERE ${wanted.join(" AND ")} ORDER BY seq DESC LIMIT @limit`,
+    {
+      run_id: runId,
+      before,
+      limit,
+      ...(agent === undefined ? {} : { agent: toJson(agent) }),
+      ...(kinds === undefined ? {} : { kinds: toJson(kinds) }),
+    },
   );
   return rows.map(toEvent);
 }

@@ -244,6 +244,11 @@ function queriesOf(engine: Engine): RunQueries {
         const run = yield* runs.head(principal, runId);
         return run && { run, events: yield* journal.page(runId, after, limit) };
       }),
+    recent: (principal, runId, wanted) =>
+      read(principal, function* () {
+        const run = yield* runs.head(principal, runId);
+        return run && (yield* journal.recent(runId, wanted));
+      }),
     picture: async (principal, runId, after, limit) => {
       const seen = await read(principal, function* () {
         const run = yield* runs.get(principal, runId);

@@ -122,14 +122,14 @@ describe("in a host", { tags: "chromium" }, () => {
     await frame.getByText("note it").waitFor();
     const result = await start(client, "note it");
     await tell(page, "sendToolResult", result);
-    await frame.getByText("Waits for a decision").waitFor();
+    await frame.getByText("Needs you", { exact: true }).waitFor();
     await frame.getByText("Nothing is decided in this view").waitFor();
     expect(await frame.locator("button, a, form").count()).toBe(0);
     expect(await theme(frame)).toBe("dark");
     const [approval] = (await service.view(ME, idOf(result)))?.approvals ?? [];
     await service.decide(ME, idOf(result), approval?.id ?? "", { type: "approve" }, "test");
     await reach(service, idOf(result), "completed");
-    await frame.getByText("Completed", { exact: true }).waitFor();
+    await frame.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(notes).toEqual(["a"]);
     expect(calls).not.toEqual([]);
     for (const call of calls) {
@@ -148,7 +148,7 @@ describe("in a host", { tags: "chromium" }, () => {
     const client = await connect(service);
     const { page, frame, calls } = await show(client, {}, "light");
     await tell(page, "sendToolResult", await start(client, "note it"));
-    await frame.getByText("Waits for a decision").waitFor();
+    await frame.getByText("Needs you", { exact: true }).waitFor();
     expect(calls).toEqual([]);
     expect(await theme(frame)).toBe("light");
   });

@@ -1,8 +1,14 @@
 import { request as httpRequest } from "node:http";
 import { describe, expect, test } from "vitest";
-import { ME, reach, startRun } from "../../runs/support.ts";
+import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../../src/storage/sqlite/database.ts";
+import { ME, cleanUpWith, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { send } from "../../support/clients-raw.ts";
-import { plainRuns } from "../support.ts";
+import { linkProof } from "../../../src/server/page/find-page.ts";
+import type { PagePurpose } from "../../../src/server/page/sessions.ts";
+import type { PageServer } from "../../../src/server/protocol/deps.ts";
+import { approvalRuns, plainRuns } from "../support.ts";
 import { linkTo, openPages, post, visit, waitingRun } from "./support.ts";
 
 const APPROVE = { decision: "approve" };
@@ -27,7 +33,7 @@ describe("links", () => {
     const { setCookie } = await visit(linkTo(await openPages(service), runId, "watch"));
     expect(setCookie).toMatch(
       new RegExp(
-        `^deepagent_page_\\w+=[\\w-]{43}; Path=/runs/${runId}; Max-Age=\\d+; HttpOnly; SameSite=Strict$`,
+        `^deepagent_page_\\w+=[\\w-]+\\.[\\w-]{43}; Path=/runs/${runId}; Max-Age=\\d+; HttpOnly; SameSite=Strict$`,
       ),
     );
   });
@@ -65,7 +71,7 @@ describe("requests", () => {
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     expect((await visitor.get(`/runs/${other.id}`)).status).toBe(404);
     expect((await visitor.get(visitor.path, { cookie: "" })).status).toBe(404);
-    expect((await visitor.get(`${visitor.path}/updates`, { cookie: "a=b" })).status).toBe(404);
+    expect((await visitor.get(`${visitor.path}/work`, { cookie: "a=b" })).status).toBe(404);
     expect((await visitor.get("/runs/%zz")).status).toBe(404);
   });
 
@@ -96,7 +102,8 @@ describe("requests", () => {
     expect((await visitor.post(address, fields, { "content-type": "text/plain" })).status).toBe(400);
     const huge = { ...fields, message: "x".repeat(2 ** 20) };
     expect((await visitor.post(address, huge)).status).toBe(400);
-    expect((await visitor.get(address)).status).toBe(405);
+    expect((await visitor.get(address)).status).toBe(404);
+    expect((await visitor.post(visitor.path, fields)).status).toBe(405);
     expect((await service.view(ME, runId))?.run.status).toBe("input_required");
   });
 
@@ -107,19 +114,23 @@ describe("requests", () => {
     const link = new URL(linkTo(pages, runId, "watch"));
     const paths = [
       "/",
-      "/page.css",
-      "/page.js",
-      "/open.js",
+      "/assets/page.css",
+      "/assets/page.js",
+      "/assets/inter.woff2",
       visitor.path,
+      `${visitor.path}/work`,
+      `${visitor.path}/review`,
       link.pathname + link.search,
       "/open",
     ];
     for (const path of paths) {
       const { headers, body } = await visitor.get(path);
-      expect(headers).toMatchObject({ "cache-control": "no-store", "x-frame-options": "DENY" });
+      const cached = path.startsWith("/assets/") ? "private, max-age=300" : "no-store";
+      expect(headers).toMatchObject({ "cache-control": cached, "x-frame-options": "DENY" });
       expect(headers["content-security-policy"]).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
       expect(headers["content-security-policy"]).not.toContain("unsafe");
       expect(headers["referrer-policy"]).toBe("strict-origin");
+      if (path.startsWith("/assets/")) continue;
       expect(body).not.toMatch(/<script(?! src="\/)|https?:\/\/| on\w+="|style="/);
     }
   });
@@ -132,7 +143,7 @@ describe("decisions", () => {
     const watcher = await visit(linkTo(pages, runId, "watch"));
     const { body } = await watcher.get(watcher.path);
     expect(body).toContain("deepagent-mcp runs open");
-    expect(body).not.toContain("<form");
+    expect(body).not.toMatch(/<form[^>]*method="post"/);
     const other = await visit(linkTo(pages, runId, "decide"));
     for (const fields of [{ approval: view.approvals[0]?.id ?? "", csrf: "" }, await other.form()]) {
       expect((await watcher.post(`${watcher.path}/decide`, { ...fields, ...APPROVE })).status).toBe(403);
@@ -164,7 +175,7 @@ describe("decisions", () => {
     const fields = { ...(await visitor.form()), approval: asked?.id ?? "", decision: "approve_same" };
     expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
     await expect.poll(() => notes).toEqual(["a", "a"]);
-    expect((await visitor.get(visitor.path)).body).toContain("Approved for this run");
+    expect((await visitor.get(`${visitor.path}/work`)).body).toContain("Approved for this run");
   });
 
   test("reject passes the message on", async () => {
@@ -216,20 +227,27 @@ describe("decisions", () => {
 });
 
 describe("updates", () => {
-  /** Reads events until one says that the run has ended, or the stream does. */
+  interface Update {
+    title: string;
+    waiting: number;
+    html: string;
+  }
+
+  /** Reads updates until the stream ends. */
   function updates(url: string, cookie: string, onUpdate: (count: number) => void) {
-    return new Promise<{ run: string; approvals: string; ended: boolean }[]>((resolve, reject) => {
-      const request = httpRequest(url, { headers: { cookie } }, (response) => {
+    return new Promise<{ seen: Update[]; text: string }>((resolve, reject) => {
+      const headers = { cookie, accept: "text/event-stream" };
+      const request = httpRequest(url, { headers }, (response) => {
         let text = "";
         const all = () =>
-          [...text.matchAll(/^data: (.*)\n\n/gm)].map(
-            ([, data = ""]) => JSON.parse(data) as { run: string; approvals: string; ended: boolean },
+          [...text.matchAll(/^event: update\ndata: (.*)\n\n/gm)].map(
+            ([, data = ""]) => JSON.parse(data) as Update,
           );
         response.setEncoding("utf8").on("data", (chunk: string) => {
           text += chunk;
           onUpdate(all().length);
         });
-        response.once("close", () => resolve(all()));
+        response.once("close", () => resolve({ seen: all(), text }));
       });
       request.once("error", reject).end();
     });
@@ -239,16 +257,13 @@ describe("updates", () => {
     const { service, runId, view } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
     const cookie = visitor.setCookie.split(";")[0] ?? "";
-    const seen = await updates(`${visitor.origin}${visitor.path}/updates`, cookie, (count) => {
+    const { seen, text } = await updates(`${visitor.origin}${visitor.path}`, cookie, (count) => {
       const approvalId = view.approvals[0]?.id ?? "";
       if (count === 1) void service.decide(ME, runId, approvalId, { type: "approve" }, "test");
     });
-    expect(seen[0]).toMatchObject({ approvals: expect.stringContaining("data-approval"), ended: false });
-    expect(seen.at(-1)).toMatchObject({
-      approvals: "",
-      ended: true,
-      run: expect.stringContaining("Completed"),
-    });
+    expect(seen[0]).toMatchObject({ waiting: 1, html: expect.stringContaining("data-approval") });
+    expect(seen.at(-1)).toMatchObject({ waiting: 0, html: expect.stringContaining("Completed") });
+    expect(text).toMatch(/event: end\ndata: {}\n\n$/);
   });
 
   test("end when the server closes", async () => {
@@ -256,10 +271,11 @@ describe("updates", () => {
     const pages = await openPages(service);
     const visitor = await visit(linkTo(pages, runId, "watch"));
     const cookie = visitor.setCookie.split(";")[0] ?? "";
-    const seen = await updates(`${visitor.origin}${visitor.path}/updates`, cookie, (count) => {
+    const { seen, text } = await updates(`${visitor.origin}${visitor.path}`, cookie, (count) => {
       if (count === 1) void pages.close();
     });
     expect(seen).toHaveLength(1);
+    expect(text).not.toContain("event: end");
   });
 
   test("of a run that has ended are one, and the page shows the answer", async () => {
@@ -269,7 +285,122 @@ describe("updates", () => {
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
     const { body } = await visitor.get(visitor.path);
     expect(body).toContain("the &#60;answer&#62;");
-    const { body: stream } = await visitor.get(`${visitor.path}/updates`);
+    const { body: stream } = await visitor.get(visitor.path, { accept: "text/event-stream" });
     expect(stream.match(/^event: update$/gm)).toHaveLength(1);
+  });
+});
+
+describe("all runs", () => {
+  const toAll = (pages: PageServer, purpose: PagePurpose = "decide", principal = ME): string =>
+    pages.link({ principal, purpose });
+
+  test("a person starts one, tells it something, cancels it and goes on with it", async () => {
+    const { service } = approvalRuns(note("a"));
+    const visitor = await visit(toAll(await openPages(service)));
+    expect(visitor.path).toBe("/");
+    const csrf = /name="csrf" value="([^"]+)"/.exec((await visitor.get("/")).body)?.[1] ?? "";
+    const started = await visitor.post("/start", { csrf, task: "note <b>it</b>" });
+    expect(started.status).toBe(303);
+    const path = started.headers.location ?? "";
+    const runId = path.slice("/runs/".length);
+    await reach(service, runId, "input_required");
+    const home = (await visitor.get("/")).body;
+    expect(home).toContain("note &#60;b&#62;it&#60;/b&#62;");
+    expect(home).toContain("1 decision waits for you");
+    expect((await visitor.get("/review")).body).toContain("data-approval");
+    expect((await visitor.post(`${path}/tell`, { csrf, text: "softly" })).status).toBe(303);
+    expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");
+    expect((await visitor.post(`${path}/cancel`, { csrf })).status).toBe(303);
+    expect((await service.view(ME, runId))?.run.status).toBe("cancelled");
+    const next = await visitor.post(`${path}/continue`, { csrf, task: "once more" });
+    const nextId = (next.headers.location ?? "").slice("/runs/".length);
+    const [first, second] = await Promise.all([service.view(ME, runId), service.view(ME, nextId)]);
+    expect(second?.run.threadId).toBe(first?.run.threadId);
+    expect((await visitor.post(`${path}/fork`, { csrf, task: "x", point: "thr_other@1" })).status).toBe(422);
+  });
+
+  test("a conversation begins anew from one of its moments", async () => {
+    const database = openDatabase(databaseFile());
+    cleanUpWith(() => database.close());
+    const checkpointer = createCheckpointer(database);
+    const agent = { model: scriptedModel(() => ({ text: "yes" })), checkpointer };
+    const { service } = openServer(databaseFile(), agent, { checkpoints: async () => checkpointer });
+    const { id } = await startRun(service, "go");
+    await reach(service, id, "completed");
+    const visitor = await visit(toAll(await openPages(service)));
+    const { body } = await visitor.get(`/runs/${id}/answer`);
+    const [point = "", csrf = ""] = ["point", "csrf"].map(
+      (name) => new RegExp(`name="${name}" value="([^"]+)"`).exec(body)?.[1],
+    );
+    const fork = await visitor.post(`/runs/${id}/fork`, { csrf, task: "another way", point });
+    const forkId = (fork.headers.location ?? "").slice("/runs/".length);
+    expect((await service.view(ME, forkId))?.run.forkedFrom).toBe(point);
+  });
+
+  test("are found by status and words, and only the principal's", async () => {
+    const service = plainRuns("yes");
+    const { id } = await startRun(service, "count the ravens");
+    await reach(service, id, "completed");
+    await service.start("stranger", { task: "count the doves" });
+    const pages = await openPages(service);
+    const visitor = await visit(toAll(pages));
+    const rows = async (query: string) =>
+      ((await visitor.get(`/${query}`)).body.match(/class="run-row"/g) ?? []).length;
+    expect(await rows("")).toBe(1);
+    expect(await rows("?q=RAVENS")).toBe(1);
+    expect(await rows("?q=doves")).toBe(0);
+    expect(await rows("?status=failed")).toBe(0);
+    expect(await rows("?status=completed&q=%25")).toBe(0);
+    const stranger = await visit(toAll(pages, "decide", "stranger"));
+    expect((await stranger.get(`/runs/${id}`)).status).toBe(404);
+  });
+
+  test("a link that only looks starts nothing, and a session of one run sees no other screen", async () => {
+    const { service, runId } = await waitingRun("a");
+    const pages = await openPages(service);
+    const watcher = await visit(toAll(pages, "watch"));
+    expect((await watcher.get("/")).body).not.toMatch(/<form[^>]*method="post"/);
+    expect((await watcher.post("/start", { csrf: "", task: "x" })).status).toBe(403);
+    const own = await visit(linkTo(pages, runId, "decide"));
+    for (const path of ["/", "/review", "/files"]) expect((await own.get(path)).status).toBe(404);
+    const { csrf = "" } = await own.form();
+    expect((await own.post("/start", { csrf, task: "x" })).status).toBe(404);
+    expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+  });
+
+  test("sessions outlive the server, a changed cookie or another key is none", async () => {
+    const { service } = await waitingRun("a");
+    const first = await openPages(service);
+    const visitor = await visit(toAll(first));
+    const cookie = visitor.setCookie.split(";")[0] ?? "";
+    await first.close();
+    const origin = new URL((await openPages(service)).address).origin;
+    const status = async (sent: string) =>
+      (await send(`${origin}/`, { method: "GET", headers: { cookie: sent } })).status;
+    expect(await status(cookie)).toBe(200);
+    const [name = "", value = ""] = cookie.split("=");
+    const forged = Buffer.from(
+      JSON.stringify({ principal: ME, purpose: "decide", expires: 9e15, id: "x" }),
+    ).toString("base64url");
+    for (const bad of [`${cookie}x`, `${name}=${forged}.${value.split(".")[1]}`, `${name}=x.y`, `${name}=`]) {
+      expect([bad, await status(bad)]).toEqual([bad, 404]);
+    }
+    const other = await openPages(service, undefined, { key: Buffer.alloc(32, 8) });
+    const there = await send(other.address, { method: "GET", headers: { cookie } });
+    expect(there.status).toBe(404);
+  });
+
+  test("who has the key of the data folder is given a link, and nobody else", async () => {
+    const { service } = await waitingRun("a");
+    const key = Buffer.alloc(32, 9);
+    const now = 1_000_000;
+    const pages = await openPages(service, () => now, { key, local: ME });
+    const { origin } = new URL(pages.address);
+    const ask = (authorization: string) => post(`${origin}/link`, {}, { origin, authorization });
+    const given = await ask(`Proof ${linkProof(key, now)}`);
+    expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
+    for (const proof of [linkProof(Buffer.alloc(32, 1), now), linkProof(key, now - 61_000), "x.y", ""]) {
+      expect((await ask(`Proof ${proof}`)).status).toBe(403);
+    }
   });
 });

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
-import type { SubagentView } from "../../../src/runs/run.ts";
-import { renderRunPage } from "../../../src/server/views/render-page.ts";
+import type { RunView, SubagentView } from "../../../src/runs/run.ts";
+import { html } from "../../../src/server/views/html.ts";
+import { renderAnswer } from "../../../src/server/views/room/answer.ts";
+import { type Complaint, renderReview, requestsOf } from "../../../src/server/views/room/review.ts";
+import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
+import { renderDocument } from "../../../src/server/views/room/shell.ts";
+import { renderWork } from "../../../src/server/views/room/work.ts";
 import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
 import { NO_WORK, anApproval, aView } from "../support.ts";
@@ -19,6 +24,20 @@ const agent = (path: string[], name = "researcher"): SubagentView => ({
   toolCalls: 1,
 });
 
+/** All screens of a run in one document. */
+function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint): string {
+  const requests = requestsOf(view, new Map([[EVIL, EVIL]]));
+  const viewer = { session: SESSION, openCommand: undefined };
+  const more = { steps: events, activity: events, isAll: true, older: undefined, selected: "" };
+  const points = [{ id: EVIL, time: 0, summary: EVIL }];
+  const changes = events.filter((event) => event.kind === "file_changed");
+  const main = html`${renderRunHead(view, SESSION, "work", 0)}
+  ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
+  ${renderReview({ requests, viewer, now: 0, view, complaint })}
+  ${renderAnswer({ view, viewer: SESSION, changes, points })}`;
+  return renderDocument({ title: EVIL, place: "runs", waiting: 1, hasNavigation: true, main }).text;
+}
+
 test("text of models, files, tools and people is shown as it is and is never markup", () => {
   const event: RunEvent = {
     runId: "run_1",
@@ -27,6 +46,11 @@ test("text of models, files, tools and people is shown as it is and is never mar
     agent: [{ callId: "c", name: EVIL }],
     kind: "tool_started",
     data: { callId: "c", tool: EVIL, summary: EVIL },
+  };
+  const changed: RunEvent = {
+    ...event,
+    kind: "file_changed",
+    data: { callId: "c", path: EVIL, diff: `+${EVIL}` },
   };
   const view = aView({
     run: { task: EVIL, answer: EVIL, todos: [{ content: EVIL, status: "pending" }], status: "completed" },
@@ -44,22 +68,20 @@ test("text of models, files, tools and people is shown as it is and is never mar
     ],
   });
   const complaint = { approvalId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
-  const { text } = renderRunPage({ view, events: [event], session: SESSION, complaint });
+  const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
   expect(text.match(/<script/g)).toHaveLength(1);
-  expect(text.match(/<\/textarea>/g)).toHaveLength(1);
-  const failed = renderRunPage({
-    view: aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
-    events: [],
-    session: SESSION,
-  });
-  expect(failed.text).toContain("&#60;script");
-  expect(failed.text.match(/<script/g)).toHaveLength(1);
+  expect(text.match(/<\/textarea>/g)).toHaveLength(4);
+  const failed = rendered(
+    aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
+  );
+  expect(failed).toContain("&#60;script");
+  expect(failed.match(/<script/g)).toHaveLength(1);
 });
 
 test("agents stand below those that started them", () => {
   const view = aView({ subagents: [agent(["a"]), agent(["a", "x"]), agent(["b"]), agent(["a", "x", "y"])] });
-  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  const text = rendered(view);
   const order = ["does a<", "does a x<", "does a x y", "does b"].map((part) =>
     text.replace(/\s*<small>/g, "<").indexOf(part),
   );
@@ -74,27 +96,27 @@ test("a long run is shown in bounds", () => {
     subagents: many.map((index) => agent([`c${index}`])),
     filesChanged: many.map((index) => `/workspace/${index}`),
   });
-  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  const text = rendered(view);
   expect(text).toContain("2000");
-  expect(text.length).toBeLessThan(400_000);
+  expect(text.length).toBeLessThan(500_000);
 });
 
 test.each([
   [["approve", "reject"] as const, ["approve", "reject"]],
-  [["approve", "edit", "reject"] as const, ["edit", "approve", "reject"]],
+  [["approve", "edit", "reject"] as const, ["approve", "edit", "reject"]],
   [["reject"] as const, ["reject"]],
 ])("of %j the buttons are %j", (allowed, buttons) => {
   const view = aView({
     run: { status: "input_required" },
     approvals: [anApproval({ allowedDecisions: [...allowed] })],
   });
-  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  const text = rendered(view);
   expect([...text.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)).toEqual(buttons);
 });
 
 test.each([
-  [[0.0123, 0.001], "$0.0133"],
-  [[0.0123, undefined], "at least $0.0123"],
+  [[0.0123, 0.001], "$0.01"],
+  [[0.0123, undefined], "≥ $0.01"],
   [[undefined], undefined],
   [[0], undefined],
 ])("calls of %j dollars cost %j", (costs, shown) => {
@@ -105,6 +127,6 @@ test.each([
     role: "main" as const,
     ...(costUsd === undefined ? {} : { costUsd }),
   }));
-  const { text } = renderRunPage({ view: aView({ models }), events: [], session: SESSION });
+  const text = rendered(aView({ models }));
   expect(/<dt>Cost<\/dt>\s*<dd>([^<]*)<\/dd>/.exec(text)?.[1]).toBe(shown);
 });

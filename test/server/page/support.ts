@@ -2,18 +2,27 @@ import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import type { PagePurpose } from "../../../src/server/page/sessions.ts";
-import { openPageServer } from "../../../src/server/page/page-server.ts";
+import { type PageServerOptions, openPageServer } from "../../../src/server/page/page-server.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
 import { approvalRuns, openCommand } from "../support.ts";
 
-export async function openPages(service: RunService, clock: Clock = systemClock): Promise<PageServer> {
+const KEY = Buffer.alloc(32, 7);
+
+export async function openPages(
+  service: RunService,
+  clock: Clock = systemClock,
+  more: Partial<PageServerOptions> = {},
+): Promise<PageServer> {
   const server = await openPageServer({
     runs: async () => service,
     clock,
+    key: KEY,
     openCommand,
+    settings: [],
     logger: silentLogger,
+    ...more,
   });
   cleanUpWith(() => server.close());
   return server;
@@ -54,9 +63,10 @@ export async function visit(link: string): Promise<Visitor> {
     get,
     post: (to, fields, headers = {}) => post(origin + to, fields, { cookie, origin, ...headers }),
     form: async () => {
-      const { body } = await get(path);
-      const inputs = body.matchAll(/type="hidden" name="(\w+)" value="([^"]*)"/g);
-      return Object.fromEntries([...inputs].slice(0, 2).map(([, name = "", value = ""]) => [name, value]));
+      const { body } = await get(`${path}/review`);
+      const [form = ""] = /action="[^"]*\/decide"[^]*?<\/form>/.exec(body) ?? [];
+      const inputs = form.matchAll(/type="hidden" name="(csrf|approval)" value="([^"]*)"/g);
+      return Object.fromEntries([...inputs].map(([, name = "", value = ""]) => [name, value]));
     },
   };
 }

@@ -65,10 +65,10 @@ function show(result) {
     if (typeof text === "string") note.textContent = text.slice(0, 2000);
     return;
   }
-  const scrolled = view.querySelector(".events")?.scrollTop ?? 0;
+  const scrolled = view.querySelector(".tl-body")?.scrollTop ?? 0;
   view.innerHTML = html;
-  const events = view.querySelector(".events");
-  if (events) events.scrollTop = scrolled;
+  const rows = view.querySelector(".tl-body");
+  if (rows) rows.scrollTop = scrolled;
   note.textContent = "";
   clearTimeout(timer);
   if (!canCall || !["working", "input_required"].includes(report.status)) return;

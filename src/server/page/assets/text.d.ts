@@ -1,4 +1,4 @@
-/** The build takes these files in as texts, by the attribute of their imports. */
+/** The build takes these files in as texts, fonts in base64, by the attribute of their imports. */
 declare module "*.css" {
   const text: string;
   export default text;
@@ -6,4 +6,8 @@ declare module "*.css" {
 declare module "*.browser.js" {
   const text: string;
   export default text;
+}
+declare module "*.woff2" {
+  const base64: string;
+  export default base64;
 }

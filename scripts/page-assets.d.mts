@@ -1,0 +1,2 @@
+export const PAGE_ASSET: RegExp;
+export function pageAsset(path: string): Promise<string>;

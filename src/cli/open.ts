@@ -1,0 +1,74 @@
+/** Opens the page in the browser: that of a server which runs, or one of its own until it is told to end. */
+import { randomBytes } from "node:crypto";
+import { openPage } from "../app/open-page.ts";
+import { loadConfig } from "../config/load.ts";
+import { startChild } from "../core/child-process.ts";
+import { systemClock } from "../core/clock.ts";
+import { findPage } from "../server/page/find-page.ts";
+import { loadStateKey } from "../server/protocol/state.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
+
+/** `runId`: the run to open first. The link decides, so it goes to the terminal of the person and nowhere else. */
+export async function runOpen(args: CommandArguments, runId?: string): Promise<ExitCode> {
+  const { flags, host } = args;
+  const loaded = loadConfig({ flags, ...host });
+  // Problems are told by what opens the runs.
+  if (loaded.ok && loaded.config.storage === undefined && flags["serve"] !== true) {
+    const { dataDir } = loaded.config;
+    const link = await findPage(dataDir, await loadStateKey(dataDir), systemClock(), runId);
+    if (link !== undefined) {
+      show(link, flags["no-browser"] !== true, "");
+      return 0;
+    }
+  }
+  return withLocalRuns(args, true, (local) => serveHere(local, flags["no-browser"] !== true, runId));
+}
+
+async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | undefined): Promise<ExitCode> {
+  const { runs, logger, interrupt, config } = local;
+  if (runId !== undefined && (await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
+  const server = await openPage({
+    config,
+    runs: async () => runs,
+    // Servers on one Postgres sign with a secret of their own; this page ends with its sessions.
+    key: config.storage === undefined ? await loadStateKey(config.dataDir) : randomBytes(32),
+    local: LOCAL,
+    openCommand: ({ id }) => local.runsCommand("open", id),
+    logger,
+  });
+  try {
+    const first = runId === undefined ? {} : { first: runId };
+    const link = server.link({ principal: LOCAL, purpose: "decide", ...first });
+    show(link, mayOpen, " Ctrl-C ends the page; runs that other servers work on go on.");
+    await untilAborted(interrupt.signal);
+    return 0;
+  } finally {
+    await server.close();
+  }
+}
+
+function show(link: string, mayOpen: boolean, note: string): void {
+  process.stdout.write(`${link}\nThe link works once, then the browser knows you.${note}\n`);
+  if (mayOpen) openInBrowser(link);
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>> = {
+  darwin: ["open"],
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};
+
+/** Opens the link in a browser. Without one, the person can use the printed link. */
+function openInBrowser(link: string): void {
+  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+  const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
+  child.once("error", () => undefined);
+  child.unref();
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

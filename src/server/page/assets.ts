@@ -1,0 +1,43 @@
+/** The files of the page, which are part of the program. */
+import { ASSETS, ICONS } from "../views/room/shell.ts";
+import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
+import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
+import OPEN_SCRIPT from "./assets/open.browser.js" with { type: "text" };
+// oxlint-disable-next-line import/default -- the build gives its text
+import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
+import PAGE_STYLE from "./assets/page.css" with { type: "text" };
+
+export interface Asset {
+  type: string;
+  body: () => Buffer;
+}
+
+const mark = (colour: string): string =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><rect width="20" height="20" rx="5" fill="${colour}"/><g fill="none" stroke="#fff" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`;
+
+const text = (type: string, content: string): Asset => ({
+  type: `${type}; charset=utf-8`,
+  body: once(() => Buffer.from(content)),
+});
+const font = (base64: string): Asset => ({
+  type: "font/woff2",
+  body: once(() => Buffer.from(base64, "base64")),
+});
+
+const FILES: Readonly<Record<string, Asset>> = {
+  [ASSETS.style]: text("text/css", PAGE_STYLE),
+  [ASSETS.script]: text("text/javascript", PAGE_SCRIPT),
+  [ASSETS.opener]: text("text/javascript", OPEN_SCRIPT),
+  [ICONS.calm]: text("image/svg+xml", mark("#1b1e24")),
+  [ICONS.asking]: text("image/svg+xml", mark("#b86e00")),
+  "/assets/inter.woff2": font(INTER),
+  "/assets/jetbrains-mono.woff2": font(MONO),
+};
+
+export const assetAt = (path: string): Asset | undefined =>
+  Object.hasOwn(FILES, path) ? FILES[path] : undefined;
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}

@@ -1,0 +1,83 @@
+/** How a command of the same person finds the page that a server of their data folder serves. */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+
+/** Where the page is, unless another program has the port. */
+export const PAGE_PORT = 7373;
+
+const FILE = "page.json";
+const Place = z.object({ address: z.url() });
+const Answer = z.object({ link: z.url() });
+const PATIENCE_MS = 2000;
+/** How long a request for a link is good, in milliseconds. */
+const FRESH_MS = 60_000;
+
+/** Notes where the page is when it is not at `PAGE_PORT`. */
+export async function notePage(dataDir: string, address: string): Promise<void> {
+  await writeFile(join(dataDir, FILE), JSON.stringify({ address }), { mode: 0o600 });
+}
+
+/** Takes the note back, unless another server has made one since. */
+export async function forgetPage(dataDir: string, address: string): Promise<void> {
+  if ((await notedPage(dataDir)) === address) await rm(join(dataDir, FILE), { force: true });
+}
+
+async function notedPage(dataDir: string): Promise<string | undefined> {
+  const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "null");
+  try {
+    return Place.parse(JSON.parse(text)).address;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Proves that who asks for a link has the key of the data folder. */
+export const linkProof = (key: Uint8Array, now: number): string => `${now}.${sign(key, String(now))}`;
+
+/** Whether the proof was made with this key, and just now. */
+export function isLinkProof(key: Uint8Array, proof: string, now: number): boolean {
+  const [time = "", signature = ""] = proof.split(".");
+  const [given, expected] = [Buffer.from(signature), Buffer.from(sign(key, time))];
+  return (
+    given.length === expected.length &&
+    timingSafeEqual(given, expected) &&
+    Math.abs(now - Number(time)) <= FRESH_MS
+  );
+}
+
+const sign = (key: Uint8Array, text: string): string =>
+  createHmac("sha256", key).update(`page link ${text}`).digest("base64url");
+
+/**
+ * Asks the server of this data folder for a link to its page; `first` is the run to open. `undefined`: none serves
+ * one. The key is not shown to whatever answers at these addresses, only a proof of it.
+ */
+export async function findPage(
+  dataDir: string,
+  key: Uint8Array,
+  now: number,
+  first?: string,
+): Promise<string | undefined> {
+  const noted = await notedPage(dataDir);
+  for (const address of [`http://127.0.0.1:${PAGE_PORT}/`, ...(noted === undefined ? [] : [noted])]) {
+    const link = await askFor(new URL("/link", address), linkProof(key, now), first).catch(() => undefined);
+    if (link !== undefined) return link;
+  }
+  return undefined;
+}
+
+async function askFor(url: URL, proof: string, first: string | undefined): Promise<string | undefined> {
+  if (url.hostname !== "127.0.0.1") return undefined;
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { origin: url.origin, authorization: `Proof ${proof}` },
+    body: new URLSearchParams(first === undefined ? {} : { first }),
+    redirect: "error",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  });
+  if (!response.ok) return undefined;
+  const { link } = Answer.parse(await response.json());
+  return new URL(link).origin === url.origin ? link : undefined;
+}

@@ -1,0 +1,242 @@
+/** The screen of a run that is over: its answer or why there is none, what changed, and how to go on. */
+import { oneLine } from "../../../core/text.ts";
+import type { RunEvent } from "../../../runs/events.ts";
+import type { RunView } from "../../../runs/run.ts";
+import { totalCost } from "../../../runs/view.ts";
+import type { RunPoint } from "../../../runs/service.ts";
+import { type Viewer, mayDecide, runPath } from "../../page/sessions.ts";
+import { renderDiff, renderDiffCounts } from "../content/diff.ts";
+import { renderMarkdown } from "../content/markdown.ts";
+import { type Html, html } from "../html.ts";
+import { dayAndTime, duration, money, timeOf, tokens } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { csrf } from "./run-head.ts";
+import { agentRows } from "./timeline.ts";
+import { cutPath, share } from "./work.ts";
+
+const MAX = { files: 100, points: 30, agents: 6 };
+
+export interface AnswerScreen {
+  view: RunView;
+  viewer: Viewer;
+  /** `file_changed` events, newest first. */
+  changes: readonly Extract<RunEvent, { kind: "file_changed" }>[];
+  /** Newest first. */
+  points: readonly RunPoint[];
+}
+
+export function renderAnswer({ view, viewer, changes, points }: AnswerScreen): Html {
+  return html`<main id="main" class="wrap done">
+    <div>
+      ${outcome(view)} ${files(view, changes)} ${mayDecide(viewer) ? continuing(view, viewer) : undefined}
+      ${mayDecide(viewer) ? forking(view, viewer, points) : undefined}
+    </div>
+    <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>
+  </main>`;
+}
+
+function outcome({ run }: RunView): Html {
+  if (run.failure !== undefined) {
+    return html`<section class="banner" role="alert">
+        ${icon("fail")}
+        <h2>The run failed</h2>
+        <p>${oneLine(run.failure.message, 600)}</p>
+        <p class="note">
+          Its plan, files and conversation are kept: continue below. Reason:
+          ${run.failure.reason.replaceAll("_", " ")}.
+        </p>
+      </section>
+      ${run.answer === undefined || run.answer === "" ? undefined : paper("What it said last", run.answer)}`;
+  }
+  if (run.cancelReason !== undefined) {
+    return html`<section class="panel empty">
+      ${icon("stop")}
+      <h3>The run was cancelled</h3>
+      <p>${oneLine(run.cancelReason, 600)}</p>
+    </section>`;
+  }
+  const early =
+    run.stopReason === undefined
+      ? undefined
+      : html`<p class="notice amber">
+          It ended early, with what it had: ${run.stopReason.replaceAll("_", " ")}.
+        </p>`;
+  return html`${early}${paper("Answer", run.answer ?? "")}`;
+}
+
+const paper = (label: string, text: string): Html =>
+  html`<article class="panel paper prose" aria-label="${label}">
+    ${text === "" ? html`<p class="note">It said nothing.</p>` : renderMarkdown(text)}
+  </article>`;
+
+function files({ run }: RunView, changes: AnswerScreen["changes"]): Html | undefined {
+  if (changes.length === 0) return undefined;
+  const byPath = new Map<string, AnswerScreen["changes"][number][]>();
+  for (const change of changes)
+    byPath.set(change.data.path, [...(byPath.get(change.data.path) ?? []), change]);
+  const items = [...byPath].slice(0, MAX.files).map(
+    ([path, own]) =>
+      html`<details class="file" data-fold="file-${path}">
+        <summary>
+          ${icon("chev", "faint")}<code class="cut" title="${path}">${cutPath(path, 80)}</code
+          ><span class="end small faint"
+            >${countsOf(own)}
+            ${own.length === 1 ? undefined : `${own.length} changes, `}${timeOf(own[0]?.time ?? run.createdAt)}</span
+          >
+        </summary>
+        ${own.toReversed().map(({ data }) => (data.diff === undefined ? html`<p class="note pad">What changed was not told.</p>` : renderDiff(data.diff, { label: `Change of ${path}`, path })))}
+      </details>`,
+  );
+  return html`<section class="section" aria-labelledby="fc-h">
+    <h2 id="fc-h">Files changed <span class="count">${byPath.size}</span></h2>
+    <div class="panel">${items}</div>
+  </section>`;
+}
+
+function countsOf(changes: AnswerScreen["changes"]): Html | undefined {
+  const sum = (key: "added" | "removed"): number =>
+    changes.reduce((total, { data }) => total + (data[key] ?? 0), 0);
+  const isTold = changes.some(({ data }) => data.added !== undefined);
+  return isTold ? renderDiffCounts({ added: sum("added"), removed: sum("removed") }) : undefined;
+}
+
+const continuing = ({ run }: RunView, viewer: Viewer): Html =>
+  html`<section class="section" aria-labelledby="go-h">
+    <h2 id="go-h">Continue this conversation</h2>
+    <form class="compose" method="post" action="${runPath(run.id)}/continue" autocomplete="off">
+      ${csrf(viewer)}
+      <label class="hide" for="more">Message</label>
+      <textarea
+        id="more"
+        name="task"
+        rows="2"
+        maxlength="100000"
+        required
+        data-draft
+        placeholder="Ask a question, correct something or give the next task. The agent keeps what it has learned here."
+      ></textarea>
+      <div class="compose-foot">
+        <span class="end"
+          ><span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span
+          ><button class="btn ink">Send</button></span
+        >
+      </div>
+    </form>
+  </section>`;
+
+function forking({ run }: RunView, viewer: Viewer, points: readonly RunPoint[]): Html | undefined {
+  if (points.length === 0) return undefined;
+  const items = points.slice(0, MAX.points).map(
+    ({ id, time, summary }) =>
+      html`<li>
+        <span class="num small faint">${timeOf(time)}</span><span class="cut">${oneLine(summary, 200)}</span
+        ><label class="btn small"
+          ><input type="radio" name="point" value="${id}" required />${icon("fork")}From here</label
+        >
+      </li>`,
+  );
+  return html`<details class="section" data-fold="fork">
+    <summary class="btn">${icon("fork")}Try another way</summary>
+    <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
+      ${csrf(viewer)}
+      <p class="note pad">
+        Begins a new conversation with the messages and files of a moment of this one. This one stays.
+      </p>
+      <ol class="panel points">
+        ${items}
+      </ol>
+      <div class="compose start">
+        <label class="hide" for="fork-task">Task</label
+        ><textarea
+          id="fork-task"
+          name="task"
+          rows="2"
+          maxlength="100000"
+          required
+          data-draft
+          placeholder="What should it do from there?"
+        ></textarea>
+        <div class="compose-foot">
+          <span class="end"><button class="btn ink">Fork</button></span>
+        </div>
+      </div>
+    </form>
+  </details>`;
+}
+
+function sums(view: RunView): Html {
+  const { run, models, mainAgent, subagents } = view;
+  const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
+  const calls = models.reduce((sum, used) => sum + used.calls, 0);
+  const toolCalls = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
+  const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
+  const rows: readonly (readonly [string, string])[] = [
+    ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
+    ["Waited for you", duration(waitedMs(view))],
+    ["Model calls", calls.toLocaleString("en-US")],
+    ["Tool calls", toolCalls.toLocaleString("en-US")],
+    ["Tokens in", tokens(inputTokens)],
+    ["of those cached", `${cached}%`],
+    ["Tokens out", tokens(outputTokens)],
+  ];
+  return html`<section>
+    <h2>Summary</h2>
+    <dl class="sum">
+      ${rows.map(
+        ([name, value]) =>
+          html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+      )}
+      <dt>Started</dt>
+      <dd>${dayAndTime(run.createdAt)}</dd>
+    </dl>
+  </section>`;
+}
+
+/** How long at least one decision was waited for. */
+export function waitedMs({ approvals, run }: Pick<RunView, "approvals" | "run">): number {
+  const spans = approvals
+    .map(({ requestedAt, decidedAt }) => [requestedAt, decidedAt ?? run.endedAt ?? run.updatedAt] as const)
+    .toSorted(([one], [other]) => one - other);
+  let sum = 0;
+  let until = 0;
+  for (const [start, end] of spans) {
+    sum += Math.max(0, end - Math.max(start, until));
+    until = Math.max(until, end);
+  }
+  return sum;
+}
+
+function costs(view: RunView): Html | undefined {
+  const total = totalCost(view.models);
+  if (total === undefined || total === 0) return undefined;
+  const rows = agentRows(view)
+    .map(({ name, work }) => ({ name, cost: work.costUsd ?? 0 }))
+    .filter(({ cost }) => cost > 0)
+    .toSorted((one, other) => other.cost - one.cost);
+  const others = rows.slice(MAX.agents).reduce((sum, { cost }) => sum + cost, 0);
+  return html`<section>
+    <h2>Cost by agent<span class="end num">${money(total)}</span></h2>
+    <ul class="cost">
+      ${rows.slice(0, MAX.agents).map(({ name, cost }) => share(name, cost, total))}
+      ${others > 0 ? share(`${rows.length - MAX.agents} more`, others, total) : undefined}
+    </ul>
+  </section>`;
+}
+
+function decisions({ approvals }: RunView): Html | undefined {
+  const count = (status: string): number => approvals.filter((one) => one.status === status).length;
+  const [approved, edited, rejected] = [count("approved"), count("edited"), count("rejected")];
+  if (approved + edited + rejected === 0) return undefined;
+  const yes = [
+    ...(approved > 0 ? [`${approved} approved`] : []),
+    ...(edited > 0 ? [`${edited} with changes`] : []),
+  ];
+  return html`<section>
+    <h2>Decisions<span class="end">${approved + edited + rejected}</span></h2>
+    <ul class="rows">
+      ${yes.length === 0 ? undefined : html`<li>${icon("done", "green")}<span>${yes.join(", ")}</span></li>`}
+      ${rejected === 0 ? undefined : html`<li>${icon("fail", "red")}<span>${rejected} rejected</span></li>`}
+    </ul>
+  </section>`;
+}

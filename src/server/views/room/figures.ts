@@ -1,0 +1,57 @@
+/** Times, durations, tokens and money as people read them. */
+import { isoTime } from "../../../core/clock.ts";
+import type { ModelUsage } from "../../../runs/run.ts";
+import { dollars, totalCost } from "../../../runs/view.ts";
+import { type Html, html } from "../html.ts";
+
+/** `1.84M`, `412k`, `950`. */
+export function tokens(count: number): string {
+  if (count >= 999_500) return `${(count / 1_000_000).toPrecision(3)}M`;
+  return count >= 10_000 ? `${Math.round(count / 1000)}k` : count.toLocaleString("en-US");
+}
+
+/** Two places are enough from a cent on; less is told exactly. */
+export function money(amount: number | undefined): string {
+  if (amount === undefined) return "unknown";
+  if (amount === 0) return "–";
+  return amount < 0.01 ? dollars(amount) : `$${amount.toFixed(2)}`;
+}
+
+/** What models cost in all; `undefined`: no price is known, or nothing was paid. */
+export function costOf(models: readonly ModelUsage[]): string | undefined {
+  const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
+  if (known === 0) return undefined;
+  return `${totalCost(models) === undefined ? "≥ " : ""}${money(known)}`;
+}
+
+/** `12m 40s`, `3h 05m`, `42s`. */
+export function duration(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const [minutes, hours, days] = [seconds / 60, seconds / 3600, seconds / 86_400].map(Math.floor) as [
+    number,
+    number,
+    number,
+  ];
+  const two = (value: number): string => String(value).padStart(2, "0");
+  if (days > 0) return `${days}d ${two(hours % 24)}h`;
+  if (hours > 0) return `${hours}h ${two(minutes % 60)}m`;
+  return minutes > 0 ? `${minutes}m ${two(seconds % 60)}s` : `${seconds}s`;
+}
+
+/** How long something has lasted; while it does, the page's script goes on counting. */
+export const elapsed = (start: number, end: number | undefined, now: number): Html =>
+  end === undefined
+    ? html`<span data-since="${start}">${duration(now - start)}</span>`
+    : html`<span>${duration(end - start)}</span>`;
+
+/** Hours and minutes of a moment, which the page's script gives in the person's own time zone. */
+export function timeOf(milliseconds: number): Html {
+  const iso = isoTime(milliseconds);
+  return html`<time datetime="${iso}" data-clock>${iso.slice(11, 16)}</time>`;
+}
+
+/** The same with the day. */
+export function dayAndTime(milliseconds: number): Html {
+  const iso = isoTime(milliseconds);
+  return html`<time datetime="${iso}" data-clock="day">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;
+}

@@ -1,0 +1,303 @@
+/** What waits for a decision, as a review: who wants to do what and why, the exact call, and the decision. */
+import { displayName, displayText, oneLine } from "../../../core/text.ts";
+import {
+  type Approval,
+  type PersonDecision,
+  type RunView,
+  agentName,
+  offeredDecisions,
+} from "../../../runs/run.ts";
+import { editableArguments } from "../../page/decision.ts";
+import { type ApprovalViewer, type PageSession, mayDecide, runPath } from "../../page/sessions.ts";
+import { agentTypes, deadlineText } from "../approval-form.ts";
+import { renderDiff } from "../content/diff.ts";
+import { type Html, html } from "../html.ts";
+import { pendingApprovals } from "../run-report.ts";
+import { elapsed, timeOf } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { csrf } from "./run-head.ts";
+import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
+
+/** One that waits, with what its agent said before it asked. */
+export interface Request {
+  approval: Approval;
+  why: string | undefined;
+  /** Where it is shown with those of other runs: what the run is to do. */
+  task?: string | undefined;
+}
+
+/** What a person sent that could not be carried out; shown again with their text. */
+export interface Complaint {
+  approvalId: string;
+  problem: string;
+  form: URLSearchParams;
+}
+
+const MAX = { line: 200, why: 600, decided: 100 };
+
+/** Names a request in the page's addresses. */
+export const anchorOf = ({ id }: Pick<Approval, "id">): string =>
+  `a-${Buffer.from(id).toString("base64url")}`;
+
+/** What would happen, in a few words. */
+export function headline({ preview, tool }: Pick<Approval, "preview" | "tool">): Html {
+  const summary = oneLine(displayText(preview.summary), MAX.line);
+  if (preview.kind === "arguments") return html`Call <code>${displayName(tool)}</code>`;
+  return html`${summary}`;
+}
+
+export interface ReviewScreen {
+  requests: readonly Request[];
+  viewer: ApprovalViewer;
+  now: number;
+  complaint?: Complaint | undefined;
+  /** The run they belong to; absent where those of all runs are shown. */
+  view?: RunView | undefined;
+}
+
+/** One after the other, without what is around them. */
+export const renderRequests = (screen: ReviewScreen): Html =>
+  html`${screen.requests.map((request, index) => renderRequest(request, index, screen))}`;
+
+export function renderReview(screen: ReviewScreen): Html {
+  const { requests, view, now, complaint } = screen;
+  const gone =
+    complaint !== undefined && !requests.some(({ approval }) => approval.id === complaint.approvalId)
+      ? html`<p class="notice red" role="alert">${complaint.problem}</p>`
+      : undefined;
+  const queue = requests.map(
+    ({ approval, task }) =>
+      html`<li id="q-${anchorOf(approval)}">
+        <a href="#${anchorOf(approval)}" data-row
+          >${icon(approvalIcon(approval), "amber")}<span class="cut">${headline(approval)}</span
+          ><small class="cut"
+            >${who(approval)} ·
+            ${elapsed(approval.requestedAt, undefined, now)}${task === undefined ? undefined : html` · ${oneLine(task, 80)}`}</small
+          ></a
+        >
+      </li>`,
+  );
+  return html`<main id="main" class="wrap review">
+    <aside class="queue" aria-label="Decisions">
+      <section>
+        <h2>Waiting<span class="count${requests.length > 0 ? " amber" : ""}">${requests.length}</span></h2>
+        <ol class="list">
+          ${queue}
+        </ol>
+      </section>
+      ${view === undefined ? undefined : decided(view)}
+    </aside>
+    <div id="requests">
+      ${gone}${renderRequests(screen)} ${requests.length === 0 ? NOTHING_WAITS : undefined}
+    </div>
+  </main>`;
+}
+
+const NOTHING_WAITS = html`<div class="panel empty">
+  ${icon("done")}
+  <h3>Nothing waits for you</h3>
+  <p>What an agent may not do by itself comes here.</p>
+</div>`;
+
+const who = ({ agent }: Approval): string => {
+  const last = agent.at(-1);
+  return last === undefined ? "Main agent" : oneLine(last.task ?? agentName(last), 80);
+};
+
+const DECISIONS: Readonly<Record<string, string>> = {
+  approved: "approved",
+  edited: "approved with changes",
+  rejected: "rejected",
+  withdrawn: "no longer needed",
+};
+
+function decided({ approvals }: RunView): Html | undefined {
+  const past = approvals.filter(({ status }) => status !== "pending").toReversed();
+  if (past.length === 0) return undefined;
+  const items = past.slice(0, MAX.decided).map((approval) => {
+    const isDone = approval.status === "approved" || approval.status === "edited";
+    const state = isDone ? RUN_STATES.completed : RUN_STATES.failed;
+    const at = approval.decidedAt === undefined ? undefined : html`, ${timeOf(approval.decidedAt)}`;
+    return html`<li>
+      <span class="past"
+        >${stateIcon({ ...state, word: DECISIONS[approval.status] ?? approval.status })}<span class="cut"
+          >${headline(approval)}</span
+        ><small class="cut">${DECISIONS[approval.status] ?? approval.status}${by(approval)}${at}</small></span
+      >
+    </li>`;
+  });
+  return html`<section class="past-box">
+    <h2>Decided<span class="count">${past.length}</span></h2>
+    <ul>
+      ${items}
+    </ul>
+  </section>`;
+}
+
+const by = ({ decidedBy }: Approval): string =>
+  decidedBy === undefined ? "" : ` (${oneLine(decidedBy.replaceAll("_", " "), 40)})`;
+
+const TITLES: Readonly<Record<Approval["preview"]["kind"], string>> = {
+  diff: "Change a file",
+  command: "Run a command",
+  arguments: "Call a tool",
+};
+
+function renderRequest(request: Request, index: number, { requests, viewer, complaint }: ReviewScreen): Html {
+  const { approval, why, task } = request;
+  const anchor = anchorOf(approval);
+  const { preview } = approval;
+  const own = complaint?.approvalId === approval.id ? complaint : undefined;
+  return html`<article
+    class="panel ask"
+    id="${anchor}"
+    data-approval="${approval.id}"
+    aria-labelledby="${anchor}-h"
+    tabindex="-1"
+  >
+    <div class="ask-head">
+      <div class="ask-kicker">
+        ${icon(approvalIcon(approval), "amber")}<span class="cut">${who(approval)}</span
+        ><span class="tag">${displayName(approval.tool)}</span
+        ><span class="end num"
+          >${index + 1} of ${requests.length}<span class="desk">
+            · asked ${timeOf(approval.requestedAt)}</span
+          ></span
+        >
+      </div>
+      <h2 id="${anchor}-h">${preview.kind === "command" ? TITLES.command : headline(approval)}</h2>
+      ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(approval.runId)}">${oneLine(task, 160)}</a></p>`}
+      ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX.why)}</blockquote>`}
+    </div>
+    ${detail(approval)} ${facts(approval)} ${foot(approval, viewer, own, task !== undefined)}
+  </article>`;
+}
+
+const pathOf = (args: Approval["args"]): string =>
+  typeof args["file_path"] === "string" ? args["file_path"] : "";
+
+function detail({ preview, args }: Approval): Html {
+  const text = displayText(preview.detail);
+  if (preview.kind === "diff")
+    return renderDiff(preview.detail, { label: "What would change", path: pathOf(args) });
+  if (preview.kind === "command") {
+    return html`<div class="command" tabindex="0" role="region" aria-label="The command">
+      <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
+    </div>`;
+  }
+  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>`;
+}
+
+function facts(approval: Approval): Html | undefined {
+  const { preview, agent } = approval;
+  const summary = oneLine(displayText(preview.summary), MAX.line);
+  const rows = [
+    ...(preview.kind === "diff" ? [] : [["What", html`${summary}`] as const]),
+    ...(agent.length > 1 ? [["Agent", html`${agentTypes(agent)}`] as const] : []),
+    ...deadlineText(approval).map((line) => ["Deadline", html`${line}`] as const),
+  ];
+  if (rows.length === 0) return undefined;
+  return html`<dl class="kv">
+    ${rows.map(
+      ([name, text]) =>
+        html`<dt>${name}</dt>
+          <dd>${text}</dd>`,
+    )}
+  </dl>`;
+}
+
+function foot(
+  approval: Approval,
+  { session, openCommand }: ApprovalViewer,
+  complaint: Complaint | undefined,
+  isOfAll: boolean,
+): Html {
+  if (session !== "app" && mayDecide(session)) return decisionForm(approval, session, complaint, isOfAll);
+  const why = session === "app" ? BESIDE_APP : ONLY_LOOKS;
+  return html`<p class="ask-foot note">
+    ${icon("eye")} ${why} ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
+  </p>`;
+}
+
+/** A host could press anything in a page that it frames, so the app has no buttons. */
+const BESIDE_APP = "Nothing is decided in this view. Answer the form of your client";
+/** A session that came from a tool result only looks on: the model that read the link could have opened it. */
+const ONLY_LOOKS =
+  "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms";
+
+function decisionForm(
+  approval: Approval,
+  session: PageSession,
+  complaint: Complaint | undefined,
+  isOfAll: boolean,
+): Html {
+  const offered = offeredDecisions(approval);
+  const may = (decision: PersonDecision["type"]) => offered.includes(decision);
+  const text = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
+  return html`<form
+    class="ask-foot"
+    method="post"
+    action="${runPath(approval.runId)}/decide"
+    autocomplete="off"
+  >
+    ${csrf(session)}
+    <input type="hidden" name="approval" value="${approval.id}" />
+    <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
+    ${NO_DEFAULT} ${text}
+    <div class="decide">
+      ${may("approve") ? button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`) : undefined}
+      ${may("approve_same") ? button("approve_same", "wide", html`Approve the same for this run`) : undefined}
+      ${may("edit") ? editor(approval, complaint) : undefined}
+      ${may("reject") ? rejection(complaint) : undefined}
+      ${may("approve_same") ? html`<span class="note">The same: every further ${approval.same?.text}, until the run ends.</span>` : undefined}
+    </div>
+  </form>`;
+}
+
+/** The return key in a field presses a form's first button: this one, which does nothing. */
+const NO_DEFAULT = html`<button disabled hidden></button>`;
+
+const button = (decision: string, look: string, label: Html): Html =>
+  html`<button name="decision" value="${decision}" class="btn ${look}">${label}</button>`;
+
+/** Opened and closed by the person; stays as it is when the page is brought up to date. */
+const fold = (name: string, isOpen: boolean, title: Html, body: Html): Html =>
+  html`<details class="fold" data-fold="${name}" ${isOpen ? html` open` : undefined}>
+    <summary class="btn">${title}</summary>
+    <div class="more-form">${body}</div>
+  </details>`;
+
+function editor(approval: Approval, complaint: Complaint | undefined): Html {
+  const { text, json } = editableArguments(approval);
+  const typed = complaint?.form.get("edited_args") ?? undefined;
+  const typedText = complaint?.form.get("edited_text") ?? undefined;
+  const isBare = text !== undefined && json === "{}";
+  const fields = html`${text === undefined ? undefined : area("edited_text", text.name, typedText ?? text.value, 14)}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, 6)}
+    <p>
+      ${button("edit", "ok", html`Approve with changes`)}
+      <span class="note">The agent is told what ran instead.</span>
+    </p>`;
+  return fold("edit", typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
+}
+
+/** Parsers drop a line break right after the tag: this one, and not the first of the text. */
+const area = (name: string, label: string, text: string, rows: number): Html =>
+  html`<label
+    ><span class="label">${label}</span>
+    <textarea class="field mono" name="${name}" rows="${rows}" spellcheck="false">${"\n"}${text}</textarea>
+  </label>`;
+
+function rejection(complaint: Complaint | undefined): Html {
+  const typed = complaint?.form.get("message") ?? "";
+  const fields = html`<label
+      ><span class="label">Message to the agent, which reads it and goes on without the call</span>
+      <textarea class="field" name="message" rows="2" maxlength="2000">${"\n"}${typed}</textarea>
+    </label>
+    <p>${button("reject", "no", html`Reject`)}</p>`;
+  return fold("reject", typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
+}
+
+/** The requests of one run. */
+export const requestsOf = (view: RunView, why: ReadonlyMap<string, string>): Request[] =>
+  pendingApprovals(view).map((approval) => ({ approval, why: why.get(approval.id) }));

@@ -1,0 +1,156 @@
+/** What stands above every screen of a run: its task, how it stands, and its tabs. */
+import { oneLine } from "../../../core/text.ts";
+import { type RunView, isFinal } from "../../../runs/run.ts";
+import { mayDecide, runPath, type Viewer } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { pendingApprovals } from "../run-report.ts";
+import { costOf, dayAndTime, elapsed, tokens } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { QUEUED, RUN_STATES, type State, WORKING, pill } from "./states.ts";
+import { agentsText } from "./timeline.ts";
+
+export const TABS = ["work", "review", "answer"] as const;
+export type Tab = (typeof TABS)[number];
+
+const NAMES: Readonly<Record<Tab, string>> = { work: "Work", review: "Review", answer: "Answer" };
+
+/** Which tab answers the question that a person has now. */
+export function tabOf(view: RunView): Tab {
+  if (isFinal(view.run.status)) return "answer";
+  return stateOf(view) === RUN_STATES.input_required && pendingApprovals(view).length > 0 ? "review" : "work";
+}
+
+/** The run as a whole: it is at work as long as anybody is. */
+export function stateOf({ run, place, subagents, approvals }: RunView): State {
+  if (place !== undefined) return QUEUED;
+  if (run.status !== "input_required") return RUN_STATES[run.status];
+  const asks = new Set(
+    approvals.filter(({ status }) => status === "pending").map(({ agent }) => agent.at(-1)?.callId),
+  );
+  const works = subagents.some(
+    ({ status, agent }) => status === "working" && !asks.has(agent.at(-1)?.callId),
+  );
+  return works ? WORKING : RUN_STATES.input_required;
+}
+
+export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: number): Html {
+  const { run } = view;
+  const waiting = pendingApprovals(view).length;
+  return html`<div class="run-head">
+      <div class="wrap">
+        <p class="crumbs">
+          ${isAll(viewer) ? html`<a href="/">Runs</a>${icon("chev")}` : undefined}<code>${run.id}</code>
+        </p>
+        <div class="run-title">
+          <h1 title="${oneLine(run.task, 2000)}">${oneLine(run.task, 300)}</h1>
+          ${actions(view, viewer)}
+        </div>
+        ${facts(view, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
+      </div>
+    </div>
+    ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}`;
+}
+
+function facts(view: RunView, now: number): Html {
+  const { run, models, subagents } = view;
+  const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
+  const cost = costOf(models);
+  const used = models.find(({ role }) => role === "main")?.model ?? "";
+  const tokensTip = `${inputTokens.toLocaleString("en-US")} in, of which ${cachedInputTokens.toLocaleString("en-US")} cached; ${outputTokens.toLocaleString("en-US")} out`;
+  return html`<dl class="facts">
+    <div>
+      <dt class="hide">State</dt>
+      <dd>${pill(stateOf(view))}</dd>
+    </div>
+    <div>
+      <dt>Time</dt>
+      <dd>${elapsed(run.createdAt, run.endedAt, now)}</dd>
+    </div>
+    <div title="${tokensTip}">
+      <dt>Tokens</dt>
+      <dd>${tokens(inputTokens + outputTokens)}</dd>
+    </div>
+    ${
+      cost === undefined
+        ? undefined
+        : html`<div>
+            <dt>Cost</dt>
+            <dd>${cost}</dd>
+          </div>`
+    }
+    ${
+      subagents.length === 0
+        ? undefined
+        : html`<div class="opt">
+            <dt>Agents</dt>
+            <dd>${agentsText(view)}</dd>
+          </div>`
+    }
+    ${
+      run.endedAt === undefined
+        ? undefined
+        : html`<div class="opt">
+            <dt>Ended</dt>
+            <dd>${dayAndTime(run.endedAt)}</dd>
+          </div>`
+    }
+    ${
+      used === ""
+        ? undefined
+        : html`<div class="opt">
+            <dt>Model</dt>
+            <dd><span class="tag">${oneLine(used, 60)}</span></dd>
+          </div>`
+    }
+  </dl>`;
+}
+
+const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
+
+function tabs(view: RunView, current: Tab, waiting: number): Html {
+  const { run } = view;
+  const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
+  const items = shown.map((tab) => {
+    const count =
+      tab === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
+    const own = tab === current ? html` aria-current="page"` : undefined;
+    const name = tab === "answer" && run.status !== "completed" ? "Outcome" : NAMES[tab];
+    return html`<a href="${runPath(run.id)}/${tab}" ${own}>${name}${count}</a>`;
+  });
+  return html`<nav class="tabs" aria-label="Run">${items}</nav>`;
+}
+
+function actions({ run }: RunView, viewer: Viewer): Html | undefined {
+  if (!mayDecide(viewer) || isFinal(run.status)) return undefined;
+  return html`<div class="actions">
+    <a class="btn" href="${runPath(run.id)}/work#tell" data-tell
+      >${icon("say")}Message<kbd aria-hidden="true">M</kbd></a
+    >
+    <details class="confirm">
+      <summary class="btn">Cancel run</summary>
+      <form method="post" action="${runPath(run.id)}/cancel" class="panel">
+        ${csrf(viewer)}
+        <p>What is done stays. The conversation can go on later.</p>
+        <button class="btn no">Cancel the run</button>
+      </form>
+    </details>
+  </div>`;
+}
+
+export const csrf = (viewer: Viewer): Html | undefined =>
+  viewer === "app" ? undefined : html`<input type="hidden" name="csrf" value="${viewer.csrf}" />`;
+
+function reviewBar(view: RunView): Html {
+  const pending = pendingApprovals(view);
+  const named = pending.slice(0, 2).map(({ preview }) => oneLine(preview.summary, 80));
+  const more = pending.length - named.length;
+  const rest = more > 0 ? ` and ${more} more` : "";
+  return html`<aside class="review-bar" aria-label="What waits for you">
+    <div class="wrap">
+      ${icon("ask", "amber")}
+      <strong>${pending.length} ${pending.length === 1 ? "decision waits" : "decisions wait"} for you</strong>
+      <span class="dim cut desk">${named.join(", ")}${rest}</span>
+      <a class="btn ink" href="${runPath(view.run.id)}/review">Review<kbd aria-hidden="true">R</kbd></a>
+    </div>
+  </aside>`;
+}

@@ -1,0 +1,142 @@
+/** What is around every screen: the document, navigation, and the list of keys. */
+import { Html, html } from "../html.ts";
+import { type IconName, SPRITE, icon } from "./icons.ts";
+
+export const ASSETS = {
+  style: "/assets/page.css",
+  script: "/assets/page.js",
+  opener: "/assets/open.js",
+} as const;
+
+type Place = "runs" | "review" | "files";
+
+export interface Screen {
+  title: string;
+  /** What the navigation marks. */
+  place: Place;
+  /** How many decisions wait. */
+  waiting: number;
+  /** Whether this browser sees all runs, and can go from one to another. */
+  hasNavigation: boolean;
+  main: Html;
+}
+
+const PLACES: readonly { place: Place; href: string; name: string; icon: IconName }[] = [
+  { place: "runs", href: "/", name: "Runs", icon: "list" },
+  { place: "review", href: "/review", name: "Needs you", icon: "bell" },
+  { place: "files", href: "/files", name: "Files", icon: "folder" },
+];
+
+/** The part of the document that follows what happens. */
+export function renderScreen({ place, waiting, hasNavigation, main }: Screen): Html {
+  return html`<header class="top">
+      ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
+      ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
+      <div class="top-side">
+        <span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>
+        <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
+          ${icon("help")}
+        </button>
+      </div>
+    </header>
+    ${main}
+    ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
+}
+
+const MARK = new Html(
+  `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
+);
+
+const links = (current: Place, waiting: number, withIcons: boolean): Html[] =>
+  PLACES.map(({ place, href, name, icon: picture }) => {
+    const count =
+      place === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
+    const own = place === current ? html` aria-current="page"` : undefined;
+    return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
+  });
+
+/** A whole document; complete without scripts, which only keep it up to date and take keys. */
+export function renderDocument(screen: Screen): Html {
+  const { waiting } = screen;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${titleOf(screen)}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="${waiting > 0 ? ICONS.asking : ICONS.calm}" id="favicon" />
+        <link rel="stylesheet" href="${ASSETS.style}" />
+        <script src="${ASSETS.script}" defer></script>
+      </head>
+      <body>
+        ${SPRITE}
+        <a class="skip" href="#main">Skip to content</a>
+        <div id="screen">${renderScreen(screen)}</div>
+        <div id="spoken" class="hide" aria-live="polite"></div>
+        ${KEYS}
+      </body>
+    </html> `;
+}
+
+export const titleOf = ({ title, waiting }: Screen): string =>
+  `${waiting > 0 ? `(${waiting}) ` : ""}${title} · deepagent`;
+
+export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
+
+const KEYS_OF: readonly [keys: readonly string[], effect: string][] = [
+  [["/"], "Search"],
+  [["N"], "New run"],
+  [["R"], "Review what waits for you"],
+  [["J", "K"], "Next and previous row"],
+  [["Enter"], "Open the row"],
+  [["A"], "Approve, in the request that has the focus"],
+  [["E"], "Edit, then approve"],
+  [["X"], "Reject with a message"],
+  [["M"], "Message to the agent"],
+  [["W"], "Wrap long lines"],
+];
+
+const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
+  <h2 id="keys-h">Keyboard shortcuts</h2>
+  <div class="keys">
+    ${KEYS_OF.map(([keys, effect]) => html`<span>${keys.map((key) => html`<kbd>${key}</kbd> `)}</span><span>${effect}</span>`)}
+  </div>
+  <form method="dialog"><button class="btn">Close</button></form>
+</dialog>`;
+
+/** A page with a few words and at most one form. */
+export function renderNotice(title: string, text: string, more?: Html, script?: string): Html {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${title}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="stylesheet" href="${ASSETS.style}" />
+        ${script === undefined ? undefined : html`<script src="${script}" defer></script>`}
+      </head>
+      <body>
+        <main class="wrap home" id="main">
+          <div class="panel empty">
+            <h1>${title}</h1>
+            <p>${text}</p>
+            ${more}
+          </div>
+        </main>
+      </body>
+    </html> `;
+}
+
+/** Follows a link only on request: programs that look at links ahead of a person do not use them up. */
+export const renderOpening = (token: string): Html =>
+  renderNotice(
+    "Open deepagent",
+    "The link works once, in this browser.",
+    html`<form method="post" action="/open" id="open">
+      <input type="hidden" name="token" value="${token}" />
+      <button class="btn ink" autofocus>Open</button>
+    </form>`,
+    ASSETS.opener,
+  );

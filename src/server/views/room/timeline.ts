@@ -1,0 +1,233 @@
+/** The agents of a run over time: one row for each, with a bar of what it did when. */
+import { firstSentence, oneLine } from "../../../core/text.ts";
+import { type AgentWork, type RunView, type SubagentView, isFinal, isWithin } from "../../../runs/run.ts";
+import { type Html, html } from "../html.ts";
+import { duration, elapsed, money } from "./figures.ts";
+import { AGENT_STATES, ASKING, RUN_STATES, type State, stateIcon } from "./states.ts";
+
+/** One agent as the page shows it. */
+export interface AgentRow {
+  /** Names it in addresses; empty for the main agent. */
+  key: string;
+  depth: number;
+  name: string;
+  /** Its kind, where that says more than the name. */
+  type: string | undefined;
+  state: State;
+  work: AgentWork;
+  /** Since when it waits for a person. */
+  askedAt: number | undefined;
+  subagent: SubagentView | undefined;
+}
+
+const MAX_NAME = 120;
+const GENERAL = "general-purpose";
+
+export const keyOf = (agent: SubagentView["agent"]): string =>
+  agent.length === 0
+    ? ""
+    : Buffer.from(JSON.stringify(agent.map(({ callId }) => callId))).toString("base64url");
+
+/** The main agent, then the others, each before those that it started. */
+export function agentRows(view: RunView): AgentRow[] {
+  const waiting = view.approvals.filter(({ status }) => status === "pending");
+  const askedAt = (agent: SubagentView["agent"]): number | undefined =>
+    waiting.find((approval) => keyOf(approval.agent) === keyOf(agent))?.requestedAt;
+  const main: AgentRow = {
+    key: "",
+    depth: 0,
+    name: "Main agent",
+    type: undefined,
+    state: askedAt([]) === undefined ? mainState(view) : ASKING,
+    work: view.mainAgent,
+    askedAt: askedAt([]),
+    subagent: undefined,
+  };
+  const branches = (parent: SubagentView["agent"]): AgentRow[] =>
+    view.subagents
+      .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
+      .flatMap((subagent) => [rowOf(subagent, askedAt(subagent.agent)), ...branches(subagent.agent)]);
+  return [main, ...branches([])];
+}
+
+/** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
+function mainState({ run }: RunView): State {
+  return run.status === "input_required" ? RUN_STATES.working : RUN_STATES[run.status];
+}
+
+function rowOf(subagent: SubagentView, askedAt: number | undefined): AgentRow {
+  const { agent, name, description, status } = subagent;
+  return {
+    key: keyOf(agent),
+    depth: agent.length,
+    name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
+    type: name === GENERAL ? undefined : oneLine(name, 40),
+    state: askedAt === undefined ? AGENT_STATES[status] : ASKING,
+    work: subagent,
+    askedAt,
+    subagent,
+  };
+}
+
+interface Axis {
+  start: number;
+  end: number;
+  now: number | undefined;
+  step: number;
+}
+
+const MINUTE = 60_000;
+/** Minutes: the axis grows in these, so that bars do not creep. */
+const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
+const MAX_MARKS = 5;
+/** What has not happened yet has some room at the right. */
+const FUTURE = 1.1;
+
+function axisOf({ run }: RunView, now: number): Axis {
+  const end = run.endedAt ?? now;
+  const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? FUTURE : 1);
+  const step = (STEPS.find((minutes) => length / (minutes * MINUTE) <= MAX_MARKS) ?? 43_200) * MINUTE;
+  return {
+    start: run.createdAt,
+    end: run.createdAt + length,
+    now: run.endedAt === undefined ? now : undefined,
+    step,
+  };
+}
+
+const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
+
+function markTimes({ start, end, step }: Axis): number[] {
+  return Array.from({ length: Math.floor((end - start) / step) }, (_, index) => start + (index + 1) * step);
+}
+
+const markText = (milliseconds: number): string =>
+  milliseconds < MINUTE ? `${milliseconds / 1000}s` : duration(milliseconds).replace(/ 0+[ms]$/, "");
+
+const MAX_ROWS = 300;
+/** Up to so many agents their tool calls are drawn too. */
+const MAX_WITH_CALLS = 40;
+
+/** `selected`: key of the agent whose steps are shown. */
+export function renderTimeline(
+  view: RunView,
+  rows: readonly AgentRow[],
+  { now, selected, link }: { now: number; selected: string; link: (key: string) => string | undefined },
+): Html {
+  const axis = axisOf(view, now);
+  const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
+  const marks = markTimes(axis);
+  const grid = marks.map((time) => html`<line x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`);
+  const line =
+    axis.now === undefined
+      ? undefined
+      : html`<line class="nowline" x1="${at(axis.now)}" x2="${at(axis.now)}" y1="0" y2="32" />`;
+  const isFew = rows.length <= MAX_WITH_CALLS;
+  const body = rows.slice(0, MAX_ROWS).map((row) => {
+    const address = link(row.key);
+    const cells = html`<span class="tl-name d${Math.min(row.depth, 4)}"
+        >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
+        >${row.type === undefined ? undefined : html`<span class="tag">${row.type}</span>`}</span
+      ><span class="lane-cell"
+        ><svg class="lane" aria-hidden="true"><g>${grid}${line}${bar(row, axis, at, isFew)}</g></svg></span
+      ><span class="num">${timeText(row, now)}</span
+      ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
+    return address === undefined
+      ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
+      : html`<li id="agent-${row.key}">
+          <a class="tl-row" data-row href="${address}" ${current(row.key === selected)}>${cells}</a>
+        </li>`;
+  });
+  return html`<section class="panel" aria-labelledby="tl-h">
+    <div class="panel-head">
+      <h2 id="tl-h">Agents</h2>
+      <span class="count">${rows.length}</span>
+      <span class="end desk">${LEGEND}</span>
+    </div>
+    <div class="tl-row tl-axis" aria-hidden="true">
+      <span>Agent</span>
+      <span class="lane-cell"
+        ><svg class="lane">
+          <text x="0%" y="20" text-anchor="start">0m</text>
+          ${marks.filter((time) => axis.now === undefined || Math.abs(time - axis.now) > (axis.end - axis.start) / 12).map((time) => html`<text x="${at(time)}" y="20" text-anchor="middle">${markText(time - axis.start)}</text>`)}
+          ${axis.now === undefined ? undefined : html`<text x="${at(axis.now)}" y="20" text-anchor="middle">now</text>`}
+        </svg></span
+      >
+      <span class="num">Time</span><span class="num">Cost</span>
+    </div>
+    <ol class="tl-body" tabindex="0" aria-label="Agents in the order in which they were started">
+      ${body}
+    </ol>
+    ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
+  </section>`;
+}
+
+export const current = (isCurrent: boolean): Html | undefined =>
+  isCurrent ? html` aria-current="true"` : undefined;
+
+function timeText({ work, state }: AgentRow, now: number): Html | string {
+  if (work.startedAt === undefined) return state === AGENT_STATES.queued ? "queued" : "–";
+  return elapsed(work.startedAt, work.endedAt, now);
+}
+
+function bar(
+  { work, state, askedAt }: AgentRow,
+  axis: Axis,
+  at: (time: number) => string,
+  withCalls: boolean,
+): Html | undefined {
+  const width = (start: number, end: number): string =>
+    percent(Math.max(0.003, (end - start) / (axis.end - axis.start)));
+  const piece = (name: string, start: number, end: number): Html =>
+    html`<rect class="${name}" x="${at(start)}" width="${width(start, end)}" y="11" height="10" rx="3" />`;
+  if (work.startedAt === undefined) {
+    const from = axis.now;
+    return from === undefined || state !== AGENT_STATES.queued
+      ? undefined
+      : piece("waits", from + (axis.end - axis.start) * 0.005, axis.end - (axis.end - axis.start) * 0.003);
+  }
+  const until = work.endedAt ?? axis.now ?? axis.end;
+  if (state === AGENT_STATES.failed) return piece("broke", work.startedAt, until);
+  const isOpen = work.endedAt === undefined && axis.now !== undefined;
+  const calls = withCalls
+    ? work.busy.map(
+        ([start, end]) =>
+          html`<rect
+            class="${isOpen ? "at-work-tick" : "tick"}"
+            x="${at(start)}"
+            width="${width(start, end)}"
+            y="11"
+            height="10"
+            rx="1"
+          />`,
+      )
+    : [];
+  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, askedAt ?? until)}${calls}${
+    askedAt === undefined ? undefined : piece("asks", askedAt, until)
+  }${isOpen && askedAt === undefined ? html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />` : undefined}`;
+}
+
+const key = (name: string, text: string, className?: string): Html =>
+  html`<span
+    ><svg aria-hidden="true" ${className === undefined ? undefined : html` class="${className}"`}>
+      <rect class="${name}" x=".5" y=".5" width="17" height="9" rx="2.5" /></svg
+    >${text}</span
+  >`;
+
+const LEGEND = html`<div class="legend">
+  ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
+  ${key("asks", "waits for you", "lane")} ${key("broke", "failed", "lane")}
+</div>`;
+
+/** What is told of agents in one line: `5 of 12 done, 1 failed`. */
+export function agentsText({ run, subagents }: RunView): string {
+  const count = (status: SubagentView["status"]): number =>
+    subagents.filter((one) => one.status === status).length;
+  const failed = count("failed");
+  const queued = isFinal(run.status) ? 0 : count("queued");
+  return [
+    `${count("completed")} of ${subagents.length} done`,
+    ...(failed > 0 ? [`${failed} failed`] : []),
+    ...(queued > 0 ? [`${queued} queued`] : []),
+  ].join(", ");
+}

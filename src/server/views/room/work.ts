@@ -1,0 +1,288 @@
+/** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
+import { firstSentence, oneLine } from "../../../core/text.ts";
+import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
+import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
+import { totalCost } from "../../../runs/view.ts";
+import { changesPath, mayDecide, runPath, type Viewer } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { duration, elapsed, money, timeOf, tokens } from "./figures.ts";
+import { type IconName, icon } from "./icons.ts";
+import { csrf } from "./run-head.ts";
+import { stateIcon } from "./states.ts";
+import { type AgentRow, agentRows, renderTimeline } from "./timeline.ts";
+
+const MAX = { line: 300, todos: 200, files: 200 };
+
+export interface WorkScreen {
+  view: RunView;
+  viewer: Viewer;
+  now: number;
+  /** Key of the agent whose steps are shown; empty: the main one. */
+  selected: string;
+  /** Newest first. */
+  steps: readonly RunEvent[];
+  activity: readonly RunEvent[];
+  /** Whether `activity` are all events, and not just the key ones. */
+  isAll: boolean;
+  /** Whether there is more before the oldest of `activity`. */
+  older: number | undefined;
+}
+
+export function renderWork(screen: WorkScreen): Html {
+  const { view, viewer, now, selected } = screen;
+  const rows = agentRows(view);
+  const row = rows.find(({ key }) => key === selected) ?? rows[0];
+  const link = (key: string): string | undefined =>
+    viewer === "app" ? undefined : `${runPath(view.run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
+  const timeline =
+    rows.length > 1 ? renderTimeline(view, rows, { now, selected: row?.key ?? "", link }) : undefined;
+  return html`<main id="main" class="wrap work">
+    <aside class="rail" aria-label="Plan and summary">
+      ${plan(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
+    </aside>
+    <div class="main">
+      ${timeline}
+      <div class="split">
+        ${row === undefined ? undefined : agentPanel(row, screen)} ${activityPanel(screen)}
+      </div>
+    </div>
+  </main>`;
+}
+
+const PLAN: Readonly<
+  Record<string, { name: string; icon: IconName; tone: "green" | "blue" | "faint"; word: string }>
+> = {
+  completed: { name: "done", icon: "done", tone: "green", word: "Done" },
+  in_progress: { name: "now", icon: "now", tone: "blue", word: "In progress" },
+  pending: { name: "next", icon: "todo", tone: "faint", word: "To do" },
+};
+
+function plan({ run }: RunView): Html {
+  const done = run.todos.filter(({ status }) => status === "completed").length;
+  const items = run.todos.slice(0, MAX.todos).map(({ content, status }) => {
+    const look = PLAN[status] ?? PLAN["pending"];
+    if (look === undefined) return undefined;
+    return html`<li class="${look.name}">
+      ${icon(look.icon, look.tone)}<span
+        ><span class="hide">${look.word}: </span>${oneLine(content, MAX.line)}</span
+      >
+    </li>`;
+  });
+  return html`<section>
+    <h2>
+      Plan${items.length === 0 ? undefined : html`<span class="end">${done} of ${run.todos.length}</span>`}
+    </h2>
+    ${
+      items.length === 0
+        ? html`<p class="note">The agent has made no plan${isFinal(run.status) ? "" : " so far"}.</p>`
+        : html`<ol class="plan">
+            ${items}
+          </ol>`
+    }
+  </section>`;
+}
+
+function files({ run, filesChanged }: RunView, viewer: Viewer): Html | undefined {
+  if (filesChanged.length === 0) return undefined;
+  const items = filesChanged.slice(0, MAX.files).map((path) => {
+    const name = html`<span class="cut" title="${path}">${cutPath(path)}</span>`;
+    return html`<li>
+      ${icon("file", "faint")}${viewer === "app" ? name : html`<a class="cut" href="${changesPath(run.id, path)}">${name}</a>`}
+    </li>`;
+  });
+  return html`<section class="later">
+    <h2>Files changed<span class="end">${filesChanged.length}</span></h2>
+    <ul class="rows">
+      ${items}
+    </ul>
+  </section>`;
+}
+
+/** A long path without its middle: where it begins and what it is called say most. */
+export function cutPath(path: string, limit = 44): string {
+  if (path.length <= limit) return path;
+  const name = path.slice(path.lastIndexOf("/"));
+  const kept = name.length < limit - 8 ? name : name.slice(-(limit - 8));
+  return `${path.slice(0, limit - kept.length - 1)}…${kept}`;
+}
+
+function grants({ grants: all }: RunView): Html | undefined {
+  if (all.length === 0) return undefined;
+  const items = all.slice(0, MAX.todos).map(
+    ({ text, grantedAt }) =>
+      html`<li>
+        <span
+          >${oneLine(text, MAX.line)}<br /><span class="note"
+            >since ${timeOf(grantedAt)}, until the run ends</span
+          ></span
+        >
+      </li>`,
+  );
+  return html`<section class="later">
+    <h2>Approved for this run<span class="end">${all.length}</span></h2>
+    <ul class="rows">
+      ${items}
+    </ul>
+  </section>`;
+}
+
+function cost({ models }: RunView): Html | undefined {
+  const total = totalCost(models);
+  if (total === undefined || total === 0) return undefined;
+  const roles: readonly [ModelUsage["role"], string][] = [
+    ["main", "Main agent"],
+    ["subagents", "Subagents"],
+    ["summary", "Summaries"],
+  ];
+  const items = roles.flatMap(([role, name]) => {
+    const own = totalCost(models.filter((used) => used.role === role)) ?? 0;
+    return own === 0 ? [] : [share(name, own, total)];
+  });
+  return html`<section class="later">
+    <h2>Cost<span class="end num">${money(total)}</span></h2>
+    <ul class="cost">
+      ${items}
+    </ul>
+  </section>`;
+}
+
+export const share = (name: string, own: number, total: number): Html =>
+  html`<li>
+    <div><span class="cut">${name}</span><span class="num">${money(own)}</span></div>
+    <svg class="meter quiet" aria-hidden="true">
+      <rect width="${Math.round((100 * own) / total)}%" height="4" />
+    </svg>
+  </li>`;
+
+function agentPanel(row: AgentRow, { view, steps, now }: WorkScreen): Html {
+  const { work, subagent, state, name, type } = row;
+  const facts = [
+    ...(type === undefined ? [] : [html`<span>${type}</span>`]),
+    ...(work.startedAt === undefined ? [] : [elapsed(work.startedAt, work.endedAt, now)]),
+    html`<span>${work.toolCalls} ${work.toolCalls === 1 ? "tool call" : "tool calls"}</span>`,
+    html`<span>${tokens(work.usage.inputTokens + work.usage.outputTokens)} tokens</span>`,
+    ...(work.model === ""
+      ? []
+      : [html`<span>${money(work.costUsd)}</span>`, html`<span>${oneLine(work.model, 60)}</span>`]),
+  ];
+  const told = subagent === undefined ? view.run.task : subagent.description;
+  return html`<section class="panel" id="agent" aria-labelledby="ag-h">
+    <div class="panel-head">
+      ${stateIcon(state)}
+      <h2 id="ag-h" class="cut">${name}</h2>
+    </div>
+    <div class="agent-told">
+      <details class="told">
+        <summary>${firstSentence(told, 400)}</summary>
+        <p>${told}</p>
+      </details>
+      <div class="agent-facts">${facts}</div>
+    </div>
+    <ol class="steps" aria-label="Steps, newest first">
+      ${stepRows(steps)}
+    </ol>
+    ${steps.length === 0 ? html`<p class="note pad">Nothing so far.</p>` : undefined}
+  </section>`;
+}
+
+const TOOL_ICONS: readonly [RegExp, IconName][] = [
+  [/^(grep|glob|ls|search)/, "find"],
+  [/^(write_file|edit_file|delete_file|move_file)/, "diff"],
+  [/^read_/, "file"],
+  [/^execute/, "term"],
+  [/^task/, "fork"],
+  [/memor/, "mind"],
+];
+
+const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
+
+/** One row for a call from its start to its end. `events`: newest first. */
+function stepRows(events: readonly RunEvent[]): Html[] {
+  const ended = new Map<string, Extract<RunEvent, { kind: "tool_finished" }>>();
+  const rows: Html[] = [];
+  for (const event of events) {
+    if (event.kind === "tool_finished") ended.set(event.data.callId, event);
+    else if (event.kind === "tool_started") rows.push(callRow(event, ended.get(event.data.callId)));
+    else if (event.kind === "model_called") {
+      if (event.data.text !== "") rows.push(sayRow(event, event.data.text));
+    } else {
+      const line = stepOf(event);
+      if (line !== undefined) rows.push(sayRow(event, line));
+    }
+  }
+  return rows;
+}
+
+const sayRow = (event: RunEvent, text: string): Html =>
+  html`<li class="say" id="step-${event.seq}">
+    ${icon(event.kind === "approval_requested" ? "ask" : "say")}<span>${oneLine(text, 600)}</span
+    ><span class="num">${timeOf(event.time)}</span>
+  </li>`;
+
+function callRow(
+  event: Extract<RunEvent, { kind: "tool_started" }>,
+  end: Extract<RunEvent, { kind: "tool_finished" }> | undefined,
+): Html {
+  const isBad = end?.data.status === "error";
+  const took = end === undefined ? "" : ` · ${shortTook(end.time - event.time)}`;
+  const result = end === undefined ? "at work" : `${end.data.summary}${took}`;
+  return html`<li id="step-${event.seq}" ${isBad ? html` class="bad"` : undefined}>
+    ${icon(toolIcon(event.data.tool))}<span class="anywhere">${event.data.summary}</span
+    ><span class="num">${timeOf(event.time)}</span>
+    <span class="result anywhere">${isBad ? "Failed: " : undefined}${result}</span>
+  </li>`;
+}
+
+const shortTook = (milliseconds: number): string =>
+  milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)}s` : duration(milliseconds);
+
+/** An event with the name of its agent, which is its task. */
+function told(event: RunEvent): Html | string | undefined {
+  const name = event.agent.at(-1)?.task;
+  const line = stepOf(event);
+  if (name === undefined || line === undefined) return activityOf(event);
+  return html`<b>${oneLine(name, 80)}</b> ${line}`;
+}
+
+function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Html {
+  const rows = activity.flatMap((event) => {
+    const line = told(event);
+    return line === undefined
+      ? []
+      : [
+          html`<li id="event-${event.seq}">
+            ${timeOf(event.time)}
+            <p>${line}</p>
+          </li>`,
+        ];
+  });
+  const base = `${runPath(view.run.id)}/work`;
+  const choice = (name: string, address: string, isOwn: boolean): Html =>
+    html`<a href="${address}" ${isOwn ? html` aria-current="true"` : undefined}>${name}</a>`;
+  return html`<section class="panel" aria-labelledby="act-h">
+    <div class="panel-head">
+      <h2 id="act-h">Activity</h2>
+      ${viewer === "app" ? undefined : html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${view.run.lastSeq.toLocaleString("en-US")}`, `${base}?events=all`, isAll)}</span>`}
+    </div>
+    <ol class="feed" aria-label="Activity, newest first">
+      ${rows}
+    </ol>
+    ${older === undefined || viewer === "app" ? undefined : html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
+    ${mayDecide(viewer) && !isFinal(view.run.status) ? tellForm(view, viewer) : undefined}
+  </section>`;
+}
+
+const tellForm = ({ run }: RunView, viewer: Viewer): Html =>
+  html`<form class="tell" method="post" action="${runPath(run.id)}/tell" autocomplete="off">
+    ${csrf(viewer)}
+    <label class="hide" for="tell">Message to the agent</label>
+    <input
+      id="tell"
+      name="text"
+      class="field"
+      maxlength="20000"
+      required
+      placeholder="Tell the agent something. It reads this at its next step."
+    />
+    <button class="btn icon" aria-label="Send">${icon("up")}</button>
+  </form>`;
