@@ -182,7 +182,7 @@ export { createLogger, type LogFields, type Logger, type LogLevel } from "./core
 export type { NearPassage } from "./storage/memories/passages.ts";
 export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
 export type { ItemStore, StorePut } from "./storage/memories/item-store.ts";
-export type { WriteTurn } from "./storage/memories/turns.ts";
+export type { ItemTurns, WriteTurn } from "./storage/memories/turns.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { FencingToken } from "./runs/ports.ts";
 export type { ThreadStep } from "./runs/ports.ts";

@@ -32,7 +32,8 @@ function tree(workspaceFolder?: string): FileTree {
     respectGitignore: true,
     files: ALL,
   };
-  return new FileTree(config, () => new InMemoryStore());
+  const store = new InMemoryStore();
+  return new FileTree(config, () => store);
 }
 
 describe("FileTree", () => {
