@@ -152,16 +152,18 @@ const WIDTH = 100;
 
 /** Text of `deepagent-mcp` alone at a terminal, where no client speaks MCP to it. */
 export function greeting(host: HostFacts): string {
-  const call = (...words: string[]): string => `  ${commandLine(host, words)}`;
+  const rows = [
+    ["install CLIENT", "adds it to a client's configuration"],
+    ["run", "works on a task here"],
+    ["demo", "shows a whole run, without a key"],
+    ["doctor", "checks model, folder and sandbox"],
+    ["--help", "lists all commands"],
+  ] as const;
   return [
     `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
-    "A client starts it and speaks to it over pipes; in a terminal these begin:",
+    `A client starts it and speaks to it over pipes. In a terminal, begin with ${commandLine(host, [])}`,
     "",
-    `${call("install", "CLIENT")}    add it to a client's configuration`,
-    `${call("run")}               work on a task here`,
-    `${call("demo")}              watch a run, without a key`,
-    `${call("doctor")}            check model, folder and sandbox`,
-    `${call("--help")}            all commands`,
+    ...table(rows),
     "",
     "By hand, in the configuration of a client:",
     `  ${clientEntry()}`,

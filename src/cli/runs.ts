@@ -6,14 +6,13 @@ import { closestName } from "../core/options.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/ports.ts";
 import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
-import { agentLabel, deadlineText } from "../server/views/approval-form.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
-import { askOpenApprovals } from "./terminal/ask.ts";
+import { askOpenApprovals, callLines, questionOf } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
@@ -152,14 +151,10 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
     "",
     ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
   ];
+  const style = { colors, width: columnsOf(process.stdout) };
   for (const approval of pendingApprovals(view)) {
-    lines.push(
-      "",
-      colors.yellow(`? Approval ${approval.id}`),
-      `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)}: ${oneLine(displayText(approval.preview.summary), 300)}`,
-      displayText(approval.preview.detail).replace(/^/gm, "    "),
-      ...deadlineText(approval),
-    );
+    const { title, body, notes } = callLines(questionOf(approval), style);
+    lines.push("", colors.yellow(`? Approval ${approval.id}`), ...title, "", ...body, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
     lines.push(

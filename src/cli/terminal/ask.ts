@@ -13,7 +13,7 @@ import type { RunService } from "../../runs/service.ts";
 import { deadlineText } from "../../server/views/approval-form.ts";
 import { pendingApprovals } from "../../server/views/run-report.ts";
 import type { Asker } from "./asker.ts";
-import { diffBody, textBody } from "./body.ts";
+import { type BodyStyle, diffBody, textBody } from "./body.ts";
 import { wrapText } from "./text.ts";
 import { titleOf } from "./tree.ts";
 
@@ -77,7 +77,8 @@ export type ApprovalAnswer = {
   message?: string;
 };
 
-function questionOf(approval: Approval, place: string): Question {
+/** `place`: such as `2 of 3 waiting`. */
+export function questionOf(approval: Approval, place = ""): Question {
   const { agent, tool, preview, args, id, same } = approval;
   const decisions = offeredDecisions(approval);
   const json = JSON.stringify(args, null, 2);
@@ -167,14 +168,25 @@ const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = 
   reject: { key: "r", label: "reject" },
 };
 
+/** What a call would do as lines: who wants to do what, all of it, and what else there is to know. */
+export function callLines(
+  question: Question,
+  style: BodyStyle,
+): { title: string[]; body: string[]; notes: string[] } {
+  const wrapped = (text: string): string[] => wrapText(text, style.width - 1);
+  return {
+    title: question.title.flatMap(wrapped),
+    body: question.isDiff ? diffBody(question.body, style) : textBody(question.body, style),
+    notes: question.notes.flatMap(wrapped).map((line) => style.colors.dim(line)),
+  };
+}
+
 /** Asks until there is a decision. A key decides; what does not fit on the screen is shown page by page. */
 export async function askQuestion(question: Question, asker: Asker): Promise<ApprovalAnswer> {
   const { colors } = asker;
   const style = { colors, width: asker.size().columns };
-  const wrapped = (text: string): string[] => wrapText(text, style.width - 1);
-  const head = ["", colors.yellow(`? Approval ${question.place}`), ...question.title.flatMap(wrapped), ""];
-  const notes = question.notes.flatMap((note) => wrapped(note).map((line) => colors.dim(line)));
-  const rest = question.isDiff ? diffBody(question.body, style) : textBody(question.body, style);
+  const { title, body: rest, notes } = callLines(question, style);
+  const head = ["", colors.yellow(`? Approval ${question.place}`), ...title, ""];
   const page = (): string[] =>
     rest.splice(0, Math.max(asker.size().rows - head.length - notes.length - 4, 5));
   asker.print([...head, ...page(), ...(notes.length > 0 ? ["", ...notes] : []), ""].join("\n"));

@@ -29,8 +29,8 @@ test("list has the newest first, and show tells what an open approval would do",
   expect(short.stdout).not.toContain(first);
   const { stdout } = await home.bin("runs", "show", second);
   expect(stdout).toContain("list every TODO");
-  expect(stdout).toMatch(/\? Approval \S+:0\nmain agent wants to run write_file/);
-  expect(stdout).toContain("    +# Report");
+  expect(stdout).toMatch(/\? Approval \S+:0\nThe main agent wants to run write_file:\n/);
+  expect(stdout).toMatch(/^ +1 \+ # Report/m);
   const json = JSON.parse((await home.bin("runs", "show", second, "--json")).stdout) as object;
   expect(json).toMatchObject({
     run_id: second,
