@@ -40,14 +40,39 @@ export async function askOpenApprovals(runId: string, options: AskOptions): Prom
 async function askApproval(approval: Approval, place: string, options: AskOptions): Promise<void> {
   const { runs, principal, asker } = options;
   const question = questionOf(approval, place);
-  for (;;) {
-    const decision = decisionOf(approval, await askQuestion(question, asker));
-    if (decision !== undefined) {
-      const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
-      if (outcome.ok && !outcome.repeated) return;
-      asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
-      if (outcome.ok || outcome.code === "already_decided") return;
-    } else asker.print(asker.colors.yellow("The changed arguments are no JSON object; nothing was run."));
+  const elsewhere = new AbortController();
+  const watching = untilDecided(approval, options, elsewhere.signal).then(
+    () => elsewhere.abort(),
+    // Then the decision itself says what is wrong.
+    () => undefined,
+  );
+  try {
+    for (;;) {
+      const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere.signal));
+      if (decision !== undefined) {
+        const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
+        if (outcome.ok && !outcome.repeated) return;
+        asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
+        if (outcome.ok || outcome.code === "already_decided") return;
+      } else asker.print(asker.colors.yellow("The changed arguments are no JSON object; nothing was run."));
+    }
+  } catch (error) {
+    if (!elsewhere.signal.aborted) throw error;
+    asker.print(asker.colors.dim("› decided elsewhere"));
+  } finally {
+    elsewhere.abort();
+    await watching;
+  }
+}
+
+/** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
+async function untilDecided(
+  { runId, id }: Approval,
+  { runs, principal }: AskOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const { kind, data } of runs.watch(principal, runId, { after: 0, signal })) {
+    if (kind === "approval_decided" && data.approvalId === id) return;
   }
 }
 
@@ -182,7 +207,11 @@ export function callLines(
 }
 
 /** Asks until there is a decision. A key decides; what does not fit on the screen is shown page by page. */
-export async function askQuestion(question: Question, asker: Asker): Promise<ApprovalAnswer> {
+export async function askQuestion(
+  question: Question,
+  asker: Asker,
+  signal?: AbortSignal,
+): Promise<ApprovalAnswer> {
   const { colors } = asker;
   const style = { colors, width: asker.size().columns };
   const { title, body: rest, notes } = callLines(question, style);
@@ -197,7 +226,7 @@ export async function askQuestion(question: Question, asker: Asker): Promise<App
       ...(rest.length > 0 ? [{ key: "space", label: `${rest.length} more lines` }] : []),
     ];
     const prompt = choices.map(({ key, label }) => `${colors.bold(colors.cyan(key))} ${label}`).join("  ");
-    const key = (await asker.key(`${prompt} › `, isFirst)).toLowerCase();
+    const key = (await asker.key(`${prompt} › `, isFirst, signal)).toLowerCase();
     const choice = question.decisions.find((name) => CHOICES[name].key === key);
     if (key === " " && rest.length > 0) asker.print(page().join("\n"));
     if (key === "d") asker.print(textBody(question.details, style).join("\n"));

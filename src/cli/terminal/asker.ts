@@ -11,9 +11,9 @@ import { type Colors, columnsOf, displayWidth, wrapText } from "./text.ts";
 export interface Asker {
   /**
    * Shows `prompt` until a key is pressed, and gives the key; rejects when there is no more input, or the person
-   * interrupts. `isNew`: forget what was typed before the prompt was there.
+   * interrupts, or with the reason of `signal`. `isNew`: forget what was typed before the prompt was there.
    */
-  key(prompt: string, isNew: boolean): Promise<string>;
+  key(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string>;
   /** One line of input; rejects as `key` does. */
   line(prompt: string): Promise<string>;
   print(text: string): void;
@@ -35,8 +35,8 @@ export function terminalAsker(colors: Colors, interrupted: () => void): Asker {
     print: (text) => void stdout.write(`${text}\n`),
     size: () => ({ columns: columnsOf(stdout), rows: stdout.rows || 24 }),
     edit: editInEditor,
-    key: async (prompt, isNew) => {
-      const key = await keyPressed(prompt, isNew);
+    key: async (prompt, isNew, signal) => {
+      const key = await keyPressed(prompt, isNew, signal);
       if (!INTERRUPTS.has(key)) return key;
       interrupted();
       throw new Error("interrupted");
@@ -53,7 +53,7 @@ export function terminalAsker(colors: Colors, interrupted: () => void): Asker {
 }
 
 /** Gives Ctrl-D at the end of the input. */
-async function keyPressed(prompt: string, isNew: boolean): Promise<string> {
+async function keyPressed(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string> {
   const { stdin, stdout } = process;
   let take = (_key: string): void => {};
   // A key of several characters is an arrow or a text that was pasted: no answer.
@@ -70,12 +70,17 @@ async function keyPressed(prompt: string, isNew: boolean): Promise<string> {
     const columns = columnsOf(stdout);
     const shown = wrapText(prompt, columns - 1);
     stdout.write(shown.join("\n"));
-    const key = await new Promise<string>((resolve) => (take = resolve));
+    const key = await new Promise<string | undefined>((resolve) => {
+      take = resolve;
+      if (signal?.aborted) resolve(undefined);
+      else signal?.addEventListener("abort", () => resolve(undefined), { once: true });
+    });
     const rows = shown.reduce(
       (sum, line) => sum + Math.max(Math.ceil(displayWidth(line) / columnsOf(stdout)), 1),
       0,
     );
     stdout.write(`${rows > 1 ? `\u001b[${rows - 1}A` : ""}\r\u001b[J`);
+    if (key === undefined) throw signal?.reason;
     return key;
   } finally {
     stdin.off("data", read).off("end", end);

@@ -141,6 +141,21 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   expect(await terminal.exited).toBe(0);
 });
 
+test("a question that is answered elsewhere goes away, and the run goes on", async () => {
+  const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
+  const terminal = await play({
+    columns: 80,
+    args: ["run", "Write"],
+    main: [{ toolCalls: [call] }, { text: "Written." }],
+  });
+  await terminal.until(/d details/);
+  await terminal.home.bin("runs", "answer", "last", "--approve");
+  const text = await terminal.until(/decided elsewhere[^]*Written\.[^]*Next task/);
+  expect(text).not.toContain("d details");
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
+
 test("Ctrl-C at a question leaves the run for later, with the cursor and the keys as they were", async () => {
   const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
   const terminal = await play({ columns: 80, args: ["run", "Write"], main: [{ toolCalls: [call] }] });
