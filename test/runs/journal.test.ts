@@ -43,10 +43,12 @@ test("what changes the run's row is the main agent's alone, tokens excepted", ()
   expect(entryOf({ kind: "todos", agent: SUB, todos }).effect).toBeUndefined();
   expect(entryOf({ kind: "model_called", agent: MAIN, model: "m", usage, text: "t" }).effect).toEqual({
     usage,
+    cost: "unknown",
     answer: "t",
   });
   expect(entryOf({ kind: "model_called", agent: SUB, model: "m", usage, text: "t" }).effect).toEqual({
     usage,
+    cost: "unknown",
   });
 });
 
