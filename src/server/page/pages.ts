@@ -6,11 +6,13 @@ import { type Principal, type Run, alreadyDecided, isFinal } from "../../runs/ru
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Html } from "../views/html.ts";
 import { renderChanges } from "../views/room/changes.ts";
+import { MEMORIES } from "../views/room/files.ts";
 import type { Complaint } from "../views/room/review.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Screen, renderDocument, renderNotice, renderOpening } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
 import { pageDecision } from "./decision.ts";
+import { type FilesRequest, deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { isLinkProof } from "./find-page.ts";
 import { type LiveScreen, pause, sendLive } from "./live.ts";
 import { isAllowed, readForm, redirect, sendAsset, sendHtml, sendText } from "./responses.ts";
@@ -140,6 +142,8 @@ export class Pages {
     runId: string | undefined,
     action: string,
   ): Promise<void> {
+    const isFiles = runId === undefined ? url.pathname === "/files" : action === "/files";
+    if (isFiles) return this.#files(response, session, runId, url.searchParams);
     if (runId === undefined || action !== "/changes") return sendHtml(response, 404, NOTHING);
     const path = url.searchParams.get("path") ?? "";
     const changes = await readChanges(await this.#options.runs(), session.principal, runId, path);
@@ -166,6 +170,21 @@ export class Pages {
   /** An address that opens the page once. */
   link(link: PageLink): string {
     return `http://${this.host}/open?token=${this.#tokens.mint(link)}`;
+  }
+
+  /** Folders and files stand still: a reload shows what is new. */
+  async #files(
+    response: ServerResponse,
+    session: PageSession,
+    runId: string | undefined,
+    query: URLSearchParams,
+    complaint?: FilesRequest["complaint"],
+  ): Promise<void> {
+    const base = runId === undefined ? "/files" : `${runPath(runId)}/files`;
+    const runs = await this.#options.runs();
+    const screen = await filesScreen({ runs, session, runId, base, query, complaint });
+    if (screen === undefined) return sendHtml(response, 404, NOTHING);
+    sendHtml(response, complaint === undefined ? 200 : 422, renderDocument(screen));
   }
 
   async #open(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
@@ -209,6 +228,8 @@ export class Pages {
   }
 
   readonly #ALL: Readonly<Record<string, (work: Work) => Answer>> = {
+    "/files/save": (work) => this.#save(work),
+    "/files/delete": (work) => this.#delete(work),
     "/start": async ({ runs, session, form, response }) => {
       const task = textOf(form, "task");
       if (task === "") return sendHtml(response, 422, failure("There was no task in the form."));
@@ -217,6 +238,22 @@ export class Pages {
       return redirect(response, runPath(started.run.id));
     },
   };
+
+  async #save({ session, form, response, runs }: Work): Promise<void> {
+    const [path = "", version = ""] = ["path", "version"].map((name) => form.get(name) ?? "");
+    const content = (form.get("content") ?? "").replaceAll("\r\n", "\n");
+    const problem = await saveMemory(await runs.files(session.principal), { path, content, version });
+    const query = new URLSearchParams({ path });
+    if (problem !== undefined) return this.#files(response, session, undefined, query, { problem, content });
+    return redirect(response, `/files?${query.toString()}`);
+  }
+
+  async #delete({ session, form, response, runs }: Work): Promise<void> {
+    const path = form.get("path") ?? "";
+    const problem = await deleteMemory(await runs.files(session.principal), path);
+    if (problem !== undefined) return sendHtml(response, 422, failure(problem));
+    return redirect(response, `/files?${new URLSearchParams({ path: MEMORIES }).toString()}`);
+  }
 
   readonly #OF_RUN: Readonly<Record<string, (work: Work) => Answer>> = {
     "/decide": (work) => this.#decide(work),

@@ -52,6 +52,7 @@ export async function homeScreen(context: ScreenContext, query: URLSearchParams)
     title: "Runs",
     place: "runs",
     waiting: pending.length,
+    isLive: true,
     hasNavigation: true,
     main: renderHome({ session, counts, pending, runs: listed, filter, hasOlder, now, settings }),
   };
@@ -86,6 +87,7 @@ export async function reviewScreen(
     title: "Needs you",
     place: "review",
     waiting: pending.length,
+    isLive: true,
     hasNavigation: true,
     main: renderReview({ requests, viewer, now, complaint }),
   };
@@ -134,6 +136,7 @@ export async function runScreen(
       title: oneLine(view.run.task, 80),
       place: "runs",
       waiting,
+      isLive: true,
       hasNavigation: isAll,
       main: html`${renderRunHead(view, session, tab, now)} ${body}`,
     },

@@ -2,10 +2,22 @@ import { request as httpRequest } from "node:http";
 import { describe, expect, test } from "vitest";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
-import { ME, cleanUpWith, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  ME,
+  calling,
+  cleanUpWith,
+  databaseFile,
+  note,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { send } from "../../support/clients-raw.ts";
 import { linkProof } from "../../../src/server/page/find-page.ts";
+import type { Backend } from "../../../src/backends/backend.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
 import type { PagePurpose } from "../../../src/server/page/sessions.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
 import { approvalRuns, plainRuns } from "../support.ts";
@@ -362,7 +374,8 @@ describe("all runs", () => {
     expect((await watcher.get("/")).body).not.toMatch(/<form[^>]*method="post"/);
     expect((await watcher.post("/start", { csrf: "", task: "x" })).status).toBe(403);
     const own = await visit(linkTo(pages, runId, "decide"));
-    for (const path of ["/", "/review", "/files"]) expect((await own.get(path)).status).toBe(404);
+    for (const path of ["/", "/review", "/files", "/files/save"])
+      expect((await own.get(path)).status).toBe(404);
     const { csrf = "" } = await own.form();
     expect((await own.post("/start", { csrf, task: "x" })).status).toBe(404);
     expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
@@ -402,5 +415,54 @@ describe("all runs", () => {
     for (const proof of [linkProof(Buffer.alloc(32, 1), now), linkProof(key, now - 61_000), "x.y", ""]) {
       expect((await ask(`Proof ${proof}`)).status).toBe(403);
     }
+  });
+
+  test("files are read, and memories found, changed and deleted by a person", async () => {
+    const { service } = openServer(
+      databaseFile(),
+      { model: calling(note("a")) },
+      {
+        tree: async (principal) => memoriesOf(principal),
+        searchMemories: async (_principal, query) => ({
+          hits: [{ path: "/memories/a.md", snippet: `about <${query}>`, score: 1 }],
+        }),
+      },
+    );
+    const stored = new Map<string, Backend>();
+    const memoriesOf = (principal: string): Backend => {
+      const known = stored.get(principal);
+      if (known !== undefined) return known;
+      const made = new StateBackend({ files: snapshotFiles() });
+      stored.set(principal, made);
+      return made;
+    };
+    await memoriesOf(ME).write("/memories/a.md", "# one\n\n<b>two</b>\n");
+    const pages = await openPages(service);
+    const visitor = await visit(toAll(pages));
+    expect((await visitor.get("/files?path=/memories/")).body).toContain("a.md");
+    const { body } = await visitor.get("/files?path=/memories/a.md");
+    expect(body).toMatch(/<h2[^>]*>one<\/h2>/);
+    expect(body).toContain("&#60;b&#62;");
+    expect((await visitor.get("/files?path=/memories/a.md&view=source")).body).toContain(
+      '<td class="ln">1</td>',
+    );
+    expect((await visitor.get("/files?q=tides")).body).toContain("about &#60;tides&#62;");
+    const [csrf = "", version = ""] = ["csrf", "version"].map(
+      (name) => new RegExp(`name="${name}" value="([^"]*)"`).exec(body)?.[1],
+    );
+    const save = (fields: object) =>
+      visitor.post("/files/save", { csrf, path: "/memories/a.md", content: "new\r\n", version, ...fields });
+    expect((await save({})).status).toBe(303);
+    expect((await memoriesOf(ME).read("/memories/a.md")).content).toBe("new\n");
+    const late = await save({ version: "other", content: "mine <kept>" });
+    expect([late.status, late.body]).toEqual([422, expect.stringContaining("mine &#60;kept&#62;")]);
+    expect((await save({ path: "/workspace/x" })).status).toBe(422);
+    expect((await save({ csrf: "" })).status).toBe(403);
+    expect((await visitor.post("/files/delete", { csrf, path: "/other.md" })).status).toBe(422);
+    expect((await visitor.post("/files/delete", { csrf, path: "/memories/a.md" })).status).toBe(303);
+    expect((await memoriesOf(ME).read("/memories/a.md")).code).toBe("not_found");
+    const watcher = await visit(toAll(pages, "watch"));
+    await memoriesOf(ME).write("/memories/b.md", "x");
+    expect((await watcher.get("/files?path=/memories/b.md")).body).not.toContain("<textarea");
   });
 });

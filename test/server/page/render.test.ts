@@ -35,7 +35,8 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
   ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
   ${renderAnswer({ view, viewer: SESSION, changes, points })}`;
-  return renderDocument({ title: EVIL, place: "runs", waiting: 1, hasNavigation: true, main }).text;
+  return renderDocument({ title: EVIL, place: "runs", waiting: 1, isLive: true, hasNavigation: true, main })
+    .text;
 }
 
 test("text of models, files, tools and people is shown as it is and is never markup", () => {

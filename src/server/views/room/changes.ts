@@ -28,6 +28,7 @@ export function renderChanges(
     title: `Changes of ${oneLine(path, 80)}`,
     place: "runs",
     waiting: 0,
+    isLive: false,
     hasNavigation: session.run === undefined,
     main: html`<main id="main" class="wrap">
       <p class="crumbs top-space">

@@ -117,7 +117,7 @@ function tabs(view: RunView, current: Tab, waiting: number): Html {
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : NAMES[tab];
     return html`<a href="${runPath(run.id)}/${tab}" ${own}>${name}${count}</a>`;
   });
-  return html`<nav class="tabs" aria-label="Run">${items}</nav>`;
+  return html`<nav class="tabs" aria-label="Run">${items}<a href="${runPath(run.id)}/files">Files</a></nav>`;
 }
 
 function actions({ run }: RunView, viewer: Viewer): Html | undefined {

@@ -16,6 +16,8 @@ export interface Screen {
   place: Place;
   /** How many decisions wait. */
   waiting: number;
+  /** Whether it is kept up to date; otherwise a reload shows what is new. */
+  isLive: boolean;
   /** Whether this browser sees all runs, and can go from one to another. */
   hasNavigation: boolean;
   main: Html;
@@ -28,12 +30,12 @@ const PLACES: readonly { place: Place; href: string; name: string; icon: IconNam
 ];
 
 /** The part of the document that follows what happens. */
-export function renderScreen({ place, waiting, hasNavigation, main }: Screen): Html {
+export function renderScreen({ place, waiting, isLive, hasNavigation, main }: Screen): Html {
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
-        <span class="live" id="live"><span class="dot"></span><span id="live-word">Live</span></span>
+        ${isLive ? LIVE : undefined}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
           ${icon("help")}
         </button>
@@ -42,6 +44,10 @@ export function renderScreen({ place, waiting, hasNavigation, main }: Screen): H
     ${main}
     ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
 }
+
+const LIVE = html`<span class="live" id="live"
+  ><span class="dot"></span><span id="live-word">Live</span></span
+>`;
 
 const MARK = new Html(
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
