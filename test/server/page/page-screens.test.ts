@@ -1,0 +1,157 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, type Page, chromium } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { RunService } from "../../../src/runs/service.ts";
+import {
+  ME,
+  calling,
+  cleanUpWith,
+  databaseFile,
+  note,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
+import { browserPath } from "../../support/programs.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+import { approvalRuns } from "../support.ts";
+import { openPages } from "./support.ts";
+
+const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const LONG = `Find out how ${"a-word-without-an-end".repeat(20)} gets to the pager 🛰️ <b>and</b> \u202Ewhere`;
+
+interface Violation {
+  id: string;
+  nodes: { html: string }[];
+}
+
+/** A run with many agents, all done, a long name and a file changed. */
+async function manyAgents(agents: number): Promise<RunService> {
+  const model = scriptedModel(({ messages }) => {
+    if (messages.some(({ type }) => type === "tool"))
+      return { text: `# Done\n\n| a | b |\n|---|---|\n| ${LONG} | c |\n` };
+    if (messages.at(-1)?.text !== LONG) return { text: "seen" };
+    const task = (index: number) => ({
+      name: "task",
+      args: { description: `${index}: ${LONG}`, subagent_type: "general-purpose" },
+    });
+    const write = {
+      name: "write_file",
+      args: { file_path: `/${"long".repeat(50)}.md`, content: `${LONG}\n` },
+    };
+    return { toolCalls: [...Array.from({ length: agents }, (_, index) => task(index)), write] };
+  });
+  const { service } = openServer(databaseFile(), { model });
+  await reach(service, (await startRun(service, LONG)).id, "completed");
+  return service;
+}
+
+// Without a browser there is nothing to test here; what does not need one is tested beside this file.
+describe("screens in Chromium", { tags: "chromium" }, () => {
+  let context: BrowserContext;
+  let profile: string;
+  beforeAll(async () => {
+    profile = mkdtempSync(join(tmpdir(), "deepagent-screens-"));
+    const args = ["--no-sandbox", "--disable-background-networking"];
+    context = await chromium.launchPersistentContext(profile, {
+      executablePath: browserPath(),
+      args,
+      bypassCSP: true,
+    });
+  });
+  afterAll(async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
+  });
+
+  async function openAll(service: RunService): Promise<{ page: Page; origin: string; messages: string[] }> {
+    const pages = await openPages(service);
+    const page = await context.newPage();
+    cleanUpWith(() => page.close());
+    const messages: string[] = [];
+    page.on("pageerror", (error) => messages.push(error.message));
+    await page.goto(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(`${new URL(pages.address).origin}/`);
+    return { page, origin: new URL(pages.address).origin, messages };
+  }
+
+  /** What a person with a small screen, dark colours or no eyes would meet. */
+  async function problemsOf(page: Page, address: string): Promise<string[]> {
+    const found: string[] = [];
+    for (const [width, colorScheme] of [
+      [1280, "light"],
+      [390, "dark"],
+      [320, "light"],
+    ] as const) {
+      await page.setViewportSize({ width, height: 800 });
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.goto(address);
+      await page.locator("main").waitFor();
+      const sideways = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+      if (sideways > 0) found.push(`${address} at ${width}: ${sideways} px sideways`);
+      await page.addScriptTag({ path: AXE });
+      const { violations } = await page.evaluate<{ violations: Violation[] }>(
+        `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })`,
+      );
+      for (const { id, nodes } of violations) {
+        found.push(
+          `${address} at ${width}: ${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`,
+        );
+      }
+    }
+    return found;
+  }
+
+  async function problemsWith(agents: number): Promise<string[]> {
+    const service = await manyAgents(agents);
+    const { page, origin, messages } = await openAll(service);
+    const [run] = await service.list(ME, { limit: 1 });
+    const found: string[] = [];
+    for (const path of ["/", `/runs/${run?.id}/work`, `/runs/${run?.id}/answer`, "/files"]) {
+      found.push(...(await problemsOf(page, origin + path)));
+    }
+    return [...found, ...messages];
+  }
+
+  test("of a run with twelve agents and the longest names fit and can be used by anybody", async () => {
+    expect(await problemsWith(12)).toEqual([]);
+  });
+
+  test("so do those of none and of a hundred agents", { tags: "long" }, async () => {
+    expect(await problemsWith(0)).toEqual([]);
+    expect(await problemsWith(100)).toEqual([]);
+  });
+
+  test("with decisions fit and can be used by anybody", async () => {
+    const { service } = approvalRuns(note("a"), note("b"));
+    const { id } = await startRun(service, LONG);
+    await reach(service, id, "input_required");
+    const { page, origin } = await openAll(service);
+    for (const path of ["/", "/review", `/runs/${id}`, `/runs/${id}/work`]) {
+      expect(await problemsOf(page, origin + path)).toEqual([]);
+    }
+    expect(await page.title()).toMatch(/^\(2\) /);
+  });
+
+  test("a page says that its server is gone, keeps what is typed, and comes back with the next one", async () => {
+    const { service } = openServer(databaseFile(), { model: calling(note("a")) });
+    const first = await openPages(service);
+    const port = Number(new URL(first.address).port);
+    const page = await context.newPage();
+    cleanUpWith(() => page.close());
+    await page.goto(first.link({ principal: ME, purpose: "decide" }));
+    await page.getByLabel("New task").fill("half a thought");
+    await first.close();
+    await page.getByText("Not connected").waitFor();
+    await expect.poll(() => page.getByRole("button", { name: "Start run" }).isDisabled()).toBe(true);
+    await openPages(service, undefined, { port });
+    await page.getByText("Live", { exact: true }).waitFor();
+    expect(await page.getByLabel("New task").inputValue()).toBe("half a thought");
+    await page.getByRole("button", { name: "Start run" }).click();
+    await page.waitForURL(/\/runs\//);
+    expect(await service.list(ME, { limit: 9 })).toMatchObject([{ task: "half a thought" }]);
+  });
+});
