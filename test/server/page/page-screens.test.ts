@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import axe from "axe-core";
 import { type BrowserContext, type Page, chromium } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -20,7 +20,6 @@ import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns } from "../support.ts";
 import { openPages } from "./support.ts";
 
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const LONG = `Find out how ${"a-word-without-an-end".repeat(20)} gets to the pager 🛰️ <b>and</b> \u202Ewhere`;
 
 interface Violation {
@@ -92,7 +91,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
       await page.locator("main").waitFor();
       const sideways = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
       if (sideways > 0) found.push(`${address} at ${width}: ${sideways} px sideways`);
-      await page.addScriptTag({ path: AXE });
+      await page.evaluate(axe.source);
       const { violations } = await page.evaluate<{ violations: Violation[] }>(
         `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })`,
       );
