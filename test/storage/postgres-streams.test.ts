@@ -32,6 +32,13 @@ describe("what servers share", { tags: "postgres" }, () => {
     expect(secrets[0]).not.toEqual(secrets[2]);
   });
 
+  test("what is asked of storage that is closed already is told to come again", async () => {
+    const one = await openPostgres({ url: url(), schema: newSchema(), connections: 3, logger });
+    const streams = await one.openStreams();
+    await one.close();
+    await expect(streams.streamOf("s", 1)).rejects.toMatchObject({ code: "storage_busy" });
+  });
+
   describe("sessions", () => {
     const two = async () => {
       const schema = newSchema();

@@ -65,6 +65,10 @@ export function postgresError(thrown: unknown): unknown {
       "A row of the database of runs is damaged and cannot be read. It was left untouched: restore a backup.";
     return new StorageError("storage_corrupt", text, { cause: thrown });
   }
+  if (thrown instanceof Error && thrown.message.startsWith("Cannot use a pool after")) {
+    const text = "This server is ending and has closed its storage. Ask again in a moment.";
+    return new StorageError("storage_busy", text, { cause: thrown });
+  }
   const code = codeOf(thrown) || (isBrokenOff(thrown) ? "08006" : "");
   const known = KNOWN.find(([state]) => state.test(code));
   return known === undefined ? thrown : new StorageError(known[1], known[2], { cause: thrown });
