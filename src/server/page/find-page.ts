@@ -9,7 +9,7 @@ export const PAGE_PORT = 7373;
 
 const FILE = "page.json";
 const Place = z.object({ address: z.url() });
-const Answer = z.object({ link: z.url() });
+const Answer = z.object({ link: z.url(), proof: z.string() });
 const PATIENCE_MS = 2000;
 /** How long a request for a link is good, in milliseconds. */
 const FRESH_MS = 60_000;
@@ -33,22 +33,28 @@ async function notedPage(dataDir: string): Promise<string | undefined> {
   }
 }
 
-/** Proves that who asks for a link has the key of the data folder. */
-export const linkProof = (key: Uint8Array, now: number): string => `${now}.${sign(key, String(now))}`;
+/**
+ * Proves to the server at `host` that who asks for a link has the key of the data folder. Good there alone: whoever
+ * else has a port that is asked cannot pass it on.
+ */
+export const linkProof = (key: Uint8Array, host: string, now: number): string =>
+  `${now}.${sign(key, `ask ${host} ${now}`)}`;
 
-/** Whether the proof was made with this key, and just now. */
-export function isLinkProof(key: Uint8Array, proof: string, now: number): boolean {
-  const [time = "", signature = ""] = proof.split(".");
-  const [given, expected] = [Buffer.from(signature), Buffer.from(sign(key, time))];
-  return (
-    given.length === expected.length &&
-    timingSafeEqual(given, expected) &&
-    Math.abs(now - Number(time)) <= FRESH_MS
-  );
+/** Proves the same of who answers. `undefined`: what was asked with is no proof, or was made too long ago. */
+export function answerProof(key: Uint8Array, host: string, proof: string, now: number): string | undefined {
+  const [time = ""] = proof.split(".", 1);
+  const isFresh = Math.abs(now - Number(time)) <= FRESH_MS;
+  if (!isFresh || !isSame(proof, linkProof(key, host, Number(time)))) return undefined;
+  return sign(key, `answer ${host} ${time}`);
 }
 
 const sign = (key: Uint8Array, text: string): string =>
   createHmac("sha256", key).update(`page link ${text}`).digest("base64url");
+
+export function isSame(given: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
 
 /**
  * Asks the server of this data folder for a link to its page; `first` is the run to open. `undefined`: none serves
@@ -62,22 +68,29 @@ export async function findPage(
 ): Promise<string | undefined> {
   const noted = await notedPage(dataDir);
   for (const address of [`http://127.0.0.1:${PAGE_PORT}/`, ...(noted === undefined ? [] : [noted])]) {
-    const link = await askFor(new URL("/link", address), linkProof(key, now), first).catch(() => undefined);
+    const link = await askFor(new URL("/link", address), key, now, first).catch(() => undefined);
     if (link !== undefined) return link;
   }
   return undefined;
 }
 
-async function askFor(url: URL, proof: string, first: string | undefined): Promise<string | undefined> {
+async function askFor(
+  url: URL,
+  key: Uint8Array,
+  now: number,
+  first: string | undefined,
+): Promise<string | undefined> {
   if (url.hostname !== "127.0.0.1") return undefined;
+  const asked = linkProof(key, url.host, now);
   const response = await fetch(url, {
     method: "POST",
-    headers: { origin: url.origin, authorization: `Proof ${proof}` },
+    headers: { origin: url.origin, authorization: `Proof ${asked}` },
     body: new URLSearchParams(first === undefined ? {} : { first }),
     redirect: "error",
     signal: AbortSignal.timeout(PATIENCE_MS),
   });
   if (!response.ok) return undefined;
-  const { link } = Answer.parse(await response.json());
-  return new URL(link).origin === url.origin ? link : undefined;
+  const { link, proof } = Answer.parse(await response.json());
+  const isOurs = isSame(proof, answerProof(key, url.host, asked, now) ?? "");
+  return isOurs && new URL(link).origin === url.origin ? link : undefined;
 }

@@ -13,7 +13,7 @@ import { type Screen, renderDocument, renderNotice, renderOpening } from "../vie
 import { assetAt } from "./assets.ts";
 import { pageDecision } from "./decision.ts";
 import { type FilesRequest, deleteMemory, filesScreen, saveMemory } from "./files.ts";
-import { isLinkProof } from "./find-page.ts";
+import { answerProof } from "./find-page.ts";
 import { type LiveScreen, pause, sendLive } from "./live.ts";
 import { isAllowed, readForm, redirect, sendAsset, sendHtml, sendText } from "./responses.ts";
 import { type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
@@ -155,7 +155,8 @@ export class Pages {
   async #link(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { key, clock, local } = this.#options;
     const [, proof = ""] = /^Proof (\S+)$/.exec(request.headers.authorization ?? "") ?? [];
-    if (request.method !== "POST" || local === undefined || !isLinkProof(key, proof, clock())) {
+    const answer = answerProof(key, this.host, proof, clock());
+    if (request.method !== "POST" || local === undefined || answer === undefined) {
       return sendText(response, 403, "text/plain", "Forbidden");
     }
     const first = (await readForm(request))?.get("first") ?? undefined;
@@ -164,7 +165,7 @@ export class Pages {
       purpose: "decide",
       ...(first === undefined ? {} : { first }),
     });
-    sendText(response, 200, "application/json", JSON.stringify({ link }));
+    sendText(response, 200, "application/json", JSON.stringify({ link, proof: answer }));
   }
 
   /** An address that opens the page once. */

@@ -1,9 +1,10 @@
 /** Links that open a page once, and the sessions of browsers that followed one. */
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../runs/run.ts";
+import { isSame } from "./find-page.ts";
 
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
@@ -149,8 +150,3 @@ export const changesPath = (run: string, path: string): string =>
 
 /** Whether a form came out of a page of this session. */
 export const isOwnForm = (session: PageSession, csrf: string): boolean => isSame(csrf, session.csrf);
-
-function isSame(given: string, expected: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
-  return one.length === other.length && timingSafeEqual(one, other);
-}

@@ -1,4 +1,7 @@
-import { request as httpRequest } from "node:http";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer, request as httpRequest } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
@@ -14,7 +17,7 @@ import {
 } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { send } from "../../support/clients-raw.ts";
-import { linkProof } from "../../../src/server/page/find-page.ts";
+import { findPage, forgetPage, linkProof, notePage } from "../../../src/server/page/find-page.ts";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
@@ -410,9 +413,17 @@ describe("all runs", () => {
     const pages = await openPages(service, () => now, { key, local: ME });
     const { origin } = new URL(pages.address);
     const ask = (authorization: string) => post(`${origin}/link`, {}, { origin, authorization });
-    const given = await ask(`Proof ${linkProof(key, now)}`);
+    const { host } = new URL(origin);
+    const given = await ask(`Proof ${linkProof(key, host, now)}`);
     expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
-    for (const proof of [linkProof(Buffer.alloc(32, 1), now), linkProof(key, now - 61_000), "x.y", ""]) {
+    const wrong = [
+      linkProof(Buffer.alloc(32, 1), host, now),
+      linkProof(key, "127.0.0.1:7373", now),
+      linkProof(key, host, now - 61_000),
+      "x.y",
+      "",
+    ];
+    for (const proof of wrong) {
       expect((await ask(`Proof ${proof}`)).status).toBe(403);
     }
   });
@@ -464,5 +475,32 @@ describe("all runs", () => {
     const watcher = await visit(toAll(pages, "watch"));
     await memoriesOf(ME).write("/memories/b.md", "x");
     expect((await watcher.get("/files?path=/memories/b.md")).body).not.toContain("<textarea");
+  });
+
+  test("a command finds the page of its data folder, and trusts nobody else at that address", async () => {
+    const { service } = await waitingRun("a");
+    const folder = mkdtempSync(join(tmpdir(), "deepagent-find-"));
+    cleanUpWith(() => rmSync(folder, { recursive: true }));
+    const key = Buffer.alloc(32, 9);
+    const now = Date.now();
+    expect(await findPage(folder, key, now)).toBeUndefined();
+    const pages = await openPages(service, undefined, { key, local: ME });
+    await notePage(folder, pages.address);
+    const link = (await findPage(folder, key, now, "run_x")) ?? "";
+    expect((await visit(link)).path).toBe("/runs/run_x");
+    expect(await findPage(folder, Buffer.alloc(32, 1), now)).toBeUndefined();
+    const impostor = createServer((_request, response) => {
+      response.end(JSON.stringify({ link: `http://${String(_request.headers.host)}/open`, proof: "x" }));
+    });
+    await new Promise<void>((resolve) => impostor.listen(0, "127.0.0.1", resolve));
+    cleanUpWith(() => impostor.close());
+    const address = impostor.address();
+    const port = typeof address === "object" ? address?.port : 0;
+    await notePage(folder, `http://127.0.0.1:${port}/`);
+    expect(await findPage(folder, key, now)).toBeUndefined();
+    await forgetPage(folder, pages.address);
+    expect(existsSync(join(folder, "page.json"))).toBe(true);
+    await forgetPage(folder, `http://127.0.0.1:${port}/`);
+    expect(existsSync(join(folder, "page.json"))).toBe(false);
   });
 });
