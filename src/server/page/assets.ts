@@ -1,4 +1,5 @@
 /** The files of the page, which are part of the program. */
+import { brotliCompressSync } from "node:zlib";
 import { ASSETS, ICONS } from "../views/room/shell.ts";
 import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
 import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
@@ -10,15 +11,18 @@ import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 export interface Asset {
   type: string;
   body: () => Buffer;
+  /** The same, compressed with Brotli; absent where it is compressed already. */
+  packed?: () => Buffer;
 }
 
 const mark = (colour: string): string =>
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><rect width="20" height="20" rx="5" fill="${colour}"/><g fill="none" stroke="#fff" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`;
 
-const text = (type: string, content: string): Asset => ({
-  type: `${type}; charset=utf-8`,
-  body: once(() => Buffer.from(content)),
-});
+function text(type: string, content: string): Asset {
+  const body = once(() => Buffer.from(content));
+  return { type: `${type}; charset=utf-8`, body, packed: once(() => brotliCompressSync(body())) };
+}
+
 const font = (base64: string): Asset => ({
   type: "font/woff2",
   body: once(() => Buffer.from(base64, "base64")),

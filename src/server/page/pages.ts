@@ -71,7 +71,7 @@ export class Pages {
     if (!URL.canParse(address)) return sendHtml(response, 404, NOTHING);
     const url = new URL(address);
     const asset = request.method === "GET" ? assetAt(url.pathname) : undefined;
-    if (asset !== undefined) return sendAsset(response, asset);
+    if (asset !== undefined) return sendAsset(request, response, asset);
     if (url.pathname === "/open") return this.#open(request, response, url);
     if (url.pathname === "/link") return this.#link(request, response);
     const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];

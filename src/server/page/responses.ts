@@ -48,10 +48,12 @@ export function sendText(response: ServerResponse, status: number, type: string,
   response.end(text);
 }
 
-export function sendAsset(response: ServerResponse, { type, body }: Asset): void {
+export function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
+  const { type, body, packed } = asset;
+  const isPacked = packed !== undefined && /\bbr\b/.test(request.headers["accept-encoding"] ?? "");
   const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
-  response.writeHead(200, headers);
-  response.end(body());
+  response.writeHead(200, { ...headers, ...(isPacked ? { "content-encoding": "br" } : {}) });
+  response.end(isPacked ? packed() : body());
 }
 
 export function redirect(response: ServerResponse, location: string, cookie?: string): void {

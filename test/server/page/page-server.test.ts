@@ -151,6 +151,15 @@ describe("requests", () => {
   });
 });
 
+test("styles and scripts are compressed for browsers that take it", async () => {
+  const { service, runId } = await waitingRun("a");
+  const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
+  const plain = await visitor.get("/assets/page.css");
+  const packed = await visitor.get("/assets/page.css", { "accept-encoding": "gzip, br" });
+  expect([plain.headers["content-encoding"], packed.headers["content-encoding"]]).toEqual([undefined, "br"]);
+  expect(packed.body.length).toBeLessThan(plain.body.length / 3);
+});
+
 describe("decisions", () => {
   test("a link from a tool result shows the call and cannot decide, with or without a form's secret", async () => {
     const { service, runId, notes, view } = await waitingRun("a");
