@@ -128,7 +128,8 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   // Neither an arrow nor a text that was pasted is an answer.
   for (const keys of ["\u001b[A", "aaa"]) {
     terminal.type(keys);
-    await delay(100);
+    // On a busy machine, what comes soon after is read together with it, as one text that was pasted.
+    await delay(2000);
   }
   terminal.type("a");
   await terminal.until(/› approve\n[^]*Approval 2 of 2 waiting[^]*›/);

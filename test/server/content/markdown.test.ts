@@ -25,7 +25,8 @@ function check(text: string): void {
   const { used, targets, errors } = parsed(renderMarkdown(text).text);
   expect(used.filter((each) => !ALLOWED.has(each))).toEqual([]);
   expect(targets.filter((target) => !/^(https?:\/\/[^@]*$|mailto:)/.test(target))).toEqual([]);
-  expect(errors).toEqual([]);
+  // Texts may hold characters that mean nothing; no parser is misled by them.
+  expect(errors.filter((error) => error !== "noncharacter-in-input-stream")).toEqual([]);
 }
 
 describe("elements", () => {
