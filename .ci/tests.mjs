@@ -1,8 +1,10 @@
 /**
- * Runs all tests, the long ones too, with the optional programs hidden from PATH, then those that were skipped for it
- * with the programs. The second list is made of what the first run skipped, by tag, so that it cannot go stale: a test
- * that needs a program and has no tag fails in the first run. Ends with the failures and the numbers of both.
- * Arguments: those of the first run, such as a folder of tests.
+ * Runs the tests of `npm test` with the optional programs hidden from PATH, then those that were skipped for it with
+ * the programs. The second list is made of what the first run skipped, by tag, so that it cannot go stale: a test that
+ * needs a program and has no tag fails in the first run. `CI_LONG=1` adds the long tests, as `npm run test:long` does.
+ *
+ * A test that fails is tried once more: on a machine that others use, a process may be stopped for seconds at any
+ * moment. Ends with the failures and the numbers of both. Arguments: those of the first run, such as a folder of tests.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -12,13 +14,13 @@ import { delimiter, join, relative } from "node:path";
 const HIDDEN = new Set(
   ["rg", "bwrap", "podman", "busybox"].concat(["chromium", "chromium-browser", "google-chrome"]),
 );
+const MODE = process.env.CI_LONG === "1" ? ["--mode=long"] : [];
 const FOLDER = mkdtempSync(join(tmpdir(), "deepagent-ci-"));
 
 try {
   const first = run("without", process.argv.slice(2), { PATH: pathWithout() });
   const waiting = first.tests.filter(({ status, tags }) => status === "skipped" && tags.length > 0);
   const files = [...new Set(waiting.map(({ file }) => file))];
-  // Long tests that need no program have been run.
   const tags = [...new Set(waiting.flatMap((test) => test.tags))].filter((tag) => tag !== "long");
   const second = files.length === 0 ? undefined : run("with", ["--tags-filter", tags.join(" or "), ...files]);
   report(first, second);
@@ -31,7 +33,7 @@ function run(name, args, env = {}) {
   console.log(`\n--- tests ${name} the optional programs`);
   const outputFile = join(FOLDER, `${name}.json`);
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${outputFile}`];
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--mode=long", ...reporters, ...args];
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", ...MODE, "--retry=1", ...reporters, ...args];
   const { status } = spawnSync(process.execPath, vitest, {
     stdio: "inherit",
     env: { ...process.env, ...env },

@@ -1,6 +1,6 @@
 /**
  * How much of the machine's time tests use. `npm test` runs no test with the tag `long`, and tries properties less
- * often than `npm run test:long`, which is what CI runs.
+ * often than `npm run test:long`.
  */
 export const IS_LONG = process.env["MODE"] === "long";
 
