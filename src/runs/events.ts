@@ -199,10 +199,13 @@ function lineOf({ kind, data }: RunEvent, name: string): string | undefined {
   return line(data, name);
 }
 
-/** The subagent an event happened in; empty for the main agent. */
+/** The subagent an event happened in, by its task where its type says nothing; empty for the main agent. */
 function nameIn({ agent }: RunEvent): string {
   const last = agent.at(-1);
-  return last === undefined ? "" : agentName(last);
+  if (last === undefined) return "";
+  return last.name === "general-purpose" && last.task !== undefined
+    ? oneLine(last.task, LINE / 2)
+    : agentName(last);
 }
 
 /** An event that is to be stored. */

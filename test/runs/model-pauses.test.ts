@@ -43,10 +43,10 @@ describe("a run whose model is limited for minutes", () => {
       attempt: 1,
       pauseMs: 300_000,
     });
-    expect(told && activityOf(told)).toBe(`general-purpose (look): ${message}`);
+    expect(told && activityOf(told)).toBe(`look: ${message}`);
     const view = await server.service.view(ME, run.id);
     expect(view).toMatchObject({
-      activity: `general-purpose (look): ${message}`,
+      activity: `look: ${message}`,
       subagents: [{ step: message }],
     });
     expect(view?.run.status).toBe("working");
