@@ -72,6 +72,8 @@ export function createRunService(options: RunServiceOptions): RunService {
 }
 
 const EVENTS_PER_PAGE = 1000;
+/** Read at once to bring a view up to date: more would keep others from their turn. */
+const EVENTS_AT_ONCE = 250;
 
 class Supervisor implements RunService {
   readonly #options: RunServiceOptions;
@@ -145,14 +147,14 @@ class Supervisor implements RunService {
     for (;;) {
       const fold = this.#folds.of(runId);
       const after = fold.lastSeq;
-      const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_PER_PAGE);
+      const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_AT_ONCE);
       if (picture === undefined) return undefined;
       // Somebody else looked meanwhile and went on with the fold: look again, from there.
       if (fold.lastSeq !== after) continue;
       const { run, events, approvals, grants, place, modelCalls } = picture;
       for (const event of events) fold.add(event);
       this.#folds.keep(runId, fold);
-      if (events.length === EVENTS_PER_PAGE) {
+      if (events.length === EVENTS_AT_ONCE) {
         await ownTurn();
         continue;
       }

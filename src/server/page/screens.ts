@@ -1,6 +1,13 @@
 /** Reads what a screen shows. `undefined`: there is no such run. */
-import type { RunEvent, RunEventKind } from "../../runs/events.ts";
-import { type Approval, type Run, type RunFilter, type RunView, isFinal } from "../../runs/run.ts";
+import { type RunEvent, type RunEventKind, activityOf } from "../../runs/events.ts";
+import {
+  type Approval,
+  type Run,
+  type RunFilter,
+  type RunHead,
+  type RunView,
+  isFinal,
+} from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
@@ -28,6 +35,8 @@ const LISTED = 50;
 const MAX_PENDING = 50;
 /** Of so many open runs in a list it is told what they do now. */
 const MAX_ACTIVITIES = 20;
+/** Of so many of the newest events one is worth a line. */
+const LOOKED_AT = 10;
 
 export async function homeScreen(context: ScreenContext, query: URLSearchParams): Promise<Screen> {
   const { runs, session, now, settings } = context;
@@ -40,9 +49,8 @@ export async function homeScreen(context: ScreenContext, query: URLSearchParams)
     runs.summaries(principal, filter, { limit: LISTED + 1, ...(before === null ? {} : { before }) }),
   ]);
   const open = found.filter(({ status }) => !isFinal(status)).slice(0, MAX_ACTIVITIES);
-  const views = await Promise.all(open.map(({ id }) => runs.view(principal, id)));
   const activities = new Map(
-    views.flatMap((view) => (view === undefined ? [] : [[view.run.id, view.activity]])),
+    await Promise.all(open.map(async (run) => [run.id, await activityNow(runs, run)] as const)),
   );
   const listed: ListedRun[] = found
     .slice(0, LISTED)
@@ -56,6 +64,16 @@ export async function homeScreen(context: ScreenContext, query: URLSearchParams)
     hasNavigation: true,
     main: renderHome({ session, counts, pending, runs: listed, filter, hasOlder, now, settings }),
   };
+}
+
+/** Read from the end of the journal, so that it takes no longer in a long run. */
+async function activityNow(
+  runs: PrincipalRuns,
+  { id, principal, status, leasedUntil }: RunHead,
+): Promise<string> {
+  if (status === "working" && leasedUntil === undefined) return "waits for its turn";
+  const newest = (await runs.recentEvents(principal, id, { limit: LOOKED_AT })) ?? [];
+  return newest.map(activityOf).find((line) => line !== undefined) ?? "";
 }
 
 const STATUSES: readonly string[] = ["working", "input_required", "completed", "failed", "cancelled"];
