@@ -163,6 +163,8 @@ async function follow() {
   return { lags, heard: lags.length / stored.length };
 }
 
+const SLICE = 50_000;
+
 /** A claim, where 1,000 principals have a run that waits and so many are parked. */
 async function claims(parked) {
   const schema = `claims_${parked}`;
@@ -170,15 +172,17 @@ async function claims(parked) {
   const {
     access: { pool },
   } = await sources.openPool({ url: server.url, schema });
-  await pool.query(
-    `INSERT INTO threads SELECT 'p' || n, 'x' || n % ${PRINCIPALS}, 0 FROM generate_series(1, ${parked}) AS n`,
-  );
-  await pool.query(
-    `INSERT INTO runs (id, thread_id, principal, environment, task, status, created_at, updated_at, runnable,
-       runnable_since)
-     SELECT 'parked' || n, 'p' || n, 'x' || n % ${PRINCIPALS}, 'e', 'work', 'input_required', 0, 0, 0, 0
-     FROM generate_series(1, ${parked}) AS n`,
-  );
+  // In slices, as the pool gives up a statement that takes too long.
+  for (let from = 1; from <= parked; from += SLICE) {
+    const slice = `generate_series(${from}, ${Math.min(parked, from + SLICE - 1)}) AS n`;
+    await pool.query(`INSERT INTO threads SELECT 'p' || n, 'x' || n % ${PRINCIPALS}, 0 FROM ${slice}`);
+    await pool.query(
+      `INSERT INTO runs (id, thread_id, principal, environment, task, status, created_at, updated_at, runnable,
+         runnable_since)
+       SELECT 'parked' || n, 'p' || n, 'x' || n % ${PRINCIPALS}, 'e', 'work', 'input_required', 0, 0, 0, 0
+       FROM ${slice}`,
+    );
+  }
   await pool.query("ANALYZE");
   for (let n = 0; n < PRINCIPALS; n += 1) await start(storage.runs, `x${n}`);
   const times = [];

@@ -10,10 +10,9 @@ export function tokens(count: number): string {
   return count >= 10_000 ? `${Math.round(count / 1000)}k` : count.toLocaleString("en-US");
 }
 
-/** Two places are enough from a cent on; less is told exactly. */
+/** Two places are enough from a cent on; less is told exactly, and what is not known not at all. */
 export function money(amount: number | undefined): string {
-  if (amount === undefined) return "unknown";
-  if (amount === 0) return "–";
+  if (amount === undefined || amount === 0) return "–";
   return amount < 0.01 ? dollars(amount) : `$${amount.toFixed(2)}`;
 }
 
