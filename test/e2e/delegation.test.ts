@@ -58,7 +58,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
       },
     });
     expect(result.text).toContain("alpha says one, beta says two");
-    expect(lines.join("\n")).toMatch(/general-purpose.*read_file/);
+    expect(lines.join("\n")).toMatch(/look at alpha: read_file/);
     expect(lines.every((line) => line.length <= 200)).toBe(true);
     expect(values).toEqual([...new Set(values)].sort((a, b) => a - b));
     const reports = world.brain.thoughts.flatMap((thought) => answersOf(thought).map(({ text }) => text));
