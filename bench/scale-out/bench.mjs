@@ -30,6 +30,10 @@ const STEPS = 100;
 const PRINCIPALS = 1000;
 
 const sources = await loadSources(`
+  export { buildAgent } from "./src/agent/agent.ts";
+  export { createRunService } from "./src/runs/supervisor.ts";
+  export { StateBackend } from "./src/backends/stores/state.ts";
+  export { snapshotFiles } from "./src/backends/runtime.ts";
   export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
   export { silentLogger } from "./src/core/logger.ts";
   export { openSqlite } from "./src/storage/sqlite/storage.ts";
@@ -163,10 +167,58 @@ async function follow() {
   return { lags, heard: lags.length / stored.length };
 }
 
+/** One process with many runs at work: how many at most, and what a look at one takes meanwhile. */
+async function atWork() {
+  const storage = await openPostgres("at_work");
+  const { access } = await sources.openPool({ url: server.url, schema: "at_work" });
+  const saver = new sources.PostgresCheckpointer(access);
+  const service = sources.createRunService({
+    runs: storage.runs,
+    checkpoints: async () => saver,
+    agentFor: async () =>
+      sources.buildAgent({
+        model: new SteppingModel(WORK_STEPS, LOOK, THINKS_MS),
+        checkpointer: saver,
+        recursionLimit: 10_000,
+      }),
+    tree: async () => new sources.StateBackend({ files: sources.snapshotFiles() }),
+    treeWithThread: async () => sources.StateBackend,
+    searchMemories: async () => ({ hits: [] }),
+    drawing: async () => "",
+    preflight: async () => undefined,
+    environment: "bench",
+    concurrentRuns: AT_WORK,
+    log: logger,
+  });
+  const ids = [];
+  for (let n = 0; n < AT_WORK; n += 1) {
+    const { run } = await service.start(`x${n}`, { task: "work" });
+    ids.push(run.id);
+  }
+  const looks = [];
+  let most = 0;
+  const seconds = await timed(async () => {
+    for (let n = 0; ; n = (n + 1) % AT_WORK) {
+      looks.push(await timed(() => service.view(`x${n}`, ids[n])));
+      if (n > 0) continue;
+      const statistics = await service.statistics();
+      most = Math.max(most, statistics.atWork);
+      if (statistics.runs.working === 0) break;
+    }
+  });
+  await service.close();
+  await access.pool.end();
+  await storage.close();
+  return { most, looks, steps: (AT_WORK * WORK_STEPS * 1000) / seconds };
+}
+
+const AT_WORK = 60;
+const WORK_STEPS = 20;
+const THINKS_MS = 1000;
 const SLICE = 50_000;
 
-/** A claim, where 1,000 principals have a run that waits and so many are parked. */
-async function claims(parked) {
+/** What is asked most, where 1,000 principals have a run that waits and so many are parked. */
+async function growth(parked) {
   const schema = `claims_${parked}`;
   const storage = await openPostgres(schema);
   const {
@@ -184,12 +236,19 @@ async function claims(parked) {
     );
   }
   await pool.query("ANALYZE");
-  for (let n = 0; n < PRINCIPALS; n += 1) await start(storage.runs, `x${n}`);
-  const times = [];
-  for (let n = 0; n < 300; n += 1) times.push(await timed(() => claim(storage.runs)));
+  const of = async (count, work) => {
+    const times = [];
+    for (let n = 0; n < count; n += 1) times.push(await timed(() => work(`x${n}`)));
+    return times;
+  };
+  const { read } = storage.runs;
+  const starts = await of(PRINCIPALS, (principal) => start(storage.runs, principal));
+  const lists = await of(100, (principal) => read.summaries(principal, {}, 50));
+  const counts = await of(100, (principal) => read.counts(principal));
+  const claims = await of(300, () => claim(storage.runs));
   await pool.end();
   await storage.close();
-  return times;
+  return [at(claims, 0.5), at(claims, 0.99), ...[starts, lists, counts].map((times) => at(times, 0.5))];
 }
 
 const number2 = (value) => value.toFixed(value < 10 ? 2 : 0);
@@ -230,10 +289,15 @@ try {
   console.log(
     `\nFollowed on another server: p50 ${at(lags, 0.5).toFixed(1)} ms, p99 ${at(lags, 0.99).toFixed(1)} ms, ${(heard * 100).toFixed(0)} % heard.\n`,
   );
-  console.log("| parked runs | claim p50 (ms) | p99 (ms) |\n|---|---|---|");
+  const { most, looks, steps } = await atWork();
+  console.log(
+    `${most} runs at work at once in one process, ${steps.toFixed(0)} steps a second with a model that thinks for ${THINKS_MS} ms; a look at a run: p50 ${at(looks, 0.5).toFixed(1)} ms, p99 ${at(looks, 0.99).toFixed(1)} ms.\n`,
+  );
+  console.log("| parked runs | claim p50 (ms) | p99 (ms) | start (ms) | list of 50 (ms) | counts (ms) |");
+  console.log("|---|---|---|---|---|---|");
   for (let parked = 1000; parked <= MOST_PARKED; parked *= 10) {
-    const times = await claims(parked);
-    console.log(`| ${parked} | ${at(times, 0.5).toFixed(1)} | ${at(times, 0.99).toFixed(1)} |`);
+    const cells = (await growth(parked)).map((value) => value.toFixed(1));
+    console.log(`| ${[parked, ...cells].join(" | ")} |`);
   }
   await Promise.all([postgres.close(), sqlite.close(), stepping.access.pool.end()]);
 } finally {
