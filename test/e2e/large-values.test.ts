@@ -159,7 +159,7 @@ describe("servers with large values in S3", { tags: "postgres" }, () => {
     await first.child.exited;
     const beside = await connect(old.connector, "v2-modern");
     const next = await beside.call("run_deep_agent", { task: "And then", thread_id });
-    await expect.poll(() => old.child.errors(), { timeout: 20_000 }).toContain("run.waits_for_storage");
+    await expect.poll(() => old.child.errors()).toContain("run.waits_for_storage");
     expect(old.child.errors()).toContain("this server has no setting storageS3");
     const second = await connect((await serveHttp(home)).connector, "v2-modern");
     old.child.process.kill("SIGTERM");
