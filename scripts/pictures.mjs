@@ -1,6 +1,6 @@
 /**
  * Makes the pictures of docs/page.md from a real run: the built program serves its page, a browser starts a run of the
- * offline model on a copy of the sample workspace, and looks at it while it works, waits and is over.
+ * offline model on a copy of the sample workspace, and looks at it when it waits for a decision.
  * Usage: npm run build && node scripts/pictures.mjs. Needs Chromium at CHROMIUM or /usr/bin/chromium.
  */
 import { spawn } from "node:child_process";
@@ -33,34 +33,20 @@ try {
     server.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
   });
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
-  const shoot = async (name) => {
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.waitForTimeout(300);
-      await page.screenshot({ path: join(target, `${name}-${colorScheme}.png`) });
-    }
+  const shoot = async (screen, colorScheme) => {
+    await page.goto(`${run}/${screen}`);
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await page.waitForTimeout(300);
+    await page.screenshot({ path: join(target, `${screen}-${colorScheme}.png`) });
   };
   await page.goto(link);
   await page.getByLabel("New task").fill(TASK);
   await page.getByRole("button", { name: "Start run" }).click();
   await page.waitForURL(/\/runs\//);
-  await page.locator("[data-approval], .paper").first().waitFor({ timeout: 60_000 });
-  const address = new URL(page.url());
-  await page.goto(`${address.origin}${address.pathname}/work`);
-  await shoot("work");
-  await page.goto(`${address.origin}${address.pathname}/review`);
-  await shoot("review");
-  await page.goto(address.origin);
-  await shoot("home");
-  for (;;) {
-    await page.goto(`${address.origin}${address.pathname}`);
-    await page.locator("[data-approval], .paper").first().waitFor({ timeout: 60_000 });
-    if ((await page.locator("[data-approval]").count()) === 0) break;
-    const loaded = page.waitForEvent("load");
-    await page.getByRole("button", { name: "Approve", exact: true }).first().click();
-    await loaded;
-  }
-  await shoot("answer");
+  const run = page.url();
+  await page.locator("[data-approval]").first().waitFor({ timeout: 60_000 });
+  await shoot("work", "light");
+  await shoot("review", "dark");
 } finally {
   await browser.close();
   server.kill();
