@@ -17,7 +17,7 @@ export function folderMark(folder: string): string {
 
 function markIn(folder: string): string | undefined {
   const file = join(folder, MARK);
-  // What cannot be made is there, or the folder is not to be written.
+  // Fails when it is there already, or when the folder is read-only.
   attempt(() => mkdirSync(dirname(file)));
   attempt(() => writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" }));
   try {

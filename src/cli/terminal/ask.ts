@@ -82,12 +82,12 @@ type DecisionName = PersonDecision["type"];
 export interface Question {
   /** Such as `2 of 3 waiting`. */
   place: string;
-  /** Who wants to do what, on two lines. */
+  /** Names the agent and what it wants to do, on two lines. */
   title: readonly string[];
   isDiff: boolean;
   /** All that the call would do. */
   body: string;
-  /** What else there is to know, such as until when it can be decided. */
+  /** Further facts, such as the deadline. */
   notes: readonly string[];
   /** The call in full. */
   details: string;
@@ -193,7 +193,7 @@ const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = 
   reject: { key: "r", label: "reject" },
 };
 
-/** What a call would do as lines: who wants to do what, all of it, and what else there is to know. */
+/** Shows a call as lines: the agent, the whole call, and further facts such as the deadline. */
 export function callLines(
   question: Question,
   style: BodyStyle,

@@ -1,4 +1,4 @@
-/** What a call would do, as lines for a terminal: nothing is left out, and what is broken over lines shows it. */
+/** Shows the whole of a call as lines for a terminal. A line that is broken over several is marked. */
 import { type DiffLine, diffLines } from "../../core/diff.ts";
 import { type Colors, chopText, withoutTabs } from "./text.ts";
 
