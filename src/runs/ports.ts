@@ -224,6 +224,8 @@ export interface RunQueries {
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** What waits for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
+  /** How much that is. */
+  countPending(principal: Principal): Promise<number>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */
   journal(
     principal: Principal,

@@ -140,6 +140,8 @@ export interface RunReader {
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** What waits for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
+  /** How much that is. */
+  countPending(principal: Principal): Promise<number>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
     principal: Principal,

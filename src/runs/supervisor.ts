@@ -196,6 +196,10 @@ class Supervisor implements RunService {
     return this.#runs.read.pending(principal, limit);
   }
 
+  countPending(principal: Principal): Promise<number> {
+    return this.#runs.read.countPending(principal);
+  }
+
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
     const { after = 0, limit = EVENTS_PER_PAGE } = options;
     const page = await this.#runs.read.journal(principal, runId, after, limit);

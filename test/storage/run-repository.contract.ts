@@ -201,6 +201,7 @@ export function runRepositoryContract(
           ["i1:1", "work"],
         ]);
         expect(await runs.read.pending("you", 9)).toEqual([]);
+        expect([await runs.read.countPending(ME), await runs.read.countPending("you")]).toEqual([2, 0]);
       });
 
       test("is refused when too many are open", async () => {

@@ -41,6 +41,7 @@ export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): 
     summaries: async (...args) => demand("read").summaries(...args),
     counts: async (...args) => demand("read").counts(...args),
     pending: async (...args) => demand("read").pending(...args),
+    countPending: async (...args) => demand("read").countPending(...args),
     events: async (...args) => demand("read").events(...args),
     points: async (...args) => demand("read").points(...args),
     runFiles: async (...args) => demand("read").runFiles(...args),

@@ -4,11 +4,11 @@ import { oneLine } from "../../core/text.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type FilesScreen, MEMORIES, renderFiles } from "../views/room/files.ts";
 import type { Screen } from "../views/room/shell.ts";
+import { waitingFor } from "./screens.ts";
 import type { PageSession } from "./sessions.ts";
 
 const LINES = 2000;
 const MAX_HITS = 20;
-const MAX_WAITING = 50;
 
 export interface FilesRequest {
   runs: PrincipalRuns;
@@ -32,17 +32,17 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     asked === ""
       ? undefined
       : { query: asked, found: await runs.searchMemories(principal, asked.slice(0, 500), MAX_HITS) };
-  const [listed, file, pending] = await Promise.all([
+  const [listed, file, waiting] = await Promise.all([
     backend.ls(path.slice(0, path.lastIndexOf("/") + 1) || "/"),
     path.endsWith("/") ? undefined : backend.read(path, lineOf(query.get("from")), LINES),
-    session.run === undefined ? runs.pending(principal, MAX_WAITING) : [],
+    waitingFor(request),
   ]);
   const entries = listed.error === undefined ? (listed.files ?? []) : oneLine(listed.error, 300);
   const asSource = query.get("view") === "source";
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
     place: "files",
-    waiting: pending.length,
+    waiting,
     isLive: false,
     hasNavigation: session.run === undefined,
     main: renderFiles({ session, base, path, entries, file, asSource, search, complaint }),

@@ -144,21 +144,26 @@ export async function runScreen(
   if (view === undefined) return undefined;
   const tab = complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, complaint);
-  const isAll = session.run === undefined;
-  const waiting = isAll
-    ? (await runs.pending(session.principal, MAX_PENDING)).length
-    : pendingApprovals(view).length;
   return {
     run: view.run,
     screen: {
       title: oneLine(view.run.task, 80),
       place: "runs",
-      waiting,
+      waiting: await waitingFor(context, view),
       isLive: true,
-      hasNavigation: isAll,
+      hasNavigation: session.run === undefined,
       main: html`${renderRunHead(view, session, tab, now)} ${body}`,
     },
   };
+}
+
+/** How many decisions a session can see that wait; `view`: of the run that it shows. */
+export async function waitingFor(
+  { runs, session }: Pick<ScreenContext, "runs" | "session">,
+  view?: RunView,
+): Promise<number> {
+  if (session.run === undefined) return runs.countPending(session.principal);
+  return view === undefined ? 0 : pendingApprovals(view).length;
 }
 
 type Body = (

@@ -70,15 +70,24 @@ export function* ofRun(runId: string): Steps<Approval[]> {
   return (yield* after(runId, 0)).map(toApproval);
 }
 
+const PENDING_OF_PRINCIPAL = `FROM runs JOIN approvals ON run_id = runs.id
+  WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
+    AND approvals.status = 'pending'`;
+
 /** Those of any run of the principal, oldest first. */
 export function* pendingOf(principal: Principal, limit: number): Steps<PendingApproval[]> {
   const rows = yield* all<ApprovalRow & { task: string }>(
-    `SELECT approvals.*, task FROM runs JOIN approvals ON run_id = runs.id
-     WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
-       AND approvals.status = 'pending' ORDER BY approvals.number LIMIT @limit`,
+    `SELECT approvals.*, task ${PENDING_OF_PRINCIPAL} ORDER BY approvals.number LIMIT @limit`,
     { principal, limit },
   );
   return rows.map((row) => ({ ...toApproval(row), task: row.task }));
+}
+
+export function* countPendingOf(principal: Principal): Steps<number> {
+  const row = yield* first<{ pending: number }>(`SELECT count(*) AS pending ${PENDING_OF_PRINCIPAL}`, {
+    principal,
+  });
+  return row?.pending ?? 0;
 }
 
 export function* countPending(runId: string): Steps<number> {

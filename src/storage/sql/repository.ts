@@ -239,6 +239,7 @@ function queriesOf(engine: Engine): RunQueries {
       read(principal, () => runs.summaries(principal, filter, limit, before)),
     counts: (principal) => read(principal, () => runs.counts(principal)),
     pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
+    countPending: (principal) => read(principal, () => approvals.countPendingOf(principal)),
     journal: (principal, runId, after, limit) =>
       read(principal, function* () {
         const run = yield* runs.head(principal, runId);
