@@ -14,7 +14,7 @@ const PATIENCE_MS = 2000;
 /** How long a request for a link is good, in milliseconds. */
 const FRESH_MS = 60_000;
 
-/** Notes where the page is when it is not at `PAGE_PORT`. */
+/** Notes where the page is: `PAGE_PORT` may be taken by another data folder. */
 export async function notePage(dataDir: string, address: string): Promise<void> {
   await writeFile(join(dataDir, FILE), JSON.stringify({ address }), { mode: 0o600 });
 }

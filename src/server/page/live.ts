@@ -1,5 +1,6 @@
 /** Keeps open pages up to date: sends a screen again whenever it looks different. */
 import type { ServerResponse } from "node:http";
+import { pause } from "../../core/clock.ts";
 import { whenStalled } from "../http/slow-readers.ts";
 import { ICONS, type Screen, renderScreen, titleOf } from "../views/room/shell.ts";
 import { SECURITY_HEADERS } from "./responses.ts";
@@ -46,7 +47,7 @@ export async function sendLive(
       sent = update;
       if (!mayChange) return await write(response, "end", "{}");
       mayChange = await changed(stop.signal);
-      await pause(GATHER_MS, stop.signal);
+      await pause(GATHER_MS, stop.signal).catch(() => undefined);
     }
   } finally {
     clearInterval(keepAlive);
@@ -66,19 +67,5 @@ async function write(response: ServerResponse, event: string, data: string): Pro
     };
     response.once("drain", release);
     response.once("close", release);
-  });
-}
-
-/** Ends early when `signal` aborts. */
-export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(release, milliseconds);
-    signal.addEventListener("abort", release, { once: true });
-    function release(): void {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", release);
-      resolve();
-    }
-    if (signal.aborted) release();
   });
 }

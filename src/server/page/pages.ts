@@ -1,6 +1,6 @@
 /** Answers the requests of browsers: links, screens, what people decide, start, tell and cancel. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, pause } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type Principal, type Run, alreadyDecided, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
@@ -14,7 +14,7 @@ import { assetAt } from "./assets.ts";
 import { pageDecision } from "./decision.ts";
 import { type FilesRequest, deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { answerProof } from "./find-page.ts";
-import { type LiveScreen, pause, sendLive } from "./live.ts";
+import { type LiveScreen, sendLive } from "./live.ts";
 import { isAllowed, readForm, redirect, sendAsset, sendHtml, sendText } from "./responses.ts";
 import { type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import {
@@ -81,7 +81,7 @@ export class Pages {
     if (request.method === "POST")
       return this.#post(request, response, { session, path: url.pathname, runId, action });
     if (request.method !== "GET") return sendHtml(response, 405, NOTHING);
-    const live = await this.#screenAt(session, url, runId, action);
+    const live = this.#screenAt(session, url, runId, action);
     if (live === undefined) return this.#other(response, session, url, runId, action);
     if (request.headers.accept === "text/event-stream") return this.#follow(response, live);
     const screen = await live.read();
@@ -96,12 +96,12 @@ export class Pages {
   }
 
   /** The screen of an address; `undefined`: it has none that follows what happens. */
-  async #screenAt(
+  #screenAt(
     session: PageSession,
     url: URL,
     runId: string | undefined,
     action: string,
-  ): Promise<LiveScreen | undefined> {
+  ): LiveScreen | undefined {
     const now = (): Promise<ScreenContext> => this.#context(session);
     if (runId === undefined) {
       const several: Readonly<Record<string, () => Promise<Screen>>> = {
@@ -109,7 +109,12 @@ export class Pages {
         "/review": async () => reviewScreen(await now()),
       };
       const read = several[url.pathname];
-      return read && { read, changed: async (signal) => pause(LOOK_MS, signal).then(() => true) };
+      const changed = (signal: AbortSignal): Promise<boolean> =>
+        pause(LOOK_MS, signal).then(
+          () => true,
+          () => false,
+        );
+      return read && { read, changed };
     }
     const tab = action === "" ? undefined : TABS.find((name) => `/${name}` === action);
     if (action !== "" && tab === undefined) return undefined;

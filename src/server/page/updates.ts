@@ -58,7 +58,5 @@ export async function renderAppView(
     ? renderAnswer({ view, viewer: "app", changes: [], points: [] })
     : undefined;
   const work = await workBody(runs, view, "app", new URLSearchParams(), now);
-  const { text } = html`${SPRITE}${renderRunHead(view, "app", "work", now)}${requests}${answer}${work}`;
-  // The app is one part of the page of its host.
-  return text.replace(/<(\/?)main\b(?: id="main")?/g, "<$1div");
+  return html`${SPRITE}${renderRunHead(view, "app", "work", now)}${requests}${answer}${work}`.text;
 }

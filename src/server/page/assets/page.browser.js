@@ -3,6 +3,7 @@
  * changed in place, so that focus, scrolling and what a person types stay.
  */
 import { Idiomorph } from "idiomorph";
+import { duration } from "../../views/room/duration.ts";
 
 const screen = document.getElementById("screen");
 const word = document.getElementById("live-word");
@@ -12,7 +13,7 @@ let waiting = 0;
 function tick() {
   const now = Date.now();
   for (const element of document.querySelectorAll("[data-since]")) {
-    setText(element, durationText(now - Number(element.dataset.since)));
+    setText(element, duration(now - Number(element.dataset.since)));
   }
 }
 
@@ -30,15 +31,6 @@ function localize() {
 const setText = (element, text) => {
   if (element.textContent !== text) element.textContent = text;
 };
-
-function durationText(milliseconds) {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  const two = (value) => String(value).padStart(2, "0");
-  const [minutes, hours, days] = [60, 3600, 86_400].map((unit) => Math.floor(seconds / unit));
-  if (days > 0) return `${days}d ${two(hours % 24)}h`;
-  if (hours > 0) return `${hours}h ${two(minutes % 60)}m`;
-  return minutes > 0 ? `${minutes}m ${two(seconds % 60)}s` : `${seconds}s`;
-}
 
 const isTyped = (element) =>
   (element instanceof HTMLTextAreaElement && element.value !== element.defaultValue) ||

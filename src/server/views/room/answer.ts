@@ -8,9 +8,10 @@ import { type Viewer, mayDecide, runPath } from "../../page/sessions.ts";
 import { renderDiff, renderDiffCounts } from "../content/diff.ts";
 import { renderMarkdown } from "../content/markdown.ts";
 import { type Html, html } from "../html.ts";
-import { dayAndTime, duration, money, timeOf, tokens } from "./figures.ts";
+import { duration } from "./duration.ts";
+import { dayAndTime, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { csrf } from "./run-head.ts";
+import { composeBox, csrf, mainOf } from "./pieces.ts";
 import { agentRows } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
@@ -26,13 +27,12 @@ export interface AnswerScreen {
 }
 
 export function renderAnswer({ view, viewer, changes, points }: AnswerScreen): Html {
-  return html`<main id="main" class="wrap done">
-    <div>
+  const content = html`<div>
       ${outcome(view)} ${files(view, changes)} ${mayDecide(viewer) ? continuing(view, viewer) : undefined}
       ${mayDecide(viewer) ? forking(view, viewer, points) : undefined}
     </div>
-    <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>
-  </main>`;
+    <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
+  return mainOf(viewer, "done", content);
 }
 
 function outcome({ run }: RunView): Html {
@@ -105,22 +105,13 @@ const continuing = ({ run }: RunView, viewer: Viewer): Html =>
     <h2 id="go-h">Continue this conversation</h2>
     <form class="compose" method="post" action="${runPath(run.id)}/continue" autocomplete="off">
       ${csrf(viewer)}
-      <label class="hide" for="more">Message</label>
-      <textarea
-        id="more"
-        name="task"
-        rows="2"
-        maxlength="100000"
-        required
-        data-draft
-        placeholder="Ask a question, correct something or give the next task. The agent keeps what it has learned here."
-      ></textarea>
-      <div class="compose-foot">
-        <span class="end"
-          ><span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span
-          ><button class="btn ink">Send</button></span
-        >
-      </div>
+      ${composeBox({
+        id: "more",
+        label: "Message",
+        placeholder:
+          "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
+        send: "Send",
+      })}
     </form>
   </section>`;
 
@@ -146,19 +137,7 @@ function forking({ run }: RunView, viewer: Viewer, points: readonly RunPoint[]):
         ${items}
       </ol>
       <div class="compose start">
-        <label class="hide" for="fork-task">Task</label
-        ><textarea
-          id="fork-task"
-          name="task"
-          rows="2"
-          maxlength="100000"
-          required
-          data-draft
-          placeholder="What should it do from there?"
-        ></textarea>
-        <div class="compose-foot">
-          <span class="end"><button class="btn ink">Fork</button></span>
-        </div>
+        ${composeBox({ id: "fork-task", label: "Task", placeholder: "What should it do from there?", send: "Fork" })}
       </div>
     </form>
   </details>`;

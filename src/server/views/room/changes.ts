@@ -6,6 +6,7 @@ import { renderDiff } from "../content/diff.ts";
 import { html } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
+import { mainOf } from "./pieces.ts";
 import type { Screen } from "./shell.ts";
 
 /** The newest first. It stands still: the run's own page links here when there is more. */
@@ -30,12 +31,14 @@ export function renderChanges(
     waiting: 0,
     isLive: false,
     hasNavigation: session.run === undefined,
-    main: html`<main id="main" class="wrap">
-      <p class="crumbs top-space">
-        <a href="${runPath(run)}">Back to the run</a>${icon("chev")}<code>${run}</code>
-      </p>
-      <h1 class="anywhere">${path}</h1>
-      ${items.length === 0 ? html`<p class="note">This run has not changed that file.</p>` : items}
-    </main>`,
+    main: mainOf(
+      session,
+      "",
+      html` <p class="crumbs top-space">
+          <a href="${runPath(run)}">Back to the run</a>${icon("chev")}<code>${run}</code>
+        </p>
+        <h1 class="anywhere">${path}</h1>
+        ${items.length === 0 ? html`<p class="note">This run has not changed that file.</p>` : items}`,
+    ),
   };
 }

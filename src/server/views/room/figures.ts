@@ -3,6 +3,7 @@ import { isoTime } from "../../../core/clock.ts";
 import type { ModelUsage } from "../../../runs/run.ts";
 import { dollars, totalCost } from "../../../runs/view.ts";
 import { type Html, html } from "../html.ts";
+import { duration } from "./duration.ts";
 
 /** `1.84M`, `412k`, `950`. */
 export function tokens(count: number): string {
@@ -21,20 +22,6 @@ export function costOf(models: readonly ModelUsage[]): string | undefined {
   const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
   if (known === 0) return undefined;
   return `${totalCost(models) === undefined ? "≥ " : ""}${money(known)}`;
-}
-
-/** `12m 40s`, `3h 05m`, `42s`. */
-export function duration(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
-  const [minutes, hours, days] = [seconds / 60, seconds / 3600, seconds / 86_400].map(Math.floor) as [
-    number,
-    number,
-    number,
-  ];
-  const two = (value: number): string => String(value).padStart(2, "0");
-  if (days > 0) return `${days}d ${two(hours % 24)}h`;
-  if (hours > 0) return `${hours}h ${two(minutes % 60)}m`;
-  return minutes > 0 ? `${minutes}m ${two(seconds % 60)}s` : `${seconds}s`;
 }
 
 /** How long something has lasted; while it does, the page's script goes on counting. */

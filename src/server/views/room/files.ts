@@ -8,7 +8,7 @@ import { syntaxOf } from "../content/languages.ts";
 import { renderMarkdown } from "../content/markdown.ts";
 import { type Html, html } from "../html.ts";
 import { icon } from "./icons.ts";
-import { csrf } from "./run-head.ts";
+import { choice, csrf, current, mainOf, searchField } from "./pieces.ts";
 
 /** Where a person may change and delete files. */
 export const MEMORIES = "/memories/";
@@ -34,16 +34,15 @@ export interface FilesScreen {
 const MAX_ENTRIES = 1000;
 
 export function renderFiles(screen: FilesScreen): Html {
-  return html`<main id="main" class="wrap">
-    <div class="panel files">
-      <nav class="tree" aria-label="Files" id="tree">
-        ${screen.base === "/files" ? searchForm(screen) : undefined}
-        <h2 class="anywhere">${crumbs(screen)}</h2>
-        ${entries(screen)}
-      </nav>
-      <section aria-label="File">${content(screen)}</section>
-    </div>
-  </main>`;
+  const panel = html`<div class="panel files">
+    <nav class="tree" aria-label="Files" id="tree">
+      ${screen.base === "/files" ? searchForm(screen) : undefined}
+      <h2 class="anywhere">${crumbs(screen)}</h2>
+      ${entries(screen)}
+    </nav>
+    <section aria-label="File">${content(screen)}</section>
+  </div>`;
+  return mainOf(screen.session, "", panel);
 }
 
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
@@ -53,16 +52,7 @@ const address = (base: string, path: string, more: Readonly<Record<string, strin
 
 const searchForm = ({ search }: FilesScreen): Html =>
   html`<form method="get" action="/files" role="search">
-    <label class="hide" for="q">Search memories</label>
-    <input
-      id="q"
-      name="q"
-      class="field"
-      type="search"
-      maxlength="500"
-      placeholder="Search memories"
-      value="${search?.query ?? ""}"
-    />
+    ${searchField("Search memories", "Search memories", 500, search?.query)}
   </form>`;
 
 function crumbs({ base, path }: FilesScreen): Html {
@@ -82,9 +72,8 @@ function entries({ base, path, entries: listed }: FilesScreen): Html {
   const items = listed.slice(0, MAX_ENTRIES).map((entry) => {
     const isFolder = entry.path.endsWith("/");
     const name = entry.path.slice(folderOf(entry.path.replace(/\/$/, "")).length);
-    const own = entry.path === path ? html` aria-current="true"` : undefined;
     return html`<li>
-      <a data-row href="${address(base, entry.path)}" ${own}
+      <a data-row href="${address(base, entry.path)}" ${current(entry.path === path)}
         >${icon(isFolder ? "folder" : "file")}<span class="cut">${displayText(name)}</span
         ><span class="end num small faint"
           >${entry.size === undefined || isFolder ? undefined : sizeText(entry.size)}</span
@@ -133,8 +122,6 @@ function content(screen: FilesScreen): Html {
 }
 
 function head({ base, path, asSource }: FilesScreen, isMarkdown = false): Html {
-  const choice = (name: string, to: string, isOwn: boolean): Html =>
-    html`<a href="${to}" ${isOwn ? html` aria-current="true"` : undefined}>${name}</a>`;
   return html`<div class="view-head">
     <a class="phone btn small" href="#tree">${icon("folder")}</a>
     <h1 class="file-title anywhere">${displayText(path)}</h1>

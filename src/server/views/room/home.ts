@@ -4,11 +4,10 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import type { PendingApproval, RunFilter, RunStatus, RunSummary } from "../../../runs/run.ts";
 import { type PageSession, mayDecide, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
-import { agentName } from "../../../runs/run.ts";
 import { elapsed, money, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { anchorOf, headline } from "./review.ts";
-import { csrf } from "./run-head.ts";
+import { choice, composeBox, csrf, mainOf, searchField } from "./pieces.ts";
+import { anchorOf, headline, who } from "./review.ts";
 import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
 
 const MAX = { needs: 8, line: 300 };
@@ -34,15 +33,14 @@ export interface HomeScreen {
 
 export function renderHome(screen: HomeScreen): Html {
   const { counts, session, runs, hasOlder, filter, pending } = screen;
-  return html`<main id="main" class="wrap home">
-    <div class="home-head">
+  const content = html`<div class="home-head">
       <h1>Runs</h1>
       <span class="dim">${stand(counts, pending.length)}</span>
     </div>
     ${needs(screen)} ${mayDecide(session) ? startForm(screen) : undefined} ${tools(screen)}
     ${runs.length === 0 ? empty(filter) : list(screen)}
-    ${hasOlder ? html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>` : undefined}
-  </main>`;
+    ${hasOlder ? html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>` : undefined}`;
+  return mainOf(session, "home", content);
 }
 
 function stand({ working }: HomeScreen["counts"], waiting: number): string {
@@ -53,11 +51,9 @@ function stand({ working }: HomeScreen["counts"], waiting: number): string {
 function needs({ pending, now }: HomeScreen): Html | undefined {
   if (pending.length === 0) return undefined;
   const items = pending.slice(0, MAX.needs).map((approval) => {
-    const last = approval.agent.at(-1);
-    const agent = last === undefined ? "Main agent" : oneLine(last.task ?? agentName(last), 80);
     return html`<li id="need-${anchorOf(approval)}">
       ${icon(approvalIcon(approval), "amber")}<span class="what cut">${headline(approval)}</span
-      ><small class="cut">${agent} · in “${oneLine(displayText(approval.task), 120)}”</small
+      ><small class="cut">${who(approval)} · in “${oneLine(displayText(approval.task), 120)}”</small
       ><span class="num small dim">${elapsed(approval.requestedAt, undefined, now)}</span
       ><a class="btn small" data-row href="/review#${anchorOf(approval)}">Review</a>
     </li>`;
@@ -79,23 +75,13 @@ function needs({ pending, now }: HomeScreen): Html | undefined {
 const startForm = ({ session, settings }: HomeScreen): Html =>
   html`<form class="compose start" method="post" action="/start" autocomplete="off">
     ${csrf(session)}
-    <label class="hide" for="task">New task</label>
-    <textarea
-      id="task"
-      name="task"
-      rows="2"
-      maxlength="100000"
-      required
-      data-draft
-      placeholder="What should an agent do, and what does a good result look like?"
-    ></textarea>
-    <div class="compose-foot">
-      ${settings.map((fact) => html`<span class="chip still">${fact}</span>`)}
-      <span class="end"
-        ><span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span
-        ><button class="btn ink">Start run</button></span
-      >
-    </div>
+    ${composeBox({
+      id: "task",
+      label: "New task",
+      placeholder: "What should an agent do, and what does a good result look like?",
+      send: "Start run",
+      facts: settings,
+    })}
   </form>`;
 
 const FILTERS: readonly (readonly [RunStatus | undefined, string])[] = [
@@ -120,29 +106,17 @@ function tools({ counts, filter }: HomeScreen): Html {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const choices = FILTERS.map(([status, name]) => {
     const count = status === undefined ? all : counts[status];
-    const isOwn = filter.status === status;
     const target = address({
       ...(filter.text === undefined ? {} : { text: filter.text }),
       ...(status === undefined ? {} : { status }),
     });
-    return html`<a href="${target}" ${isOwn ? html` aria-current="true"` : undefined}
-      >${name} ${count.toLocaleString("en-US")}</a
-    >`;
+    return choice(`${name} ${count.toLocaleString("en-US")}`, target, filter.status === status);
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
     <form class="search" method="get" action="/" role="search">
       ${filter.status === undefined ? undefined : html`<input type="hidden" name="status" value="${filter.status}" />`}
-      <label class="hide" for="q">Search runs</label>
-      <input
-        id="q"
-        name="q"
-        class="field"
-        type="search"
-        maxlength="200"
-        placeholder="Search tasks and answers"
-        value="${filter.text ?? ""}"
-      />
+      ${searchField("Search runs", "Search tasks and answers", 200, filter.text)}
     </form>
   </div>`;
 }

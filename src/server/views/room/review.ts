@@ -15,7 +15,7 @@ import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { csrf } from "./run-head.ts";
+import { csrf, mainOf } from "./pieces.ts";
 import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
 
 /** One that waits, with what its agent said before it asked. */
@@ -60,7 +60,7 @@ export const renderRequests = (screen: ReviewScreen): Html =>
   html`${screen.requests.map((request, index) => renderRequest(request, index, screen))}`;
 
 export function renderReview(screen: ReviewScreen): Html {
-  const { requests, view, now, complaint } = screen;
+  const { requests, view, viewer, now, complaint } = screen;
   const gone =
     complaint !== undefined && !requests.some(({ approval }) => approval.id === complaint.approvalId)
       ? html`<p class="notice red" role="alert">${complaint.problem}</p>`
@@ -77,8 +77,7 @@ export function renderReview(screen: ReviewScreen): Html {
         >
       </li>`,
   );
-  return html`<main id="main" class="wrap review">
-    <aside class="queue" aria-label="Decisions">
+  const content = html`<aside class="queue" aria-label="Decisions">
       <section>
         <h2>Waiting<span class="count${requests.length > 0 ? " amber" : ""}">${requests.length}</span></h2>
         <ol class="list">
@@ -89,8 +88,8 @@ export function renderReview(screen: ReviewScreen): Html {
     </aside>
     <div id="requests">
       ${gone}${renderRequests(screen)} ${requests.length === 0 ? NOTHING_WAITS : undefined}
-    </div>
-  </main>`;
+    </div>`;
+  return mainOf(viewer.session, "review", content);
 }
 
 const NOTHING_WAITS = html`<div class="panel empty">
@@ -99,7 +98,7 @@ const NOTHING_WAITS = html`<div class="panel empty">
   <p>What an agent may not do by itself comes here.</p>
 </div>`;
 
-const who = ({ agent }: Approval): string => {
+export const who = ({ agent }: Approval): string => {
   const last = agent.at(-1);
   return last === undefined ? "Main agent" : oneLine(last.task ?? agentName(last), 80);
 };

@@ -6,6 +6,7 @@ import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
+import { csrf } from "./pieces.ts";
 import { QUEUED, RUN_STATES, type State, WORKING, pill } from "./states.ts";
 import { agentsText } from "./timeline.ts";
 
@@ -136,9 +137,6 @@ function actions({ run }: RunView, viewer: Viewer): Html | undefined {
     </details>
   </div>`;
 }
-
-export const csrf = (viewer: Viewer): Html | undefined =>
-  viewer === "app" ? undefined : html`<input type="hidden" name="csrf" value="${viewer.csrf}" />`;
 
 function reviewBar(view: RunView): Html {
   const pending = pendingApprovals(view);

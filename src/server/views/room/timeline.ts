@@ -2,7 +2,9 @@
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type AgentWork, type RunView, type SubagentView, isFinal, isWithin } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
-import { duration, elapsed, money } from "./figures.ts";
+import { duration } from "./duration.ts";
+import { elapsed, money } from "./figures.ts";
+import { current } from "./pieces.ts";
 import { AGENT_STATES, ASKING, RUN_STATES, type State, stateIcon } from "./states.ts";
 
 /** One agent as the page shows it. */
@@ -161,9 +163,6 @@ export function renderTimeline(
     ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
   </section>`;
 }
-
-export const current = (isCurrent: boolean): Html | undefined =>
-  isCurrent ? html` aria-current="true"` : undefined;
 
 function timeText({ work, state }: AgentRow, now: number): Html | string {
   if (work.startedAt === undefined) return state === AGENT_STATES.queued ? "queued" : "–";

@@ -5,9 +5,10 @@ import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import { changesPath, mayDecide, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
-import { duration, elapsed, money, timeOf, tokens } from "./figures.ts";
+import { duration } from "./duration.ts";
+import { elapsed, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { csrf } from "./run-head.ts";
+import { choice, csrf, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { type AgentRow, agentRows, renderTimeline } from "./timeline.ts";
 
@@ -36,8 +37,7 @@ export function renderWork(screen: WorkScreen): Html {
     viewer === "app" ? undefined : `${runPath(view.run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
   const timeline =
     rows.length > 1 ? renderTimeline(view, rows, { now, selected: row?.key ?? "", link }) : undefined;
-  return html`<main id="main" class="wrap work">
-    <aside class="rail" aria-label="Plan and summary">
+  const content = html`<aside class="rail" aria-label="Plan and summary">
       ${plan(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
     </aside>
     <div class="main">
@@ -45,8 +45,8 @@ export function renderWork(screen: WorkScreen): Html {
       <div class="split">
         ${row === undefined ? undefined : agentPanel(row, screen)} ${activityPanel(screen)}
       </div>
-    </div>
-  </main>`;
+    </div>`;
+  return mainOf(viewer, "work", content);
 }
 
 const PLAN: Readonly<
@@ -257,8 +257,6 @@ function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Ht
         ];
   });
   const base = `${runPath(view.run.id)}/work`;
-  const choice = (name: string, address: string, isOwn: boolean): Html =>
-    html`<a href="${address}" ${isOwn ? html` aria-current="true"` : undefined}>${name}</a>`;
   return html`<section class="panel" aria-labelledby="act-h">
     <div class="panel-head">
       <h2 id="act-h">Activity</h2>
