@@ -63,19 +63,19 @@ export async function buildWall(pool: Pool, schema: string, role: string): Promi
 }
 
 async function checkRole(client: PoolClient, role: string): Promise<void> {
-  const { rows } = await client.query<{ mine: boolean; login: string }>(
-    "SELECT pg_has_role(session_user, oid, 'MEMBER') AS mine, session_user AS login FROM pg_roles WHERE rolname = $1",
+  const { rows } = await client.query<{ login: string; mine: boolean | null }>(
+    `SELECT session_user AS login,
+       (SELECT pg_has_role(session_user, oid, 'MEMBER') FROM pg_roles WHERE rolname = $1) AS mine`,
     [role],
   );
-  if (rows[0]?.mine !== true) {
-    const { rows: session } = await client.query<{ login: string }>("SELECT session_user AS login");
-    const grant = `GRANT ${role} TO ${session[0]?.login ?? "the login of this server"}`;
-    const todo = rows.length === 0 ? `CREATE ROLE ${role} NOLOGIN; ${grant}` : grant;
-    throw new ConfigurationError(
-      "INVALID_CONFIG",
-      `storageRole names a Postgres role that this server cannot take on. Have it made: ${todo};`,
-    );
-  }
+  const { login = "", mine = null } = rows[0] ?? {};
+  if (mine === true) return;
+  const grant = `GRANT ${role} TO ${login}`;
+  const todo = mine === null ? `CREATE ROLE ${role} NOLOGIN; ${grant}` : grant;
+  throw new ConfigurationError(
+    "INVALID_CONFIG",
+    `storageRole names a Postgres role that this server cannot take on. Have it made: ${todo};`,
+  );
 }
 
 /** Tables that lack their policy or the rights on them. */
