@@ -1,14 +1,14 @@
 /**
- * Builds `dist`: the library with its declarations by tsc, and the program as a bundle by esbuild.
+ * Builds `dist`: the program as a bundle with all it needs, the library as a bundle that shares LangChain with its
+ * user, its declarations by tsc, and the licences of what was bundled.
  *
- * The bundle inlines what the MCP handshake needs and splits the rest off at dynamic imports. Agent
- * libraries and native modules stay in node_modules, so that the process holds one copy of each.
+ * The program's entry has what the MCP handshake needs; the rest is split off at dynamic imports.
  */
 import { spawn } from "node:child_process";
-import { chmod, mkdir, readFile, rename, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { rolldown } from "rolldown";
 import { PAGE_ASSET, pageAsset } from "./page-assets.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -17,35 +17,157 @@ const dist = join(root, "dist");
 const draft = join(root, "node_modules/.cache", `deepagent-build-${process.pid}`);
 
 /**
- * Of a namespace import the bundler keeps what is used; the object `z` would bring all of zod, every
- * language included: 550 kB more to read before the handshake can be answered.
+ * Of a namespace import the bundler keeps what is used; the object `z`, which LangChain imports too, would bring all
+ * of zod, every language included: 550 kB more to read before the handshake can be answered.
  */
 const zodNamespace = {
   name: "zod-namespace",
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]src[\\/].*\.ts$/ }, async ({ path }) => {
-      const source = await readFile(path, "utf8");
-      return {
-        loader: "ts",
-        contents: source.replace('import { z } from "zod"', 'import * as z from "zod"'),
-      };
-    });
+  transform: {
+    filter: { id: /[\\/]src[\\/].*\.ts$|[\\/]@?langchain[\\/].*\.js$/, code: '"zod' },
+    handler: (code) =>
+      code.replaceAll(
+        /import \{ z(?: as (?<name>[\w$]+))? \} from "(?<zod>zod(?:\/v4)?)"/g,
+        (_, name = "z", zod = "zod") => `import * as ${name} from "${zod}"`,
+      ),
   },
 };
+
+/** The SDK's other checker of JSON schemas, which checks the answers of forms, is a seventh of its usual one. */
+const smallSchemaCheck = {
+  name: "small-schema-check",
+  load: {
+    filter: { id: /[\\/]@modelcontextprotocol[\\/]server[\\/]dist[\\/]shimsNode\.mjs$/ },
+    handler: () => `
+      export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator } from "./validators/cfWorker.mjs";
+      export { default as process } from "node:process";`,
+  },
+};
+
+/** Files of packages that are in the page's scripts. */
+const pageInputs = [];
 
 const pageAssets = {
   name: "page-assets",
-  setup({ onLoad }) {
-    onLoad({ filter: PAGE_ASSET }, async ({ path }) => ({ loader: "text", contents: await pageAsset(path) }));
+  load: {
+    filter: { id: PAGE_ASSET },
+    handler: async (path) => ({
+      code: `export default ${JSON.stringify(await pageAsset(path, pageInputs))};`,
+      moduleType: "js",
+    }),
   },
 };
 
-const REQUIRE =
-  'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);';
+/** Declarations; the checker is not asked here whether sources are right. */
+function declareLibrary() {
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  const args = ["-p", "tsconfig.build.json", "--emitDeclarationOnly", "--outDir", draft];
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [compiler, ...args], { cwd: root, stdio: "inherit" });
+    child.once("error", reject);
+    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("the compiler found errors"))));
+  });
+}
+
+/** Packages that are installed beside the program: with native parts, or only where somebody wants them. */
+const INSTALLED = [
+  "better-sqlite3",
+  "better-sqlite3-13",
+  "@vscode/ripgrep",
+  "pg",
+  "@aws-sdk/client-s3",
+  "@opentelemetry/api",
+];
+
+const COMMON = {
+  cwd: root,
+  platform: "node",
+  transform: { target: "node20" },
+  // Its CommonJS form loads its parts in a way that no bundler sees.
+  resolve: { alias: { "jsonc-parser": join(root, "node_modules/jsonc-parser/lib/esm/main.js") } },
+  // What one part of the program loads when it is used, another needs from the start.
+  checks: { ineffectiveDynamicImport: false },
+};
+
+/** The chunks of a bundle. */
+async function bundle({ output, ...input }) {
+  const made = await rolldown({ ...COMMON, ...input });
+  const { output: chunks } = await made.write({ format: "esm", entryFileNames: "[name].js", ...output });
+  await made.close();
+  return chunks;
+}
+
+/** Shares LangChain and zod with whoever uses it: there may be one copy of them in a process. */
+const bundleLibrary = () =>
+  bundle({
+    input: { index: "src/index.ts", "testing/backend-contract": "src/testing/backend-contract.ts" },
+    external: [...INSTALLED, /^(@langchain|langchain|zod)(\/|$)/],
+    output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
+  });
+
+/** With LangChain in it. */
+const bundleProgram = () =>
+  bundle({
+    input: { "deepagent-mcp": "src/main.ts" },
+    external: INSTALLED,
+    plugins: [zodNamespace, smallSchemaCheck, pageAssets],
+    output: {
+      dir: join(draft, "bin"),
+      chunkFileNames: "chunks/[name]-[hash].js",
+      // Identifiers stay: stack traces are read, and errors are named after their classes.
+      minify: { compress: false, mangle: false, codegen: true },
+      // What every start loads is one file, and what the handshake needs besides is another: each file takes time.
+      codeSplitting: {
+        groups: [
+          { name: "start", test: /[\\/]src[\\/]cli[\\/]commands\.ts$/, priority: 2 },
+          { name: "serve", test: /[\\/]src[\\/]cli[\\/]serve\.ts$/, priority: 1 },
+        ],
+      },
+    },
+  });
+
+const PACKAGE = /^.*node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/;
+
+/** The packages that parts of are in each file of a bundle, for tests of what is loaded when. */
+const packagesOf = (chunks) =>
+  Object.fromEntries(
+    chunks.map(({ fileName, modules }) => {
+      const used = Object.entries(modules).filter(([, { renderedLength }]) => renderedLength > 0);
+      const names = used.flatMap(([path]) => PACKAGE.exec(path)?.[1] ?? []);
+      return [basename(fileName), [...new Set(names)]];
+    }),
+  );
+
+/** The licences of all packages that parts of are in the bundles, each text once. */
+async function writeLicences(bundles) {
+  const bundled = bundles.flat().flatMap(({ moduleIds }) => moduleIds);
+  const inputs = [...bundled, ...pageInputs.map((path) => join(root, path))];
+  const folders = new Set(inputs.flatMap((path) => PACKAGE.exec(path)?.[0] ?? []));
+  const texts = new Map();
+  for (const folder of [...folders].sort()) {
+    const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const files = await readdir(folder);
+    const file = files.find((one) => /^licen[cs]e(\.|$)/i.test(one));
+    const text = file ? (await readFile(join(folder, file), "utf8")).trim() : `Licence: ${license}`;
+    texts.set(text, [...(texts.get(text) ?? []), `${name} ${version} (${license})`]);
+  }
+  const parts = [...texts].map(([text, names]) => `${names.join("\n")}\n\n${text}\n`);
+  const head = "deepagent-mcp has parts of these packages, and two fonts, in it.\n";
+  const fonts = await readFile(join(root, "src/server/page/assets/fonts/LICENSE.txt"), "utf8");
+  await writeFile(
+    join(draft, "THIRD-PARTY-LICENSES.txt"),
+    [head, ...parts, fonts].join(`\n${"-".repeat(80)}\n\n`),
+  );
+}
 
 try {
   await mkdir(draft, { recursive: true });
-  await Promise.all([compileLibrary(), bundleProgram()]);
+  const [library, program] = await Promise.all([bundleLibrary(), bundleProgram(), declareLibrary()]);
+  await writeLicences([library, program]);
+  await copyFile(join(root, "src/browser.cjs"), join(draft, "browser.cjs"));
+  await writeFile(
+    join(root, "node_modules/.cache/deepagent-program.json"),
+    JSON.stringify(packagesOf(program)),
+  );
   await chmod(join(draft, "bin/deepagent-mcp.js"), 0o755);
   await rm(dist, { recursive: true, force: true });
   await rename(draft, dist);
@@ -53,41 +175,4 @@ try {
   await rm(draft, { recursive: true, force: true });
   console.error(`Build failed: ${error.message}`);
   process.exitCode = 1;
-}
-
-function compileLibrary() {
-  const compiler = join(root, "node_modules/typescript/bin/tsc");
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.build.json", "--outDir", draft], {
-      cwd: root,
-      stdio: "inherit",
-    });
-    child.once("error", reject);
-    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("the compiler found errors"))));
-  });
-}
-
-function bundleProgram() {
-  return build({
-    absWorkingDir: root,
-    entryPoints: { "deepagent-mcp": "src/main.ts" },
-    outdir: join(draft, "bin"),
-    chunkNames: "chunks/[name]-[hash]",
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    // Identifiers stay: stack traces are read, and errors are named after their classes.
-    minifyWhitespace: true,
-    minifySyntax: true,
-    legalComments: "none",
-    // For bundled CommonJS packages, which load Node's modules with require.
-    banner: { js: REQUIRE },
-    logLevel: "warning",
-    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
-    // Its CommonJS form loads its parts in a way that no bundler sees.
-    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
-    plugins: [zodNamespace, pageAssets],
-  });
 }

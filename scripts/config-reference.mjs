@@ -2,12 +2,8 @@
  * Writes docs/configuration.md and config.schema.json from the schema of the configuration. With --check it
  * writes nothing and fails when a file is not what it would write.
  */
-import { readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "esbuild";
-
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+import { writeGenerated } from "./generated.mjs";
+import { loadSources } from "./sources.mjs";
 
 const INTRODUCTION = `# Configuration
 
@@ -28,41 +24,18 @@ A setting comes from the command line, else from the environment, else from the 
 Keys of model providers are no settings: they are read from the environment, under the providers' own names such as \`ANTHROPIC_API_KEY\`.
 `;
 
-const { ConfigSchema, SETTINGS, envNameOf, flagNameOf, toJSONSchema } = await loadSchema();
+const { ConfigSchema, SETTINGS, envNameOf, flagNameOf, toJSONSchema } = await loadSources(`
+  export * from "./src/config/schema.ts";
+  export * from "./src/config/settings.ts";
+  export { toJSONSchema } from "zod";
+`);
 // The server fills in what has a default: the file has to hold nothing.
 const { required: _, ...schema } = toJSONSchema(ConfigSchema, { io: "input", unrepresentable: "any" });
 const files = {
   "docs/configuration.md": render(schema),
   "config.schema.json": `${JSON.stringify({ ...schema, title: "Configuration of deepagent-mcp" }, null, 2)}\n`,
 };
-for (const [name, text] of Object.entries(files)) {
-  const target = join(root, name);
-  if (!process.argv.includes("--check")) {
-    await writeFile(target, text);
-  } else if ((await readFile(target, "utf8").catch(() => "")) !== text) {
-    console.error(`${name} is stale. Run: node scripts/config-reference.mjs`);
-    process.exitCode = 1;
-  }
-}
-
-/** The modules of the schema, compiled aside. */
-async function loadSchema() {
-  const file = join(root, `node_modules/.cache/config-schema-${process.pid}.mjs`);
-  const modules = ["schema", "settings"].map((name) => `export * from "./src/config/${name}.ts";`);
-  await build({
-    stdin: { contents: [...modules, 'export { toJSONSchema } from "zod";'].join("\n"), resolveDir: root },
-    bundle: true,
-    packages: "external",
-    platform: "node",
-    format: "esm",
-    outfile: file,
-  });
-  try {
-    return await import(pathToFileURL(file).href);
-  } finally {
-    await rm(file, { force: true });
-  }
-}
+for (const [name, text] of Object.entries(files)) await writeGenerated(name, text);
 
 function render(schema) {
   const top = [];

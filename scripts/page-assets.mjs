@@ -3,22 +3,24 @@ import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 /** Files that are imported as texts. */
-export const PAGE_ASSET = /\.(css|browser\.js|woff2)$/;
+export const PAGE_ASSET = /\.(css|(browser|module)\.js|woff2)$/;
 
-/** Styles and scripts bundled and minified, fonts in base64. */
-export async function pageAsset(path) {
+/** Styles and scripts bundled and minified, fonts in base64. Files of packages are added to `inputs`. */
+export async function pageAsset(path, inputs = []) {
   if (path.endsWith(".woff2")) return (await readFile(path)).toString("base64");
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints: [path],
     bundle: true,
     minify: true,
     write: false,
-    format: "iife",
+    metafile: true,
+    format: path.endsWith(".module.js") ? "esm" : "iife",
     target: "es2022",
-    // Addresses of fonts are those of the page's server.
-    external: ["/assets/*"],
+    // Fonts are loaded from beside the styles.
+    external: ["*.woff2"],
     legalComments: "none",
     logLevel: "warning",
   });
+  inputs.push(...Object.keys(metafile.inputs));
   return outputFiles[0].text;
 }

@@ -177,7 +177,7 @@ export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgr
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export type { LoadPackage } from "./core/optional-package.ts";
-export type { S3Address } from "./core/s3.ts";
+export type { S3Address } from "./core/s3-address.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
 export type { NearPassage } from "./storage/memories/passages.ts";
 export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
@@ -186,6 +186,7 @@ export type { ItemTurns, WriteTurn } from "./storage/memories/turns.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { FencingToken } from "./runs/ports.ts";
 export type { ThreadStep } from "./runs/ports.ts";
+export type { WrittenMessages } from "./runs/ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqlite/memories/store.ts";

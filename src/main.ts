@@ -42,8 +42,12 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<Ex
 
 /** A person called the program alone: no client speaks MCP to it here. */
 async function greet(): Promise<ExitCode> {
-  const { greeting } = await import("./cli/command.ts");
-  process.stdout.write(greeting(HOST));
+  const [{ greeting }, { colorsFor, columnsOf }] = await Promise.all([
+    import("./cli/greeting.ts"),
+    import("./cli/terminal/text.ts"),
+  ]);
+  const style = { columns: columnsOf(process.stdout), colors: colorsFor(process.stdout, HOST.env) };
+  process.stdout.write(await greeting(HOST, style));
   return 0;
 }
 

@@ -41,6 +41,8 @@ export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> 
   return (await resolveModel(options)).model;
 }
 
+export { findCall } from "./conversation/find-call.ts";
+
 /** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));
 

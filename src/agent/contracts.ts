@@ -309,7 +309,7 @@ export type Decision =
   | {
       type: "reject";
       message?: string;
-      /** Nobody decided in time, or not what can be done. Denies the call even where a person may not reject it. */
+      /** The time to decide is over, or the decision cannot be carried out. Denies the call even where a person may not reject it. */
       expired?: true;
     };
 

@@ -5,6 +5,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
+import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
@@ -155,12 +156,7 @@ export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
     skills: place.skills,
     checkpointer: options.checkpointer ?? new MemorySaver(),
     ...(withHitl ? { interruptOn: profile.interruptOn } : {}),
-    ...(profile.filesystem ? { filesystem: profile.filesystem } : {}),
-    ...(profile.limits ? { limits: profile.limits } : {}),
-    ...(tools ? { tools } : {}),
-    ...(subagents ? { subagents } : {}),
-    ...(middleware ? { middleware } : {}),
-    ...(log ? { log } : {}),
+    ...defined({ filesystem: profile.filesystem, limits: profile.limits, tools, subagents, middleware, log }),
   });
   const close = (): Promise<void> => place.close();
   return { graph, threadId, close, [Symbol.asyncDispose]: close };
@@ -202,7 +198,7 @@ export async function* streamEvents(
   const asked: string[] = [];
   try {
     const streamMode: Array<"custom" | "messages"> = ["custom", "messages"];
-    const stream = await graph.stream(next, { ...thread, streamMode, ...(signal ? { signal } : {}) });
+    const stream = await graph.stream(next, { ...thread, streamMode, ...defined({ signal }) });
     // With two modes, chunks are [mode, payload].
     for await (const [mode, chunk] of stream as AsyncIterable<[string, unknown]>) {
       const event = mode === "messages" ? tokenOf(chunk) : eventOf(chunk);

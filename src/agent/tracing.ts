@@ -36,11 +36,12 @@ let known: Promise<OpenTelemetry | undefined> | undefined;
  * A run that goes on after a pause or in another process stays in its trace, below its first span. Whoever
  * resumes it within a span of their own has it there, with a link to that first span.
  */
-export async function startTrace(run: TracedRun, clock: Clock = steadyClock()): Promise<StartedTrace> {
+export async function startTrace(run: TracedRun): Promise<StartedTrace> {
   if (!isTracing()) return {};
   const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
   if (api === undefined) return {};
   const tracer = api.trace.getTracer("deepagent-mcp");
+  const clock = steadyClock();
   const before = spanOf(run.begunIn);
   const active = api.context.active();
   const isOwn = before === undefined || api.trace.getSpan(active) !== undefined;

@@ -58,15 +58,18 @@ export type ExecutorChoice =
   | ({ kind: "none" } & NoSandbox);
 
 /** Finds out how commands can run here. Starts one that does nothing, to test the sandbox. */
-export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
+export async function chooseExecutor(
+  config: ExecutorConfig,
+  platform: NodeJS.Platform = process.platform,
+): Promise<ExecutorChoice> {
   const { execute } = config;
   if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
   const { sandbox, timeout, maxOutputBytes } = execute;
-  if (sandbox === undefined) return workspaceExecutor(config);
+  if (sandbox === undefined) return workspaceExecutor(config, { platform });
   const { provider, setupScript, setupScriptPath, setupTimeout, ...options } = sandbox;
   const setup = { setupScript, setupScriptPath, setupTimeout };
   if (provider === "bubblewrap" || provider === "local") {
-    const choice = await workspaceExecutor(config, provider);
+    const choice = await workspaceExecutor(config, { platform, provider });
     if (choice.kind === "none") return choice;
     return { ...choice, open: (folder) => openPrepared(choice, folder, setup) };
   }
@@ -75,14 +78,18 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
   return { kind: "sandbox", name: provider, open, mount: SANDBOX_MOUNT };
 }
 
+const NO_SHELL =
+  "they are written for a POSIX shell, which Windows does not have. Run the server in WSL, or name a container or a provider in execute.sandbox";
+
 /** Runs commands among the files of the workspace. `provider` allows only one way. */
 async function workspaceExecutor(
   config: ExecutorConfig,
-  provider?: "bubblewrap" | "local",
+  { platform, provider }: { platform: NodeJS.Platform; provider?: "bubblewrap" | "local" },
 ): Promise<ExecutorChoice> {
   const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
+  if (platform === "win32") return { kind: "none", reason: NO_SHELL };
   const rules = fileRules(config);
   if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
@@ -94,15 +101,18 @@ async function workspaceExecutor(
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
   const sandbox =
-    process.platform === "darwin" && provider === undefined
-      ? await seatbelt({ ...limits, readOnly: execute.readOnly })
-      : await bubblewrap({
-          ...limits,
-          mountPath: WORKSPACE_MOUNT,
-          readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
-          memoryMb,
-          maxProcesses,
-        });
+    platform === "darwin" && provider === undefined
+      ? await seatbelt({ ...limits, readOnly: execute.readOnly }, platform)
+      : await bubblewrap(
+          {
+            ...limits,
+            mountPath: WORKSPACE_MOUNT,
+            readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
+            memoryMb,
+            maxProcesses,
+          },
+          platform,
+        );
   const isEnough = sandbox.kind === "sandbox" || execute.mode === "sandbox" || provider !== undefined;
   return isEnough ? sandbox : host(sandbox);
 }
@@ -129,8 +139,8 @@ function fileRules({ files, permissions }: ExecutorConfig): string | undefined {
 
 type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;
 
-async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
-  const found = await probeBubblewrap(options);
+async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform): Promise<SandboxChoice> {
+  const found = await probeBubblewrap(options, { platform });
   if (!found.ok) {
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
@@ -141,8 +151,8 @@ async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
   return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
 }
 
-async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
-  const problem = await seatbeltProblem(options);
+async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Promise<SandboxChoice> {
+  const problem = await seatbeltProblem(options, platform);
   if (problem !== undefined) return { kind: "none", ...problem };
   return {
     kind: "sandbox",

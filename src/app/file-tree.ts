@@ -16,6 +16,7 @@ import { StateBackend } from "../backends/stores/state.ts";
 import { packageRoot } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { MountsConfig } from "../config/sections.ts";
+import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
 import { type Owner, ownedPath, workspaceOf } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
@@ -149,7 +150,7 @@ const OPEN_MOUNTS = 200;
 export class ServerMounts {
   readonly #mounts: MountsConfig;
   readonly #env: Environment;
-  readonly #opened = new Map<string, S3Backend | PostgresBackend>();
+  readonly #opened = new NewestOf<S3Backend | PostgresBackend>(OPEN_MOUNTS);
 
   constructor(mounts: MountsConfig, env: Environment) {
     this.#mounts = mounts;
@@ -174,11 +175,7 @@ export class ServerMounts {
   #folder(path: string, prefix: string): Backend {
     const key = JSON.stringify([path, prefix]);
     const folder = this.#opened.get(key) ?? openMount(this.#mounts[path] ?? {}, prefix, this.#env);
-    // At the end are those that were asked for last.
-    this.#opened.delete(key);
-    this.#opened.set(key, folder);
-    const [oldest] = this.#opened.keys();
-    if (this.#opened.size > OPEN_MOUNTS && oldest !== undefined) this.#opened.delete(oldest);
+    this.#opened.keep(key, folder);
     return folder;
   }
 

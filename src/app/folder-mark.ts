@@ -1,4 +1,4 @@
-/** What tells whether two machines see one folder. */
+/** Marks a folder, so that machines know whether they see the same one. */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -2,6 +2,7 @@
  * Sets up and ends a process: it keeps standard output for the protocol, sends traces and forgets old runs.
  */
 import type { Config } from "../config/schema.ts";
+import { isDoneWithin } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Retention } from "../runs/ports.ts";
 
@@ -52,15 +53,6 @@ const LANGSMITH_SWITCHES = [
  */
 export async function sendTraces(env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   return isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
-}
-
-/** Whether `work` ended, well or badly, within `milliseconds`. */
-export async function isDoneWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), milliseconds);
-  });
-  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
 }
 
 async function sendSpans(): Promise<void> {

@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { ModelLender } from "../agent/agent.ts";
 import { CLIENT, type Environment, modelChoice } from "../agent/models/choose.ts";
+import { packagesFolder } from "../agent/models/packages.ts";
 import type { ModelSource } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
@@ -15,12 +16,14 @@ export class Models {
   readonly #env: Environment;
   readonly #log: Logger;
   readonly #idleMs: number;
+  readonly #packages: string;
   readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
 
-  constructor({ limits }: Pick<Config, "limits">, env: Environment, log: Logger) {
+  constructor({ limits, dataDir }: Pick<Config, "limits" | "dataDir">, env: Environment, log: Logger) {
     this.#env = env;
     this.#log = log;
     this.#idleMs = limits.modelSilence * 1000;
+    this.#packages = packagesFolder(dataDir);
   }
 
   /** Adds the model that clients lend to one run. */
@@ -37,7 +40,7 @@ export class Models {
     if (known) return known;
     const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
     const resolving = import("../agent/agent.ts")
-      .then(({ buildLlm }) => buildLlm(options))
+      .then(({ buildLlm }) => buildLlm({ ...options, packages: this.#packages }))
       .catch((error: unknown) => {
         this.#resolved.delete(spec);
         throw error;

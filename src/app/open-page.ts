@@ -1,13 +1,16 @@
-/** Serves the page of this process, where commands of the same data folder find it. */
+/** Serves the page of this process: where commands of the same data folder find it, or over HTTP. */
 import { basename } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
-import { PAGE_PORT, forgetPage, notePage } from "../server/page/find-page.ts";
+import type { HttpOptions } from "../server/http/http.ts";
+import { forgetPage, notePage, pagePort } from "../server/page/find-page.ts";
+import { folderName } from "./settings.ts";
+import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
-import type { PageServer } from "../server/protocol/deps.ts";
+import type { PageServer, ServerDeps } from "../server/protocol/deps.ts";
 
 export interface OpenPage {
   config: Config;
@@ -25,8 +28,8 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
   const server = await openPageServer({
     ...options,
     clock: systemClock,
-    port: PAGE_PORT,
-    settings: settingsOf(config),
+    port: await pagePort(dataDir),
+    ...factsOf(config),
   });
   const { address } = server;
   await notePage(dataDir, address);
@@ -40,7 +43,20 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
   };
 }
 
-/** What a new run gets, in a few words each. */
+/** The parts of the page over HTTP. `publicUrl`: where browsers reach it, if that is known. */
+export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefined): HttpOptions["page"] {
+  const { runs, clock, logger, openCommand, stateKey: key } = deps;
+  return { runs, clock, logger, openCommand, key, publicUrl, ...factsOf(config) };
+}
+
+/** Facts about the server that the page shows. */
+const factsOf = (config: Config): Pick<PagesOptions, "settings" | "folderOf"> => ({
+  settings: settingsOf(config),
+  // With a folder for each principal or thread, that of the workspace is none that a run works in.
+  ...(config.workspaceFolder === undefined ? { folderOf: ({ environment }) => folderName(environment) } : {}),
+});
+
+/** Facts about new runs, in a few words each. */
 function settingsOf({ workspace, model, limits }: Config): string[] {
   return [
     ...(workspace === undefined ? [] : [basename(workspace)]),

@@ -12,13 +12,15 @@ import type { Agents } from "./agents.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { subagentModelProblem } from "./models.ts";
 import { openStorage } from "./open-storage.ts";
+import { withStoredKeys } from "./stored-keys.ts";
 import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
 
 /**
  * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
  * closes all of it.
  */
-export async function openRuns(settings: RunSettings): Promise<RunService> {
+export async function openRuns(given: RunSettings): Promise<RunService> {
+  const settings = await withKeys(given);
   const { config, env, lendable = false, keepsHouse = true } = settings;
   // Other MCP servers are started by the SDK, which passes on whatever is open.
   closeInherited();
@@ -45,6 +47,16 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
     await storage.close();
     throw error;
   }
+}
+
+/** With the keys that the keychain has, for a process that works on runs and so needs them. */
+async function withKeys(settings: RunSettings): Promise<RunSettings> {
+  const { config, logger, keepsHouse = true } = settings;
+  if (!keepsHouse) return settings;
+  const { env, found, problem } = await withStoredKeys(config, settings.env);
+  if (found.length > 0) logger.info("keychain.keys_found", { names: found });
+  if (problem !== undefined) logger.info("keychain.unavailable", { reason: problem });
+  return { ...settings, env };
 }
 
 /** @throws ConfigurationError when servers that are there have another folder at the path of the workspace */

@@ -8,7 +8,7 @@ import { keptAtLeastMs } from "../runs/ports.ts";
 import type { Run } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
-import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/deps.ts";
+import { type ServerDeps, createPageLinks, lazyRuns, publicPageLinks } from "../server/protocol/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import type { SharedStorage } from "../storage/storage.ts";
@@ -24,8 +24,8 @@ export interface ServerSettings {
   openCommand?: (runId: string) => string;
   /** Whether this process works on runs. Default true. */
   works?: boolean;
-  /** Whether results link to the local page if the configuration does not say. Default: they do not. */
-  page?: boolean;
+  /** Where the page is that results link to: on this machine, served by this process, or over HTTP. Default: nowhere. */
+  page?: "local" | URL | undefined;
 }
 
 export interface ServerParts {
@@ -42,7 +42,7 @@ export interface ServerParts {
 
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
-  const { config, env, version, logger, works = true, page = false } = settings;
+  const { config, env, version, logger, works = true, page } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
   // A terminal shows the runs of everyone who needs no token, and no others.
   const openCommand = ({ id, principal }: Run): string | undefined =>
@@ -80,7 +80,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     openCommand,
     changes,
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
-    ...((config.page ?? page) ? { page: links } : {}),
+    ...(page === undefined ? {} : { page: page === "local" ? links : publicPageLinks(page) }),
   };
   return {
     deps,
@@ -123,7 +123,7 @@ function sharedStorage(settings: ServerSettings): (() => Promise<SharedStorage>)
     }));
 }
 
-/** What signs `requestState`: a file of the data directory, or a secret of all servers. */
+/** The key that signs `requestState`: a file of the data directory, or a secret of all servers. */
 const stateKeys = (
   { dataDir }: Config,
   storage: (() => Promise<SharedStorage>) | undefined,

@@ -1,13 +1,15 @@
 /** Derives the limits, gates, environment and mounts of runs from the configuration. */
+import { basename } from "node:path";
 import { z } from "zod";
 import type { InterruptOn } from "../agent/agent.ts";
-import type { AgentLimits, ModelPrice } from "../agent/engine/limits.ts";
+import type { AgentLimits } from "../agent/engine/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
-import type { S3Address } from "../core/s3.ts";
+import type { S3Address } from "../core/s3-address.ts";
 import type { Storage } from "../storage/storage.ts";
 import { folderMark } from "./folder-mark.ts";
 
@@ -62,6 +64,12 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
   ];
 }
 
+/** The name of the folder that a run works in; `undefined`: it has none. */
+export function folderName(environment: string): string | undefined {
+  const name = basename(Environment.parse(JSON.parse(environment)).workspace);
+  return name === "" ? undefined : name;
+}
+
 /** A bucket as configured, with the keys that its variables hold. */
 export function bucketOf<Settings extends BucketSettings>(
   { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...address }: Settings,
@@ -90,23 +98,10 @@ export function limitsOf({ limits }: Config): AgentLimits {
     parallelTools,
     subagentDepth,
     modelPatienceMs: modelPatience * 1000,
-    ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
-    ...(toolCalls === undefined ? {} : { toolCalls }),
-    ...(tokens === undefined ? {} : { tokens }),
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
+    ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices }),
     ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
     ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
   };
-}
-
-function pricesOf(prices: NonNullable<Config["limits"]["prices"]>): Record<string, ModelPrice> {
-  return Object.fromEntries(
-    Object.entries(prices).map(([model, { input, output, cachedInput }]) => [
-      model,
-      { input, output, ...(cachedInput === undefined ? {} : { cachedInput }) },
-    ]),
-  );
 }
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;

@@ -1,5 +1,6 @@
 import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
+import { defined } from "../core/defined.ts";
 import { decodeUtf8 } from "../core/text.ts";
 import type { ReadResult } from "./backend.ts";
 import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
@@ -47,8 +48,7 @@ export function pageResult(request: PageRequest, page: PageFacts): ReadResult {
     content: page.content,
     startLine: offset,
     endLine,
-    ...(page.totalLines === undefined ? {} : { totalLines: page.totalLines }),
-    ...(page.more ? { nextOffset: endLine } : {}),
+    ...defined({ totalLines: page.totalLines, nextOffset: page.more ? endLine : undefined }),
   };
 }
 
@@ -140,7 +140,7 @@ export async function readFilePage(
   const content = decodeUtf8(scanner.page());
   if (content === undefined) return notUtf8(path);
   const { lines, totalLines, more } = scanner;
-  return pageResult(request, { content, lines, more, ...(totalLines === undefined ? {} : { totalLines }) });
+  return pageResult(request, { content, lines, more, ...defined({ totalLines }) });
 }
 
 /** Finds the lines of a page in a stream of bytes and keeps nothing else. */

@@ -1,4 +1,4 @@
-/** What a backend is given of the run it works for, and how backends are made of what a caller names. */
+/** The facts of a run that its backend gets, and how a backend is made from the forms that callers may give. */
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../core/errors.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";

@@ -2,9 +2,9 @@
 import { parseArgs } from "node:util";
 import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
-import { PROGRAM, commandLine, programLaunch } from "../config/program.ts";
+import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
-import { SETTINGS, type SettingKind, envNameOf, flagNameOf } from "../config/settings.ts";
+import { SETTINGS, type Setting, type SettingKind, envNameOf, flagNameOf } from "../config/settings.ts";
 import { closestName } from "../core/options.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration. */
@@ -130,13 +130,20 @@ function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): s
   return taken ? [] : [`${token.rawName} needs a value: ${token.rawName} ${flag.hint ?? "VALUE"}.`];
 }
 
-function settingFlags(): Flag[] {
-  return SETTINGS.map((setting) => ({
-    name: flagNameOf(setting),
-    help: "",
-    setting: setting.path,
-    ...VALUE_FORM[setting.kind],
-  }));
+const settingFlags = (): Flag[] => SETTINGS.map(flagOf);
+
+const flagOf = (setting: Setting): Flag => ({
+  name: flagNameOf(setting),
+  help: "",
+  setting: setting.path,
+  ...VALUE_FORM[setting.kind],
+});
+
+/** The flag of one setting, for a command that the configuration does not apply to. */
+export function settingFlag(path: string): Flag {
+  const setting = SETTINGS.find((setting) => setting.path === path);
+  if (setting === undefined) throw new Error(`There is no setting ${path}.`);
+  return flagOf(setting);
 }
 
 const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {
@@ -150,30 +157,9 @@ const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {
 
 const WIDTH = 100;
 
-/** Text of `deepagent-mcp` alone at a terminal, where no client speaks MCP to it. */
-export function greeting(host: HostFacts): string {
-  const rows = [
-    ["install CLIENT", "adds it to a client's configuration"],
-    ["run", "works on a task here"],
-    ["demo", "shows a whole run, without a key"],
-    ["doctor", "checks model, folder and sandbox"],
-    ["--help", "lists all commands"],
-  ] as const;
-  return [
-    `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
-    `A client starts it and speaks to it over pipes. In a terminal, begin with ${commandLine(host, [])}`,
-    "",
-    ...table(rows),
-    "",
-    "By hand, in the configuration of a client:",
-    `  ${clientEntry()}`,
-    "",
-  ].join("\n");
-}
-
 /** The server as the files of most clients have it. */
 function clientEntry(): string {
-  const { command, args } = programLaunch();
+  const { command, args } = programLaunch(process.platform);
   return JSON.stringify({
     mcpServers: { deepagent: { command, args: [...args, "--workspace", "/path/to/folder"] } },
   });
@@ -254,7 +240,7 @@ function labelOf(flag: Flag): string {
   return `${short}--${flag.name}${flag.hint === undefined ? "" : ` ${flag.hint}`}`;
 }
 
-function settingHelp(flag: Flag): string {
+export function settingHelp(flag: Flag): string {
   const setting = SETTINGS.find(({ path }) => path === flag.setting);
   if (setting === undefined) return flag.help;
   const info = settingInfo(setting.path);

@@ -1,5 +1,5 @@
-import type { Action, Command, Flag } from "./command.ts";
-import { CLIENT_NAMES } from "./install-files.ts";
+import { CLIENT_NAMES } from "./clients/catalogue.ts";
+import { type Action, type Command, type Flag, settingFlag } from "./command.ts";
 
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 
@@ -133,7 +133,7 @@ const runs: Command = {
     },
     { name: "reject", kind: "boolean", help: "Reject." },
     { name: "edit", kind: "text", hint: "JSON", help: "Run APPROVAL with these arguments." },
-    { name: "message", kind: "text", hint: "TEXT", help: "Why: with --reject for the agent." },
+    { name: "message", kind: "text", hint: "TEXT", help: "Why; with --reject, the agent reads it." },
     { name: "dry-run", kind: "boolean", help: "Only say what would be forgotten." },
     { name: "orphans", kind: "boolean", help: "Also delete threads that belong to no run." },
     { name: "no-browser", kind: "boolean", help: "Only print the link." },
@@ -167,7 +167,7 @@ const demo: Command = {
 const PROJECT: Flag = {
   name: "project",
   kind: "boolean",
-  help: "The file of the project in the current folder, for claude-code, cursor and vscode, instead of your own.",
+  help: "The file of the project in the current folder, for claude-code, cursor, vscode, opencode and gemini, instead of your own.",
 };
 
 const storage: Command = {
@@ -178,6 +178,39 @@ const storage: Command = {
   positionals: 1,
   flags: [],
   run: async (args) => (await import("./storage.ts")).runStorage(args),
+};
+
+const init: Command = {
+  name: "init",
+  usage: "init",
+  summary: "Set this server up with five questions: client, folder, model and its key, approvals, sandbox.",
+  examples: ["init", "init --client cursor --workspace . --model offline --yes"],
+  configurable: false,
+  flags: [
+    { name: "client", kind: "text", hint: "CLIENT", help: `One of ${CLIENT_NAMES.join(", ")}.` },
+    { name: "workspace", kind: "text", hint: "DIR", help: "The folder the agent works in." },
+    { name: "model", kind: "text", hint: "VALUE", help: "`provider:model`, `offline` or `client`." },
+    {
+      name: "key",
+      kind: "text",
+      hint: "WHERE",
+      help: "Where the key of the model goes, which is in the environment here: client, into its configuration; keychain, into that of the system; environment, where it stays.",
+    },
+    {
+      name: "approvals",
+      kind: "text",
+      hint: "WHAT",
+      help: "What the agent asks for: usual, changes in the folder and all commands; all, other changes too; files, changes, and commands only outside a sandbox; none, only such commands.",
+    },
+    {
+      name: "sandbox",
+      kind: "text",
+      hint: "HOW",
+      help: "How commands run: auto, in a sandbox or, where there is none, each approved; only, in a sandbox; off, not at all.",
+    },
+    { name: "yes", short: "y", kind: "boolean", help: "Ask nothing, and take the best of what is found." },
+  ],
+  run: async (args) => (await import("./init.ts")).runInit(args),
 };
 
 const install: Command = {
@@ -195,7 +228,9 @@ const install: Command = {
       hint: "KEY[=VALUE]",
       help: "A variable for the server, such as the key of the model. Without VALUE it is copied from here, or asked for or referred to where the client can. May be repeated.",
     },
+    ...["approvals.write", "approvals.execute", "execute.mode"].map(settingFlag),
     PROJECT,
+    { name: "yes", short: "y", kind: "boolean", help: "Ask nothing." },
     { name: "print", kind: "boolean", help: "Show what would be written, and change nothing." },
   ],
   run: async (args) => (await import("./install.ts")).runInstall(args),
@@ -220,6 +255,66 @@ const doctor: Command = {
   run: async (args) => (await import("./doctor.ts")).runDoctor(args),
 };
 
+const models: Command = {
+  name: "models",
+  usage: "models ACTION",
+  summary: "Show the providers of models, and add the package of one to this program.",
+  configurable: true,
+  positionals: 2,
+  actions: [
+    {
+      name: "list",
+      words: "",
+      summary: "Providers, whether their models can be used here, and the key each wants.",
+      flags: [],
+      examples: ["models list"],
+    },
+    {
+      name: "add",
+      words: "PROVIDER",
+      summary: "Fetch the package of a provider with npm, into the data folder.",
+      flags: [],
+      examples: ["models add mistralai"],
+    },
+  ],
+  flags: [],
+  run: async (args) => (await import("./models.ts")).runModels(args),
+};
+
+const keys: Command = {
+  name: "keys",
+  usage: "keys [ACTION]",
+  summary: "Show which keys of models the keychain of this system has, keep one there, or forget one.",
+  configurable: false,
+  // A key that somebody gives as an argument is refused without being repeated.
+  positionals: Infinity,
+  actions: [
+    {
+      name: "list",
+      words: "",
+      summary: "Their names, one a line, and no value.",
+      flags: [],
+      examples: ["keys list"],
+    },
+    {
+      name: "set",
+      words: "KEY",
+      summary: "Keep or change a key: asks for it without showing it, or reads it from standard input.",
+      flags: [],
+      examples: ["keys set ANTHROPIC_API_KEY", "keys set OPENAI_API_KEY < key.txt"],
+    },
+    {
+      name: "forget",
+      words: "KEY",
+      summary: "Take a key out of the keychain.",
+      flags: [],
+      examples: ["keys forget ANTHROPIC_API_KEY"],
+    },
+  ],
+  flags: [],
+  run: async (args) => (await import("./keys.ts")).runKeys(args),
+};
+
 const graph: Command = {
   name: "graph",
   usage: "graph",
@@ -235,6 +330,18 @@ const graph: Command = {
   },
 };
 
+const completions: Command = {
+  name: "completions",
+  usage: "completions SHELL",
+  summary: "Print a script that completes commands, flags and runs in bash, zsh, fish or powershell.",
+  examples: ["completions bash", "completions zsh", "completions fish", "completions powershell"],
+  configurable: false,
+  // The scripts give all words of a line.
+  positionals: Infinity,
+  flags: [],
+  run: async (args) => (await import("./completions.ts")).runCompletions(args, COMMANDS),
+};
+
 /** In the order that help lists them. */
 export const COMMANDS: readonly Command[] = [
   serve,
@@ -243,9 +350,13 @@ export const COMMANDS: readonly Command[] = [
   runs,
   open,
   demo,
+  init,
   install,
   uninstall,
   doctor,
+  models,
+  keys,
   graph,
   storage,
+  completions,
 ];

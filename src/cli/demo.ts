@@ -2,200 +2,30 @@
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Client } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { z } from "zod";
 import { type FlagValues, loadConfig } from "../config/load.ts";
 import { type HostFacts, packageRoot, packageVersion } from "../config/paths.ts";
 import { commandLine, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
+import { monotonicClock } from "../core/clock.ts";
 import { errorMessage } from "../core/errors.ts";
-import { showControl, tailOf } from "../core/text.ts";
+import { showControl } from "../core/text.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { type RunEnd, type Session, openSession } from "./demo-session.ts";
 import { complain } from "./local-runs.ts";
-import { type ApprovalAnswer, ApprovalForm, askQuestion, questionIn, questionTitle } from "./terminal/ask.ts";
+import {
+  type ApprovalAnswer,
+  type ApprovalForm,
+  askQuestion,
+  questionIn,
+  questionTitle,
+  wholeQuestion,
+} from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
-import { callPerson } from "./terminal/notify.ts";
+import { Keyboard } from "./terminal/keyboard.ts";
+import { Caller } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
-import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
-
-export interface SessionOptions {
-  /** Program and arguments of the server. */
-  command: string;
-  args: string[];
-  env: Readonly<Record<string, string | undefined>>;
-  version: string;
-  /** Decides on an approval; `undefined` leaves it open. */
-  approve(form: ApprovalForm): Promise<ApprovalAnswer | undefined>;
-  /** The newest state of the run, while it is worked on. */
-  show(picture: RunPicture): void;
-}
-
-export interface RunEnd {
-  picture: RunPicture;
-  toolCalls: number;
-}
-
-/** A server as a child process and a client connected to it, as any MCP client would be. */
-export interface Session {
-  /** Revision that client and server agreed on. */
-  protocolVersion: string;
-  serverName: string;
-  /** Follows the run to its end. Rejects with what the server said when none could be started. */
-  run(task: string, signal: AbortSignal): Promise<RunEnd>;
-  readText(uri: string): Promise<string>;
-  /** The run that was started last, as soon as it is known. */
-  runId: string | undefined;
-  cancel(runId: string): Promise<void>;
-  close(): Promise<void>;
-}
-
-const CALL_TIMEOUT_MS = 10 * 60_000;
-const MAX_ROUNDS = 1000;
-const MAX_STDERR = 4000;
-const CHECK_SECONDS = 60;
-
-const Report = z.object({ run_id: z.string(), status: RunPicture.shape.status });
-const Content = z.array(z.object({ text: z.string().optional() }));
-
-export async function openSession(options: SessionOptions): Promise<Session> {
-  const client = new Client(
-    { name: "deepagent-demo", version: options.version },
-    {
-      capabilities: { elicitation: { form: {} } },
-      versionNegotiation: { mode: "auto" },
-      inputRequired: { maxRounds: MAX_ROUNDS },
-    },
-  );
-  // One question at a time, however many the server asks at once.
-  let questions: Promise<unknown> = Promise.resolve();
-  client.setRequestHandler("elicitation/create", async ({ params }) => {
-    const form = ApprovalForm.parse(params);
-    const turn = questions.then(() => options.approve(form));
-    questions = turn.catch(() => undefined);
-    const answer = await turn;
-    return answer === undefined ? { action: "cancel" } : { action: "accept", content: { ...answer } };
-  });
-  const transport = new OneProcess({
-    command: options.command,
-    args: options.args,
-    env: definedOnly(options.env),
-    stderr: "pipe",
-  });
-  let stderr = "";
-  transport.stderr?.on("data", (chunk: Buffer) => (stderr = tailOf(stderr + chunk.toString(), MAX_STDERR)));
-  try {
-    await client.connect(transport);
-  } catch (error) {
-    throw new Error(`The server did not start. ${stderr}`.trim(), { cause: error });
-  }
-  return new DemoSession(client, (picture) => options.show(picture));
-}
-
-/** Keeps the client from starting a second process to ask for the protocol version, which it does for the base class. */
-class OneProcess extends StdioClientTransport {}
-
-class DemoSession implements Session {
-  readonly #client: Client;
-  readonly #show: (picture: RunPicture) => void;
-  runId: string | undefined;
-  #reading = false;
-
-  constructor(client: Client, show: (picture: RunPicture) => void) {
-    this.#client = client;
-    this.#show = show;
-  }
-
-  get protocolVersion(): string {
-    return this.#client.getNegotiatedProtocolVersion() ?? "unknown";
-  }
-
-  get serverName(): string {
-    const { name = "server", version = "" } = this.#client.getServerVersion() ?? {};
-    return `${name} ${version}`.trim();
-  }
-
-  async run(task: string, signal: AbortSignal): Promise<RunEnd> {
-    let report = await this.#call("run_deep_agent", { task }, signal);
-    while (report.status === "working" || report.status === "input_required") {
-      signal.throwIfAborted();
-      const args = { run_id: report.run_id, wait_seconds: CHECK_SECONDS };
-      report = await this.#call("check_deep_agent", args, signal);
-    }
-    this.runId = report.run_id;
-    const picture = await this.#picture(report.run_id);
-    const events = await this.readText(`deepagent://runs/${report.run_id}/events`);
-    return {
-      picture,
-      toolCalls: events.split("\n").filter((line) => line.includes('"tool_started"')).length,
-    };
-  }
-
-  async readText(uri: string): Promise<string> {
-    const { contents } = await this.#client.readResource({ uri });
-    return contents.map((content) => ("text" in content ? content.text : "")).join("");
-  }
-
-  async cancel(runId: string): Promise<void> {
-    await this.#client.callTool({ name: "cancel_deep_agent", arguments: { run_id: runId } });
-  }
-
-  close(): Promise<void> {
-    return this.#client.close();
-  }
-
-  async #call(
-    name: string,
-    args: Record<string, unknown>,
-    signal: AbortSignal,
-  ): Promise<z.output<typeof Report>> {
-    const result = await this.#client.callTool(
-      { name, arguments: args },
-      {
-        signal,
-        timeout: CALL_TIMEOUT_MS,
-        resetTimeoutOnProgress: true,
-        onprogress: () => void this.#refresh(),
-      },
-    );
-    const report = Report.safeParse(result.structuredContent);
-    if (report.success) return report.data;
-    const text = Content.safeParse(result.content);
-    throw new Error(text.success ? text.data.map((block) => block.text ?? "").join("\n") : `${name} failed`);
-  }
-
-  /** Shows the run as it is now. Only one reading is open at a time; the next progress message catches up. */
-  async #refresh(): Promise<void> {
-    if (this.#reading) return;
-    this.#reading = true;
-    try {
-      this.runId ??= await this.#newestRun();
-      if (this.runId !== undefined) this.#show(await this.#picture(this.runId));
-    } catch {
-      // The view is a convenience: the call itself reports what went wrong.
-    } finally {
-      this.#reading = false;
-    }
-  }
-
-  async #newestRun(): Promise<string | undefined> {
-    const { resources } = await this.#client.listResources();
-    const prefix = "deepagent://runs/";
-    return resources.find(({ uri }) => uri.startsWith(prefix))?.uri.slice(prefix.length);
-  }
-
-  async #picture(runId: string): Promise<RunPicture> {
-    return RunPicture.parse(JSON.parse(await this.readText(`deepagent://runs/${runId}`)));
-  }
-}
-
-function definedOnly(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])),
-  );
-}
 
 const SAMPLE_TASK =
   "How does an alarm get from `highWaters` to the pager, and where can it get lost? List every TODO as well. " +
@@ -229,6 +59,13 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
     interactive,
     colors: colorsFor(process.stdout, process.env),
     interrupt: new AbortController(),
+    keyboard: new Keyboard(),
+    caller: new Caller({
+      output: process.stdout,
+      how: loaded.config.notify,
+      env: process.env,
+      clock: monotonicClock,
+    }),
   };
   try {
     return await perform(stage);
@@ -249,6 +86,8 @@ interface Stage {
   interactive: boolean;
   colors: Colors;
   interrupt: AbortController;
+  keyboard: Keyboard;
+  caller: Caller;
 }
 
 async function perform(stage: Stage): Promise<ExitCode> {
@@ -256,7 +95,7 @@ async function perform(stage: Stage): Promise<ExitCode> {
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
-  const now = () => performance.now();
+  const now = monotonicClock;
   const start = now();
   let screen: Screen | undefined;
   let session: Session | undefined;
@@ -266,17 +105,20 @@ async function perform(stage: Stage): Promise<ExitCode> {
       args: serverArguments(stage),
       env: process.env,
       version: packageVersion(),
-      approve: (form) => decide(form, stage, screen),
+      approve: (form) => decide(form, stage, screen, async () => (await session?.openDetails()) ?? []),
       show: (picture) => screen?.show(picture),
     });
   try {
     session = await open();
     process.stdout.write(`${introduction(stage, session)}\n\n`);
     const isLive = stage.interactive && process.env["TERM"] !== "dumb";
-    screen = isLive ? new LiveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
+    screen = isLive
+      ? new LiveScreen(process.stdout, colors, stage.keyboard)
+      : plainScreen(process.stdout, now);
     const end = await session.run(stage.task, interrupt.signal);
     screen.show(end.picture);
     screen.close();
+    stage.caller.ended(`${end.picture.status}: ${stage.task}`);
     const seconds = (now() - start) / 1000;
     const countsTokens = modelOf(stage) !== OFFLINE;
     const demoCommand = commandLine(stage.host, ["demo"]);
@@ -315,8 +157,9 @@ async function cancelRun(session: Session | undefined, open: () => Promise<Sessi
 /** Asks the person about each approval, or approves it and says so. */
 async function decide(
   form: ApprovalForm,
-  { asking, colors, config, interrupt, workspace }: Stage,
+  { asking, caller, colors, interrupt, keyboard, workspace }: Stage,
   screen: Screen | undefined,
+  openDetails: () => Promise<string[]>,
 ): Promise<ApprovalAnswer | undefined> {
   if (!asking) {
     const why = workspace.kind === "own" ? "--yes" : "it works on a copy";
@@ -324,15 +167,17 @@ async function decide(
     return { decision: "approve" };
   }
   screen?.pause();
-  callPerson(process.stdout, config.notify);
+  const question = questionIn(form);
+  caller.call(questionTitle(question));
   try {
     return await askQuestion(
-      questionIn(form),
-      terminalAsker(colors, () => interrupt.abort()),
+      wholeQuestion(question, await openDetails()),
+      terminalAsker(colors, keyboard, () => interrupt.abort()),
     );
   } catch {
     return undefined;
   } finally {
+    caller.seen();
     screen?.resume();
   }
 }

@@ -9,12 +9,24 @@ import {
   loadAgentFiles,
 } from "../agent/definition/agent-files.ts";
 import { type McpToolSet, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
-import { modelChoice } from "../agent/models/choose.ts";
+import {
+  CLIENT,
+  type Environment,
+  type ModelChoice,
+  OFFLINE,
+  PROVIDERS,
+  modelChoice,
+  variable,
+} from "../agent/models/choose.ts";
 import { embedderProblem } from "../agent/models/embeddings.ts";
+import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
 import { chooseExecutor } from "../app/executors.ts";
+import { withStoredKeys } from "../app/stored-keys.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
+import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
 import { loadConfig } from "../config/load.ts";
-import { folderProblem, packageVersion } from "../config/paths.ts";
+import { type HostFacts, folderProblem, packageVersion } from "../config/paths.ts";
+import { commandLine } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { runProgram } from "../core/child-process.ts";
 import { DeepAgentError, errorMessage } from "../core/errors.ts";
@@ -25,13 +37,15 @@ import { colorsFor } from "./terminal/text.ts";
 /** Prints one line for each check; exit code 1 when one of them failed. */
 export async function runDoctor({ flags, host }: CommandArguments): Promise<ExitCode> {
   const loaded = loadConfig({ flags, ...host });
-  const checks: Check[] = [checkNode(process.versions.node)];
+  const checks: Check[] = [checkNode(process.versions.node), ...checkPlatform(host.platform)];
   if (loaded.ok) {
     const { config, warnings } = loaded;
     checks.push({ name: "Configuration", ok: true, text: "valid" });
     checks.push(checkWorkspace(config, warnings), await checkPlace(config, host.env));
-    checks.push(await checkModel(config, host.env), ...checkOtherModels(config, host.env));
-    checks.push(...checkEmbeddings(config, host.env));
+    const { env, found, problem } = await withStoredKeys(config, host.env);
+    checks.push(withRemedy(await checkModel(config, env), { config, env, host, problem }));
+    checks.push(...checkOtherModels(config, env), ...checkEmbeddings(config, env));
+    checks.push(...checkKeys(config, env, found));
     checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
   } else {
     checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));
@@ -64,6 +78,39 @@ const SEARCH_TIMEOUT_MS = 5000;
 export function checkNode(version: string): Check {
   const ok = Number(version.split(".")[0]) >= MIN_NODE;
   return { name: "Node", ok, text: ok ? version : `${version} is too old; install ${MIN_NODE} or later` };
+}
+
+const BY_NAME =
+  "Paths are looked up by name, and compared before and after: a program that swaps a folder for a link at the right moment is not shut out.";
+
+const LIMITS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
+  darwin: [
+    BY_NAME,
+    "Commands in Seatbelt have no limits of memory and processes, and no filter of system calls.",
+    "A background process of a command that leaves its group is not ended with the run.",
+    "A search has no limit of memory.",
+  ],
+  win32: [
+    BY_NAME,
+    "There is no sandbox, and no shell for commands: without execute.sandbox the agent runs none.",
+    "Files have the rights of the folder they are in: the data folder is private where its folder is.",
+    "A program that is ended leaves the programs that it started, and the container of a server that was killed goes on.",
+    "A search has no limit of memory.",
+  ],
+};
+
+/** What is isolated less than on Linux, one sentence each. `tried`: whether the tests run on this system. */
+export function platformLimits(platform: NodeJS.Platform): { tried: boolean; limits: readonly string[] } {
+  const others = hasDescriptorPaths(platform) ? [] : [BY_NAME];
+  return { tried: platform === "linux", limits: LIMITS[platform] ?? others };
+}
+
+/** Lists the limits of this platform: what it does not isolate, or no test has tried. Empty without limits. */
+export function checkPlatform(platform: NodeJS.Platform): Check[] {
+  const { tried, limits } = platformLimits(platform);
+  const untried = tried ? [] : [`${platform} is not tried by the tests of this program.`];
+  const found = [...untried, ...limits];
+  return found.length === 0 ? [] : [{ name: "Platform", ok: true, text: found.join("\n") }];
 }
 
 export function checkWorkspace({ workspace }: Config, warnings: readonly string[]): Check {
@@ -122,9 +169,9 @@ export async function checkDataDir({ dataDir }: Config): Promise<Check> {
   }
 }
 
-/** Looks at names and variables only; no request is made. */
-export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Promise<Check> {
-  const choice = modelChoice({ model, env, lendable: true });
+/** Looks at names, variables and packages only; no request is made. */
+export async function checkModel(config: Config, env: NodeJS.ProcessEnv): Promise<Check> {
+  const choice = usableModel(config.model, config, env);
   if (!choice.ok) return { name: "Model", ok: false, text: choice.message };
   const endpoint = choice.endpoint === undefined ? "" : ` at ${choice.endpoint}`;
   return { name: "Model", ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };
@@ -155,9 +202,9 @@ export async function checkStorage(): Promise<Check> {
 }
 
 /** Runs a command that does nothing in the sandbox. Without one a run still works, with less comfort. */
-export async function checkCommands(config: Config): Promise<Check> {
+export async function checkCommands(config: Config, platform?: NodeJS.Platform): Promise<Check> {
   const name = "Commands";
-  const choice = await chooseExecutor(config);
+  const choice = await chooseExecutor(config, platform);
   const asked = (always: boolean): string =>
     always || config.approvals.execute === "all" ? "each approved by a person" : "without approval";
   switch (choice.kind) {
@@ -185,17 +232,59 @@ export async function checkSearch(): Promise<Check> {
   }
 }
 
-/** The models besides the main one; looks at names and variables only. */
+/** Adds how the key that a model lacks can be kept, or why the keychain could not be asked for it. */
+function withRemedy(
+  check: Check,
+  { config, env, host, problem }: { config: Config; env: Environment; host: HostFacts; problem?: string },
+): Check {
+  const choice = modelChoice({ model: config.model, env, lendable: true });
+  const [name] = choice.ok ? [] : (choice.keys ?? []);
+  if (name === undefined) return check;
+  const remedy = `To keep it in the keychain: ${commandLine(host, ["keys", "set", name])}`;
+  return { ...check, text: `${check.text}\n${problem ?? remedy}` };
+}
+
+/** Where the key of each model that is used comes from. `found`: those that the keychain has. */
+export function checkKeys(
+  { model, fallbackModels, subagents, memories }: Config,
+  env: Environment,
+  found: readonly string[],
+): Check[] {
+  const used = [model, ...fallbackModels, ...subagents.map((one) => one.model), memories.embeddings];
+  const names = used.flatMap((spec, index) => {
+    if (spec === undefined && index > 0) return [];
+    const choice = modelChoice({ model: spec, env, lendable: true });
+    return (choice.ok && PROVIDERS[choice.provider]?.key) || [];
+  });
+  const known = [...new Set(names)].filter((name) => variable(env, name) !== undefined);
+  const lines = known.map((name) => `${name}, from the ${found.includes(name) ? "keychain" : "environment"}`);
+  return lines.length === 0 ? [] : [{ name: "Keys", ok: true, text: lines.join("\n") }];
+}
+
+/** Chooses a model whose package is there, too. */
+function usableModel(
+  model: string | undefined,
+  { dataDir }: Pick<Config, "dataDir">,
+  env: NodeJS.ProcessEnv,
+): ModelChoice {
+  const choice = modelChoice({ model, env, lendable: true });
+  if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
+  const message = packageProblem(choice.provider, packagesFolder(dataDir));
+  return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
+}
+
+/** The models besides the main one; looks at names, variables and packages only. */
 export function checkOtherModels(
-  { fallbackModels, subagents }: Pick<Config, "fallbackModels" | "subagents">,
+  config: Pick<Config, "fallbackModels" | "subagents" | "dataDir">,
   env: NodeJS.ProcessEnv,
 ): Check[] {
+  const { fallbackModels, subagents } = config;
   const used = [
     ...fallbackModels.map((model) => ({ model, by: "fallback" })),
     ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
   ];
   return used.map(({ model, by }) => {
-    const choice = modelChoice({ model, env, lendable: true });
+    const choice = usableModel(model, config, env);
     return {
       name: "Model",
       ok: choice.ok,

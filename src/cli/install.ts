@@ -1,8 +1,5 @@
 import { resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
-import { PROVIDERS } from "../agent/models/choose.ts";
-import { type HostFacts, defaultWorkspace, expandHome, folderProblem } from "../config/paths.ts";
+import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
 import { programLaunch, quoted } from "../config/program.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
@@ -11,20 +8,37 @@ import {
   CLIENT_NAMES,
   type Client,
   type CommandClient,
-  ConfigFile,
   type FileClient,
-  NAME,
   type Place,
+  findClient,
+} from "./clients/catalogue.ts";
+import { ConfigFile } from "./clients/config-file.ts";
+import {
+  type Entry,
   type Settings,
   entryFor,
-  entryIn,
   environmentOf,
-  findClient,
+  hasEntry,
+  isSecret,
+  sameEntryIn,
+  secretsIn,
+  snippetOf,
   withEntry,
   withoutEntry,
-  withoutSecrets,
-} from "./install-files.ts";
+} from "./clients/entries.ts";
 import { complain } from "./local-runs.ts";
+import {
+  type Key,
+  Refusal,
+  atTerminal,
+  exposedKey,
+  findKey,
+  hasTerminal,
+  keepKey,
+  modelOf,
+  variableOf,
+  workspaceOf,
+} from "./setup.ts";
 
 /** Adds the server to the configuration of MCP clients, or takes it out. */
 
@@ -36,50 +50,100 @@ export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   if (typeof client === "string") return complain(client, 2);
   const wanted = wishesOf(args);
   if (typeof wanted === "string") return complain(wanted, 2);
-  const isFile = client.kind === "file";
-  const folder = isFile ? client.projectFolder : undefined;
-  const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["print"] !== true;
-  const needsNoValue = isFile && (client.asksForKeys || client.reference !== undefined);
-  const {
-    workspace = folder,
-    model,
-    env,
-  } = canAsk ? await askFor(wanted, { host, hasFolder: folder !== undefined, needsNoValue }) : wanted;
-  const problem = workspace === undefined || workspace === folder ? undefined : folderProblem(workspace);
-  if (problem !== undefined) return complain(`The workspace ${problem}.`, 2);
-  const given = [
-    ...(workspace === undefined ? [] : ["--workspace", workspace]),
-    ...(model === undefined ? [] : ["--model", model]),
-  ];
-  const settings = { launch: programLaunch(), flags: given, env };
-  return isFile ? installInFile(client, settings, args, place) : showCommand(client, settings, args);
+  const isTold = flags["print"] === true || flags["yes"] === true;
+  try {
+    const wishes = isTold || !hasTerminal() ? wanted : await completed(wanted, client, host);
+    return await installIn(client, wishes, args);
+  } catch (error) {
+    if (error instanceof Refusal) return complain(error.message, error.code);
+    throw error;
+  }
 }
+
+/** What the person asked for. */
+interface Wishes {
+  workspace?: string;
+  model?: string;
+  env: Map<string, string | undefined>;
+  /** A key that goes into the keychain. */
+  key?: Key | undefined;
+}
+
+/** Asks at the terminal for what the command line did not say. */
+function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wishes> {
+  return atTerminal(async (asker) => {
+    const hasFolder = client.kind === "file" && client.projectFolder !== undefined;
+    const workspace = wishes.workspace ?? (hasFolder ? undefined : await workspaceOf(host, asker));
+    const model = wishes.model ?? (await modelOf(host, asker));
+    const isGiven = wishes.env.size > 0;
+    const key = isGiven ? undefined : await findKey(model, { host, asker, client, workspace });
+    return {
+      ...(workspace === undefined ? {} : { workspace }),
+      model,
+      key,
+      env: isGiven ? wishes.env : new Map(variableOf(key, client)),
+    };
+  });
+}
+
+async function installIn(client: Client, wishes: Wishes, args: CommandArguments): Promise<ExitCode> {
+  const { flags, host } = args;
+  const own = client.kind === "file" ? client.projectFolder : undefined;
+  const { workspace, model, env, key } = wishes;
+  const problem = workspace === undefined ? undefined : folderProblem(workspace);
+  if (problem !== undefined) return complain(`The workspace ${problem}.`, 2);
+  const folder = workspace ?? own;
+  const given = [
+    ...(folder === undefined ? [] : ["--workspace", folder]),
+    ...(model === undefined ? [] : ["--model", model]),
+    ...INSTALLED_SETTINGS.flatMap((name) =>
+      typeof flags[name] === "string" ? [`--${name}`, flags[name]] : [],
+    ),
+  ];
+  const settings = { launch: programLaunch(host.platform), flags: given, env };
+  if (client.kind === "command") {
+    const unkept = await keepKey(key, host);
+    return unkept === undefined ? showCommand(client, settings, args) : complain(unkept);
+  }
+  const made = entryFor(client, settings, host.env);
+  if (!made.ok) return complain(made.problem, 2);
+  const [secret] = secretsIn(made.entry);
+  const exposed = secret && exposedKey(secret, client, { workspace, host });
+  if (exposed !== undefined) return complain(exposed, 2);
+  const unkept = await keepKey(key, host);
+  return unkept === undefined ? installInFile(client, settings, made.entry, args) : complain(unkept);
+}
+
+/** Settings of the server that are put among its arguments as they are given. */
+const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] as const;
 
 /** Takes the server out of a client's configuration again. */
 export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
   const client = clientOf(args, placeOf(args));
   if (typeof client === "string") return complain(client, 2);
   if (client.kind === "command") {
-    say(`${client.title} removes servers by itself. Run:\n\n  ${client.program} mcp remove ${NAME}`);
+    say(`${client.title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}`);
     return 0;
   }
   const file = new ConfigFile(client.file);
   return changing(client, "Take the server out of it yourself.", async () => {
     const text = await file.read();
-    const entry = text === undefined ? undefined : entryIn(withoutMark(text), client);
-    if (text === undefined || entry === undefined) {
+    if (text === undefined || !hasEntry(withoutMark(text), client)) {
       say(`${client.title} does not have this server: ${client.file}`);
       return 0;
     }
     const before = await file.readBackup();
-    const installed = withEntry(withoutMark(before ?? ""), client, entry);
+    const earlier = withoutMark(before ?? "");
+    const installed = sameEntryIn(earlier, withoutMark(text), client);
+    const isOnlyChange = installed.ok && markOf(before ?? "") + installed.text === text;
     // Nothing else was changed since, so the earlier file is restored, to the last byte.
-    if (installed.ok && markOf(before ?? "") + installed.text === text) {
+    if (isOnlyChange && !hasEntry(earlier, client)) {
       await file.restore(before);
     } else {
       const result = withoutEntry(withoutMark(text), client);
       if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
-      await file.write(markOf(text) + result.text);
+      await file.write(markOf(text) + result.text, false);
+      if (before !== undefined) say(`The file as it first was stays in ${file.backup}`);
     }
     say(`Taken out of ${client.title}: ${client.file}`);
     return 0;
@@ -98,9 +162,9 @@ function clientOf({ positionals: [name] }: CommandArguments, place: Place): Clie
   if (!CLIENT_NAMES.includes(name)) return `Unknown client "${name}". Known: ${all}.`;
   const missing =
     place.project === undefined
-      ? "Its settings have no known place on this platform"
-      : "It has no configuration for projects";
-  return findClient(name, place) ?? `${missing}: ${name}.`;
+      ? `The settings of ${name} have no known place on this platform.`
+      : `${name} has no configuration for projects: leave --project out.`;
+  return findClient(name, place) ?? missing;
 }
 
 function wishesOf({ flags, host }: CommandArguments): Wishes | string {
@@ -108,7 +172,8 @@ function wishesOf({ flags, host }: CommandArguments): Wishes | string {
   const variables = new Map<string, string | undefined>();
   for (const text of Array.isArray(env) ? env : []) {
     const [, name, value] = /^([A-Za-z_]\w*)(?:=([^]*))?$/.exec(text) ?? [];
-    if (name === undefined) return "--env needs KEY or KEY=VALUE; a key has letters, digits and underscores.";
+    if (name === undefined)
+      return "--env needs KEY or KEY=VALUE, where KEY has letters, digits and underscores only.";
     variables.set(name, value);
   }
   return {
@@ -123,18 +188,12 @@ function wishesOf({ flags, host }: CommandArguments): Wishes | string {
 async function installInFile(
   client: FileClient,
   settings: Settings,
-  { flags, host }: CommandArguments,
-  { project }: Place,
+  entry: Entry,
+  args: CommandArguments,
 ): Promise<ExitCode> {
-  const { title, file: path, key } = client;
-  const made = entryFor(client, settings, host.env);
-  if (!made.ok) return complain(made.problem, 2);
-  const { entry, inputs } = made;
-  const snippet = JSON.stringify(
-    { ...(inputs.length === 0 ? {} : { inputs }), [key]: { [NAME]: entry } },
-    withoutSecrets,
-    2,
-  );
+  const { flags, host } = args;
+  const { title, file: path } = client;
+  const snippet = snippetOf(client, entry);
   if (flags["print"] === true) {
     say(`${title} reads ${path}. It would get:\n\n${snippet}`);
     return 0;
@@ -142,20 +201,22 @@ async function installInFile(
   const file = new ConfigFile(path);
   return changing(client, `Add this to it yourself:\n\n${snippet}`, async () => {
     const text = (await file.read()) ?? "";
-    const result = withEntry(withoutMark(text), client, made);
+    const result = withEntry(withoutMark(text), client, entry);
     if (!result.ok) throw new Error(result.problem);
     const isNew = markOf(text) + result.text !== text;
-    if (isNew) await file.write(markOf(text) + result.text);
-    say(isNew ? `Added to ${title}: ${path}` : `${title} has this server already: ${path}`);
-    if (isNew && text !== "") say(`The file as it first was is in ${file.backup}`);
+    const isFirst = !hasEntry(withoutMark(text), client);
+    if (isNew) await file.write(markOf(text) + result.text, isFirst);
+    const done = isFirst ? "Added to" : "Changed in";
+    say(isNew ? `${done} ${title}: ${path}` : `${title} has this server already: ${path}`);
+    if (isNew && isFirst && text !== "") say(`The file as it first was is in ${file.backup}`);
     if (client.isShared)
       say("The file belongs to the project and names this machine's paths: look at it before you share it.");
-    for (const { id } of inputs) say(`${title} asks for ${id} when it first starts the server.`);
+    for (const { id } of entry.inputs) say(`${title} asks for ${id} when it first starts the server.`);
     return check(
       client,
       settings,
-      environmentOf(made, await baseOf(client, host.env), host.env),
-      project ?? host.home,
+      environmentOf(entry, await baseOf(client, host.env), host.env),
+      placeOf(args).project ?? host.home,
     );
   });
 }
@@ -167,12 +228,19 @@ async function showCommand(
 ): Promise<ExitCode> {
   const { launch, env } = settings;
   const word = (text: string): string => quoted(text, host.platform);
+  // The value of a key is not shown: the shell puts it in.
+  const referred = new Set(
+    [...env].flatMap(([name, value]) => (value === undefined || isSecret(name, value) ? [name] : [])),
+  );
+  const reference = (name: string): string => (host.platform === "win32" ? `"%${name}%"` : `"$${name}"`);
   const variables = [...env].map(
-    ([name, value]) => `--env ${name}=${value === undefined ? `"$${name}"` : word(value)}`,
+    ([name, value = ""]) => `${name}=${referred.has(name) ? reference(name) : word(value)}`,
   );
   const started = [launch.command, ...launch.args, ...settings.flags].map(word);
-  const line = [client.program, "mcp", "add", NAME, ...variables, "--", ...started].join(" ");
+  const line = [...client.add(variables), "--", ...started].join(" ");
   say(`${client.title} adds servers by itself. Run:\n\n  ${line}\n`);
+  const unset = [...referred].filter((name) => !host.env[name]);
+  if (unset.length > 0) say(`Before that, set ${unset.join(" and ")} in that shell.\n`);
   if (flags["print"] === true) return 0;
   const given = [...env].map(([name, value]) => [name, value ?? host.env[name]]);
   return check(
@@ -240,73 +308,3 @@ const markOf = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" :
 const withoutMark = (text: string): string => text.slice(markOf(text).length);
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-
-/** What the person asked for, on the command line or at the terminal. */
-export interface Wishes {
-  workspace?: string;
-  model?: string;
-  env: Map<string, string | undefined>;
-}
-
-export interface Questions {
-  host: HostFacts;
-  /** Whether the client knows its folder by itself. */
-  hasFolder: boolean;
-  /** Whether the client asks for values itself, or refers to its environment. */
-  needsNoValue: boolean;
-}
-
-const DEFAULT_KEY = "ANTHROPIC_API_KEY";
-const KEYLESS = new Set(["offline", "client"]);
-
-/** Asks at the terminal for what the command line did not say. An empty answer takes what is in brackets. */
-export async function askFor(wishes: Wishes, { host, hasFolder, needsNoValue }: Questions): Promise<Wishes> {
-  const { env } = wishes;
-  const folder = defaultWorkspace(host);
-  const workspace =
-    wishes.workspace ??
-    (hasFolder ? undefined : await ask(`Folder the agent works in [${folder ?? "none"}] › `, folder));
-  const model =
-    wishes.model ??
-    (await ask("Model, as provider:model, offline or client [chosen by the key] › ", undefined));
-  if (env.size === 0 && !KEYLESS.has(model ?? "")) {
-    const usual = PROVIDERS[model?.split(":")[0] ?? ""]?.key ?? DEFAULT_KEY;
-    const name = await ask(`Variable with the key of the model, or - for none [${usual}] › `, usual);
-    if (name !== "-") {
-      const hasValue = needsNoValue || Boolean(host.env[name ?? ""]);
-      const value = hasValue
-        ? undefined
-        : await ask(`${name}, which is not shown [none] › `, undefined, true);
-      if (hasValue || value !== undefined) env.set(name ?? usual, value);
-    }
-  }
-  return {
-    ...(workspace === undefined ? {} : { workspace }),
-    ...(model === undefined ? {} : { model }),
-    env,
-  };
-}
-
-async function ask<Initial extends string | undefined>(
-  question: string,
-  initial: Initial,
-  isHidden = false,
-): Promise<string | Initial> {
-  const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({
-    input: process.stdin,
-    output: isHidden ? nothing : process.stdout,
-    terminal: true,
-  });
-  // After the interface has turned the terminal's own echo off.
-  if (isHidden) process.stdout.write(question);
-  const stop = new AbortController();
-  lines.once("close", () => stop.abort());
-  try {
-    const answer = (await lines.question(isHidden ? "" : question, { signal: stop.signal })).trim();
-    return answer === "" ? initial : answer;
-  } finally {
-    lines.close();
-    if (isHidden) process.stdout.write("\n");
-  }
-}

@@ -53,14 +53,19 @@ function show(link: string, mayOpen: boolean, note: string): void {
   if (mayOpen) openInBrowser(link);
 }
 
-const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>> = {
+type Opener = readonly [command: string, ...args: string[]];
+
+const OPENERS: Partial<Record<NodeJS.Platform, Opener>> = {
   darwin: ["open"],
   win32: ["rundll32", "url.dll,FileProtocolHandler"],
 };
 
+/** The program that opens an address, which follows its arguments. */
+export const openerOf = (platform: NodeJS.Platform): Opener => OPENERS[platform] ?? ["xdg-open"];
+
 /** Opens the link in a browser. Without one, the person can use the printed link. */
 function openInBrowser(link: string): void {
-  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+  const [command, ...args] = openerOf(process.platform);
   const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
   child.once("error", () => undefined);
   child.unref();

@@ -1,19 +1,22 @@
 /** Works on one run in the terminal, and shows it meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import { commandLine } from "../config/program.ts";
+import { monotonicClock } from "../core/clock.ts";
 import { displayText, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { type Principal, type Run, type RunView, isFinal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
+import { whoAsks } from "../server/views/approval-form.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { askOpenApprovals } from "./terminal/ask.ts";
 import { lineTyped, terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
-import { callPerson } from "./terminal/notify.ts";
+import { Keyboard } from "./terminal/keyboard.ts";
+import { Caller } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor } from "./terminal/text.ts";
@@ -126,7 +129,8 @@ export interface LiveOptions {
 export async function showLive(local: LocalRuns, runId: string, options: LiveOptions): Promise<ExitCode> {
   const { runs, interrupt } = local;
   const colors = colorsFor(process.stdout, process.env);
-  const screen = options.json ? undefined : openScreen();
+  const person = personAt(local, options);
+  const screen = options.json ? undefined : openScreen(person.keyboard);
   const write = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
   let view = await runs.view(LOCAL, runId);
   if (options.approvals === "wait" && view?.place?.atWork === 0) {
@@ -138,16 +142,19 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
       principal: LOCAL,
       runId,
       signal: interrupt.signal,
-      show: (now) => screen?.show(pictureOf(now)),
+      show: (now) => {
+        screen?.show(pictureOf(now));
+        person.follow(now);
+      },
       ...(options.json ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
-      decide: (now) => decide(now, local, options, screen),
+      decide: (now) => decide(now, local, options, { ...person, screen }),
     });
   } finally {
     screen?.close();
   }
   if (view === undefined) return unknownRun(local, runId);
   if (options.json) write({ type: "run", ...runDocument(view) });
-  else process.stdout.write(runEnd(view, colors));
+  else process.stdout.write(runEnd(view, colors, options.approvals === "wait"));
   if (view.run.status === "completed") return 0;
   return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
 }
@@ -155,22 +162,47 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
 export const whereToWork = (run: Run, { runCommand }: LocalRuns): string =>
   `No server of its workspace is running. Start one, or work on it here:\n  ${runCommand(run, "--resume", run.id)}\n`;
 
-function openScreen(): Screen {
+/** How a person is reached, and answers. */
+interface Person {
+  keyboard: Keyboard;
+  caller: Caller;
+  /** Calls them when the run waits for a client, and when it has ended after a long time. */
+  follow: (view: RunView) => void;
+}
+
+function personAt({ config }: LocalRuns, { json }: LiveOptions): Person {
+  const { stdout: output, env } = process;
+  const how = json ? "off" : config.notify;
+  const caller = new Caller({ output, how, env, clock: monotonicClock });
+  let wasAwaited = false;
+  let isOver = false;
+  const follow = ({ run, modelCalls, activity }: RunView): void => {
+    const isAwaited = modelCalls.some(({ waiting }) => waiting);
+    if (isAwaited && !wasAwaited) caller.call(activity);
+    wasAwaited = isAwaited;
+    if (isFinal(run.status) && !isOver) caller.ended(`${run.status}: ${run.task}`);
+    isOver = isFinal(run.status);
+  };
+  return { keyboard: new Keyboard(), caller, follow };
+}
+
+function openScreen(keyboard: Keyboard): Screen {
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
   const colors = colorsFor(process.stdout, process.env);
   return isLive
-    ? new LiveScreen(process.stdout, colors)
-    : plainScreen(process.stdout, () => performance.now());
+    ? new LiveScreen(process.stdout, colors, keyboard)
+    : plainScreen(process.stdout, monotonicClock);
 }
 
 const SETTLE_MS = 100;
 
 async function decide(
   view: RunView,
-  { runs, interrupt, config }: LocalRuns,
+  { runs, interrupt }: LocalRuns,
   { approvals }: LiveOptions,
-  screen: Screen | undefined,
+  { screen, keyboard, caller }: Person & { screen: Screen | undefined },
 ): Promise<"go on" | "stop"> {
+  if (approvals !== "approve") caller.call(whatWaits(view));
   if (approvals === "wait") return "go on";
   if (approvals === "stop") return "stop";
   const colors = colorsFor(process.stdout, process.env);
@@ -183,9 +215,8 @@ async function decide(
     return "go on";
   }
   screen?.pause();
-  callPerson(process.stdout, config.notify);
   try {
-    const asker = terminalAsker(colors, () => interrupt.abort());
+    const asker = terminalAsker(colors, keyboard, () => interrupt.abort());
     // Calls of one reply are there by then, and are counted.
     await delay(SETTLE_MS);
     await askOpenApprovals(view.run.id, { runs, principal: LOCAL, asker });
@@ -194,8 +225,17 @@ async function decide(
     if (interrupt.signal.aborted) return "stop";
     throw error;
   } finally {
+    caller.seen();
     screen?.resume();
   }
+}
+
+/** Names the first call that waits for a decision and its agent, and counts the others. */
+function whatWaits(view: RunView): string {
+  const [first, ...others] = pendingApprovals(view);
+  if (first === undefined) return "waits for you";
+  const more = others.length === 0 ? "" : `, and ${others.length} more`;
+  return `${whoAsks(first.agent)} wants to run ${first.tool}${more}`;
 }
 
 function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
@@ -243,9 +283,12 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
 /** The run as the live view draws it. */
 export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocument(view));
 
-/** Shows the end of a run, below its tree: answer or failure, changed files, figures. */
-export function runEnd(view: RunView, colors: Colors): string {
-  const { run, filesChanged, models } = view;
+/**
+ * Shows the end of a run, below its tree: answer or failure, changed files, figures. `isElsewhere`: a process other
+ * than this one, which is about to end, may work on it.
+ */
+export function runEnd(view: RunView, colors: Colors, isElsewhere = true): string {
+  const { run, filesChanged, models, place } = view;
   const { inputTokens, outputTokens } = run.usage;
   const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
@@ -260,11 +303,15 @@ export function runEnd(view: RunView, colors: Colors): string {
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${showControl(run.failure.message)}`));
   }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), showControl(run.cancelReason));
-  const mark = MARKS[run.status](colors);
+  const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
+  const mark = isWaiting ? colors.yellow("◌") : MARKS[run.status](colors);
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
-  parts.push(`${mark} ${run.id} ${run.status} · ${figures.join(" · ")}`);
+  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : run.status} · ${figures.join(" · ")}`);
   return `\n${parts.join("\n\n")}\n`;
 }
+
+/** The status that people see for a working run while no process works on it. */
+export const WAITING = "waiting";
 
 const MARKS: Record<RunView["run"]["status"], (colors: Colors) => string> = {
   working: (colors) => colors.cyan("▸"),

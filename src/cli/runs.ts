@@ -11,9 +11,10 @@ import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
+import { WAITING, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
 import { askOpenApprovals, callLines, questionOf } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
+import { Keyboard } from "./terminal/keyboard.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
@@ -102,7 +103,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     return {
       id,
       when,
-      status: statusOf(run, Date.now()).padEnd(14),
+      status: statusOf(run).padEnd(14),
       task: oneLine(showControl(run.task), 200),
     };
   });
@@ -110,19 +111,17 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     process.stdout.write(`${id}  ${colors.dim(when)}${status}  ${fit(task, room)}\n`);
   }
-  const stuck = found.find((run) => statusOf(run, Date.now()) === WAITING);
+  const stuck = found.find((run) => statusOf(run) === WAITING);
   if (process.stdout.isTTY && stuck !== undefined) process.stdout.write(`\n${howToTakeUp(local, stuck.id)}`);
   return 0;
 }
 
 /** Enough of an id to name a run by. */
-const SHORT_ID = "run_".length + 8;
-
-const WAITING = "waiting";
+export const SHORT_ID = "run_".length + 8;
 
 /** Shows a run as waiting if no process works on it, because its process ended or others come first. */
-const statusOf = ({ status, leasedUntil = 0 }: RunHead, now: number): string =>
-  status === "working" && leasedUntil < now ? WAITING : status;
+const statusOf = ({ status, leasedUntil = 0 }: RunHead): string =>
+  status === "working" && leasedUntil < Date.now() ? WAITING : status;
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
   `waiting: no server works on it now. Why, and what to do:\n  ${runsCommand("show", runId)}\n`;
@@ -130,7 +129,7 @@ const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
 const rowOf = (run: RunHead): object => ({
   run_id: run.id,
   thread_id: run.threadId,
-  status: run.status,
+  status: statusOf(run),
   created_at: isoTime(run.createdAt),
   updated_at: isoTime(run.updatedAt),
   task: run.task,
@@ -210,7 +209,9 @@ export async function answerRun(
       2,
     );
   }
-  const asker = terminalAsker(colorsFor(process.stdout, process.env), () => interrupt.abort());
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), new Keyboard(), () =>
+    interrupt.abort(),
+  );
   try {
     await askOpenApprovals(runId, { runs, principal: LOCAL, asker, only: approvalId });
     return 0;

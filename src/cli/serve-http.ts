@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { isDoneWithin, untilSignal } from "../app/lifecycle.ts";
+import { untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { OAuthConfig, TokenConfig } from "../config/sections.ts";
-import { systemClock } from "../core/clock.ts";
+import { systemClock, isDoneWithin } from "../core/clock.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
@@ -23,6 +23,8 @@ export interface ServeOptions {
   /** Reads the configuration again. */
   load: () => LoadedConfig;
   listening: (url: string) => void;
+  /** Where browsers reach the page. */
+  publicUrl?: URL | undefined;
 }
 
 /**
@@ -30,16 +32,21 @@ export interface ServeOptions {
  * configuration does not fit the storage.
  */
 export async function serveOverHttp(
-  { http, limits }: Config,
+  config: Config,
   parts: ServerParts,
-  { env, load, listening, takesRequests = true }: ServeOptions,
+  { env, load, listening, publicUrl, takesRequests = true }: ServeOptions,
 ): Promise<0 | 2> {
+  const { http, limits } = config;
   const { deps } = parts;
   const { changes, logger } = deps;
   const tokens = new CurrentTokens(http.tokens);
+  const hasPage = takesRequests && config.page !== false;
+  const page = hasPage ? (await import("../app/open-page.ts")).pageOf(config, deps, publicUrl) : undefined;
+  const authentication = await authenticationOf(http, env, logger, tokens);
   const server = await serveHttp({
     ...http,
-    ...(await authenticationOf(http, env, logger, tokens)),
+    ...authentication,
+    page,
     takesRequests,
     factory: createServerFactory(deps),
     changes,
@@ -51,6 +58,7 @@ export async function serveOverHttp(
   });
   process.stderr.write(`Serving ${takesRequests ? "MCP" : "probes and metrics"} at ${server.url}\n`);
   listening(server.url);
+  if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
   // A run that an earlier process left is taken up again, whether or not a client comes.
   const reason = await Promise.race([untilSignal(), refusal(parts)]);
@@ -112,11 +120,13 @@ type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowed
 
 /** Makes the authenticator. With tokens or OAuth configured, every request needs a token, also on loopback. */
 export async function authenticationOf(
-  { tokens, oauth, allowedHosts }: Config["http"],
+  { tokens, oauth, ...http }: Config["http"],
   env: Environment,
   logger: Logger,
   current: CurrentTokens = new CurrentTokens(tokens),
 ): Promise<Authentication> {
+  const own = http.publicUrl === undefined ? [] : [new URL(http.publicUrl).hostname];
+  const allowedHosts = [...http.allowedHosts, ...own];
   const known = tokens.length === 0 ? [] : [tokenVerifier(() => current.tokens)];
   if (oauth === undefined) {
     return {

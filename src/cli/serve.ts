@@ -18,6 +18,7 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const { config, load, logger } = loaded;
   for (const message of loaded.warnings) logger.warn("config.warning", { message });
   const overStdio = flags["http"] !== true;
+  const publicUrl = publicUrlOf(config);
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
   const parts = serverParts({
@@ -25,7 +26,7 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
     env: host.env,
     version,
     logger,
-    page: overStdio,
+    page: linkedPage(config, overStdio, publicUrl),
     works: flags["no-work"] !== true,
     // Clients over stdio started this program, so they may read where it is installed.
     ...(overStdio ? { openCommand } : {}),
@@ -35,7 +36,7 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   if (!overStdio) {
     const { serveOverHttp } = await import("./serve-http.ts");
     const listening = (url: string): void => logger.info("server.started", { ...facts, url });
-    code = await serveOverHttp(config, parts, { env: host.env, load, listening });
+    code = await serveOverHttp(config, parts, { env: host.env, load, listening, publicUrl });
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
     logger.info("server.started", facts);
@@ -43,6 +44,24 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   }
   await sendTraces(host.env);
   process.exit(code);
+}
+
+/** The page that results link to. Where requests need a token, it is the one over HTTP, if its address is known. */
+function linkedPage(
+  { page, http: { tokens, oauth } }: Config,
+  overStdio: boolean,
+  publicUrl: URL | undefined,
+): "local" | URL | undefined {
+  if (page === false) return undefined;
+  if (overStdio) return "local";
+  if (tokens.length > 0 || oauth !== undefined) return publicUrl;
+  return page ? "local" : undefined;
+}
+
+/** Where browsers reach the server over HTTP, if that is configured. */
+function publicUrlOf({ http: { publicUrl, oauth } }: Config): URL | undefined {
+  const address = publicUrl ?? oauth?.resource.replace(/\/mcp\/?$/, "");
+  return address === undefined ? undefined : new URL(address);
 }
 
 /** Works on runs that servers on the same storage take, until a signal comes, then exits the process. */

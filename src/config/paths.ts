@@ -74,6 +74,12 @@ export function packageVersion(): string {
   return typeof version === "string" ? version : "0.0.0";
 }
 
+/** The name under which npm has the package, or will have it. */
+export function packageName(): string {
+  const { name } = manifest();
+  return typeof name === "string" ? name : APP_NAME;
+}
+
 /** Whether npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
 export const isPublished = (): boolean => manifest()["private"] !== true;
 

@@ -1,7 +1,14 @@
 import { existsSync, realpathSync } from "node:fs";
 import { delimiter, join, resolve, sep } from "node:path";
 import type { FlagValues } from "./load.ts";
-import { type HostFacts, defaultDataDir, expandHome, isPublished, packageRoot } from "./paths.ts";
+import {
+  type HostFacts,
+  defaultDataDir,
+  expandHome,
+  isPublished,
+  packageName,
+  packageRoot,
+} from "./paths.ts";
 import type { Config } from "./schema.ts";
 import { SETTINGS, type Setting, flagNameOf } from "./settings.ts";
 
@@ -14,23 +21,33 @@ export interface Launch {
   args: string[];
 }
 
-/** How a client starts this program, whatever its `PATH`: by npx when npx started it, else by its file. */
-export function programLaunch(): Launch {
-  const entry = join(packageRoot(), "dist/bin/deepagent-mcp.js");
-  const isFromNpx = isPublished() && entry.split(sep).includes("_npx");
-  return isFromNpx ? { command: "npx", args: ["-y", PROGRAM] } : { command: process.execPath, args: [entry] };
+/**
+ * How a client starts this program, whatever its `PATH`: by npx when npx started a published one, else by its file. On
+ * Windows npx is a script, which only a shell starts.
+ */
+export function programLaunch(platform: NodeJS.Platform): Launch {
+  const npx = npxWords();
+  if (npx === undefined) return { command: process.execPath, args: [programFile()] };
+  const [command, ...args] = platform === "win32" ? ["cmd", "/c", ...npx] : npx;
+  return { command, args };
+}
+
+const programFile = (): string => join(packageRoot(), "dist/bin/deepagent-mcp.js");
+
+/** What starts the package that npx fetched; `undefined`: this program is installed in another way. */
+function npxWords(): [string, ...string[]] | undefined {
+  const isFromNpx = isPublished() && programFile().split(sep).includes("_npx");
+  return isFromNpx ? ["npx", "-y", packageName()] : undefined;
 }
 
 /** A line for a person's shell that calls this program, by its shortest name that works there. */
 export function commandLine(host: HostFacts, words: readonly string[]): string {
-  const { command, args } = programLaunch();
-  const [entry = ""] = args;
+  const node = process.execPath;
   const program =
-    command === "npx"
-      ? [command, ...args]
-      : leadsTo(PROGRAM, entry, host)
-        ? [PROGRAM]
-        : [leadsTo("node", command, host) ? "node" : command, entry];
+    npxWords() ??
+    (leadsTo(PROGRAM, programFile(), host)
+      ? [PROGRAM]
+      : [leadsTo("node", node, host) ? "node" : node, programFile()]);
   return [...program, ...words].map((word) => quoted(word, host.platform)).join(" ");
 }
 

@@ -296,13 +296,13 @@ export const ConfigSchema = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      "Links results to a page on this machine that shows the run. Default: on over stdio, off over HTTP.",
+      "The page of all runs, which results link to. Over stdio it is on this machine, by default on. With `http.tokens` or `http.oauth` it is at the server's own address, for people who log in with a token, by default on. Over HTTP without either it is on this machine, by default off.",
     ),
   notify: z
     .enum(["off", "bell", "desktop"])
     .default("desktop")
     .describe(
-      "How a terminal calls a person who is needed: not at all, by its bell, or also by a message on the desktop where the terminal is known to show one.",
+      "How a terminal calls a person who is needed, or whose run has ended half a minute after they last did something: not at all, by its bell, or also by a message on the desktop where the terminal is known to show one.",
     ),
   limits: z
     .strictObject({

@@ -97,6 +97,11 @@ export const httpSchema = z.strictObject({
       "Address that `serve --http` listens on; beyond this machine only with `http.tokens` or `http.oauth`.",
     ),
   port: whole(0, 65_535).default(8808).describe("Port that `serve --http` listens on; 0 takes a free one."),
+  publicUrl: secureUrl
+    .optional()
+    .describe(
+      "Where browsers reach this server, such as `https://agent.example.org`: the page is there, results link to it, and its forms are taken from there only. Default: `http.oauth.resource` without its `/mcp`; if there is none, the page is at every address that `allowedHosts` lets through, and nothing links to it.",
+    ),
   allowedHosts: z
     .array(z.string())
     .default([])

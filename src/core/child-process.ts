@@ -44,28 +44,34 @@ export function startChild(
 /** Why a program that was started did not end well. */
 export class ProgramFailure extends Error {
   readonly isTimeout: boolean;
+  /** The exit code; `null`: it was killed. */
+  readonly code: number | null;
 
-  constructor(message: string, isTimeout: boolean) {
+  constructor(message: string, isTimeout: boolean, code: number | null) {
     super(message);
     this.isTimeout = isTimeout;
+    this.code = code;
   }
 }
 
 /**
  * Runs a program to its end and gives its output. Rejects with `ProgramFailure`, whose message is what it
- * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds.
+ * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds; `input` is
+ * given on standard input.
  */
 export function runProgram(
   file: string,
   args: readonly string[],
-  { timeout, ...options }: Omit<ChildOptions, "stdio"> & { timeout: number },
+  { timeout, input, ...options }: Omit<ChildOptions, "stdio"> & { timeout: number; input?: string },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const stdio: StandardStreams = ["ignore", "pipe", "pipe"];
+    const stdio: StandardStreams = [input === undefined ? "ignore" : "pipe", "pipe", "pipe"];
     const child = startChild(file, args, { ...options, stdio });
     // Node's own time limit would go on, and keep this process, when the program cannot be started.
     const timer = setTimeout(() => child.kill("SIGKILL"), timeout);
     let [output, errors] = ["", ""];
+    // A program that ends before it has read its input says itself what is wrong.
+    child.stdin?.on("error", () => undefined).end(input);
     child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors += text));
     child.once("error", (error) => {
@@ -75,7 +81,7 @@ export function runProgram(
     child.once("close", (code) => {
       clearTimeout(timer);
       if (code === 0) resolve(output);
-      else reject(new ProgramFailure(errors, child.killed));
+      else reject(new ProgramFailure(errors, child.killed, code));
     });
   });
 }

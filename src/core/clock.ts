@@ -36,6 +36,15 @@ export function pause(milliseconds: number, signal: AbortSignal | undefined): Pr
   });
 }
 
+/** Whether `work` ended within `milliseconds`. Rejects as `work` does, if it fails in that time. */
+export async function isDoneWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), Math.min(milliseconds, LONGEST_TIMER_MS));
+  });
+  return Promise.race([work.then(() => true), late]).finally(() => clearTimeout(timer));
+}
+
 /** ISO 8601 with milliseconds, UTC. */
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 

@@ -28,6 +28,10 @@ export function errorMessage(thrown: unknown): string {
   return typeof thrown === "string" ? thrown : "unknown error";
 }
 
+/** The code of an error of the system or of this family, such as `ENOENT`; `undefined` when it has none. */
+export const codeOf = (thrown: unknown): string | undefined =>
+  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+
 /** Whether `thrown` is the way an aborted operation ends. */
 export function isAbortError(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");

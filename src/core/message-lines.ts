@@ -7,7 +7,7 @@ type RequestId = string | number;
 export interface LineChecks {
   /** Longest line that is passed on. */
   maxBytes: number;
-  /** What is said of a longer one. */
+  /** The text about a longer one. */
   tooLong: string;
   /** What is wrong with a line, found without parsing it; `undefined`: nothing. */
   problemOf(line: Uint8Array): string | undefined;

@@ -1,7 +1,7 @@
 /** Checks options that callers without types may pass, and finds the names they may have meant. */
 import { ConfigurationError } from "./errors.ts";
 
-/** What each kind of value is called, and which values are of that kind. */
+/** Kinds of values, as messages name them, with the test for each. */
 const KINDS = {
   anything: () => true,
   "a text": (value) => typeof value === "string",

@@ -1,21 +1,8 @@
 /** The connection to a bucket of an S3-compatible server, and what its errors mean. */
 import type * as Sdk from "@aws-sdk/client-s3";
-import { type LoadPackage, loadOptional } from "./optional-package.ts";
-
-export interface S3Address {
-  /** An existing bucket. */
-  bucket: string;
-  /** Address of an S3-compatible server. Default: AWS, or as the environment says. */
-  endpoint?: string;
-  /** Default: as the environment says, and `us-east-1` with an endpoint. */
-  region?: string;
-  /** Default: where the AWS tools look, such as the environment, profiles and roles. */
-  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
-  /** Puts the bucket into the path of requests instead of the host name. Default: true with an endpoint. */
-  forcePathStyle?: boolean;
-  /** Loads the package `@aws-sdk/client-s3`. Default: `import`. */
-  load?: LoadPackage;
-}
+import { loadOptional } from "./optional-package.ts";
+import type { S3Address } from "./s3-address.ts";
+import { defined } from "./defined.ts";
 
 interface Connection {
   client: Sdk.S3Client;
@@ -58,8 +45,7 @@ export class S3Connection {
     const place = endpoint === undefined ? {} : { endpoint, region: region ?? "us-east-1" };
     const client = new sdk.S3Client({
       ...place,
-      ...(region === undefined ? {} : { region }),
-      ...(credentials === undefined ? {} : { credentials }),
+      ...defined({ region, credentials }),
       forcePathStyle,
       requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000 },
       // Many compatible servers do not know the newer checksums.

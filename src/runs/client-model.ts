@@ -12,7 +12,7 @@ export interface LendingContext {
   patienceMs: number;
 }
 
-/** Who works on a run. */
+/** The worker of a run, by its lease. */
 export interface WorkerOfRun {
   lease: Lease;
   /** The run cannot go on here: its lease is lost, or what it asks cannot be stored. */

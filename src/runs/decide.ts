@@ -14,11 +14,15 @@ import {
 } from "./run.ts";
 import type { CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
 
-export interface DecideRequest {
+/** A decision before it is stored. */
+interface ProposedDecision {
   principal: Principal;
   runId: string;
   approvalId: string;
   decision: PersonDecision;
+}
+
+export interface DecideRequest extends ProposedDecision {
   by: string;
 }
 
@@ -45,6 +49,15 @@ export async function decide(request: DecideRequest, context: DecideContext): Pr
   return outcomeOf(ready, decided, context);
 }
 
+/** Why a decision could not be stored now; `undefined`: it could. */
+export async function problemOf(
+  proposed: ProposedDecision,
+  context: DecideContext,
+): Promise<string | undefined> {
+  const ready = await prepare(proposed, context);
+  return "ok" in ready && !ready.ok ? ready.message : undefined;
+}
+
 /**
  * Uses up a signed answer of a client together with all it says, or not at all. `undefined`: it was used before,
  * there is a problem with it, or no such run.
@@ -59,7 +72,7 @@ export async function useAnswer(
   const { id, by, problem, replies } = answer;
   const prepared: (Ready | DecideOutcome)[] = [];
   for (const { approvalId, decision } of problem === undefined ? answer.decisions : []) {
-    prepared.push(await prepare({ principal, runId, approvalId, decision, by }, context));
+    prepared.push(await prepare({ principal, runId, approvalId, decision }, context));
   }
   const decisions = prepared.flatMap((one) => ("ok" in one ? [] : [one.call]));
   const signed = { id, by, problem, decisions, replies };
@@ -75,7 +88,7 @@ export async function useAnswer(
 
 /** The decision ready to be stored, or the outcome if it is not stored. */
 async function prepare(
-  { principal, runId, approvalId, decision }: DecideRequest,
+  { principal, runId, approvalId, decision }: ProposedDecision,
   { runs, agentFor }: DecideContext,
 ): Promise<Ready | DecideOutcome> {
   const run = await runs.read.run(principal, runId);

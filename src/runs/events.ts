@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
+import { defined } from "../core/defined.ts";
 import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
@@ -74,12 +75,12 @@ const EVENTS = {
   subagent_started: ofRun(
     "change",
     Call.extend({ name: Text, description: Text }),
-    ({ name, description }) => `${name} started: ${description}`,
+    (_data, name) => `${name}: started`,
   ),
   subagent_finished: ofRun(
     "change",
     Call.extend({ name: Text, status: End, report: Text }),
-    ({ status, report }, name) => (status === "success" ? `${name} finished` : `${name} failed: ${report}`),
+    ({ status, report }, name) => `${name}: ${status === "success" ? "finished" : `failed: ${report}`}`,
   ),
   tool_started: ofAgent("progress", ToolCall, ({ summary }) => summary),
   tool_finished: ofAgent("progress", ToolCall.extend({ status: End }), ({ tool, status, summary }) =>
@@ -199,20 +200,17 @@ function lineOf({ kind, data }: RunEvent, name: string): string | undefined {
   return line(data, name);
 }
 
-/** The subagent an event happened in, by its task where its type says nothing; empty for the main agent. */
+/** The subagent an event happened in; empty for the main agent. */
 function nameIn({ agent }: RunEvent): string {
   const last = agent.at(-1);
-  if (last === undefined) return "";
-  return last.name === "general-purpose" && last.task !== undefined
-    ? oneLine(last.task, LINE / 2)
-    : agentName(last);
+  return last === undefined ? "" : agentName(last);
 }
 
 /** An event that is to be stored. */
 export type JournalEntry = EventFacts & {
-  /** What the event tells about; absent for events that are never repeats. */
+  /** The subject of the event; absent for events that are never repeats. */
   identity?: string;
-  /** Nothing new if the journal has any event of this identity. */
+  /** The event is a repeat if the journal has any event of this identity. */
   recalled?: true;
   /** What the event changes in the run's row. */
   effect?: RunEffect;
@@ -223,7 +221,7 @@ export interface RunEffect {
   usage?: TokenUsage;
   /** US dollars of a model call; `unknown` where its price is. */
   cost?: number | "unknown";
-  /** What became of a subagent. */
+  /** How a subagent started or ended. */
   subagent?: "started" | "completed" | "failed";
   /** Newest text of the main agent. */
   answer?: string;
@@ -254,7 +252,7 @@ export function entryOf(event: JournalledEvent): JournalEntry {
       return modelEntry(event);
     case "compacted": {
       const { how, messages, to, path } = event;
-      const data = { how, messages, ...(path === undefined ? {} : { path }) };
+      const data = { how, messages, ...defined({ path }) };
       return { kind, agent, data, identity: identity("compacted", agent, to) };
     }
     case "model_retry": {
@@ -301,10 +299,9 @@ export function approvalsOf(
     args: action.args,
     preview: action.preview ?? argumentsPreview(action),
     allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
-    ...(action.same === undefined ? {} : { same: action.same }),
     status: "pending",
     requestedAt: now,
-    ...(deadlineMs === undefined ? {} : { expiresAt: now + deadlineMs }),
+    ...defined({ same: action.same, expiresAt: deadlineMs === undefined ? undefined : now + deadlineMs }),
   }));
 }
 
@@ -362,13 +359,7 @@ function modelEntry(event: Extract<JournalledEvent, { kind: "model_called" }>): 
   return {
     kind: "model_called",
     agent,
-    data: {
-      model,
-      usage,
-      text: cutMiddle(event.text, TEXT),
-      ...(costUsd === undefined ? {} : { costUsd }),
-      ...(purpose === undefined ? {} : { purpose }),
-    },
+    data: { model, usage, text: cutMiddle(event.text, TEXT), ...defined({ costUsd, purpose }) },
     effect: { usage, cost: costUsd ?? "unknown", ...answer },
   };
 }
@@ -408,8 +399,7 @@ function callEntry(event: CallEvent): JournalEntry {
         callId,
         path,
         ...(diff === undefined ? {} : { diff: cutDiff(diff, DIFF) }),
-        ...(added === undefined ? {} : { added }),
-        ...(removed === undefined ? {} : { removed }),
+        ...defined({ added, removed }),
       };
       return { kind: event.kind, agent, data, identity: identity("file", agent, callId, path) };
     }

@@ -160,7 +160,7 @@ class Tail {
     await this.#looking;
     const run = this.#run;
     if (run === undefined || this.#start === undefined) return undefined;
-    // Nobody takes what is left of the journal for the whole while the run is being forgotten: this looks again.
+    // The journal may have been shortened, because the run is being forgotten: looks again.
     if (seq < this.#start) return this.#look(seq);
     const events = this.#events.slice(seq - this.#start);
     if (run.status === "input_required") this.#forget();

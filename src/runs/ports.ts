@@ -74,6 +74,15 @@ export interface ThreadStep {
   messages: unknown[];
 }
 
+/** What one task of a thread wrote to the channel `messages`. */
+export interface WrittenMessages {
+  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
+  namespace: string;
+  /** When the step before it was stored, in milliseconds since the epoch. */
+  time: number;
+  messages: unknown;
+}
+
 export interface ClaimRequest {
   owner: string;
   environment: string;
@@ -141,7 +150,7 @@ export type Created =
   | { kind: "too_many_open"; limit: number }
   | { kind: "copy_given_up" };
 
-/** What keeps a run from being started, or makes it needless. */
+/** The reason why a run is not started, or need not be. */
 export type Obstacle = Exclude<Created, { kind: "created" }>;
 
 /** A message for a run that is not over. */
@@ -271,7 +280,7 @@ export interface Delivered {
   again: boolean;
 }
 
-/** What the agent stopped with. */
+/** How the agent stopped. */
 export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
 
 export interface RunResult {
@@ -454,6 +463,8 @@ export interface Checkpoints {
   threads(): Promise<string[]>;
   /** The steps of a thread that are kept, oldest first. */
   steps(threadId: string): Promise<ThreadStep[]>;
+  /** All written messages that hold `text` as they are serialised, in graphs inside the thread too. */
+  writtenWith(threadId: string, text: string): Promise<WrittenMessages[]>;
   /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
   copyThread(source: string, target: string, checkpointId: string): Promise<boolean>;
 }

@@ -37,23 +37,19 @@ export interface Place {
 }
 
 /**
- * How many turns it takes until `id` has its own, as `fairest` gives them while nothing ends in between. Of
- * `waiting`, all who wait, the runs of each principal come in their order.
+ * How many turns it takes until each run has its own, by id, as `fairest` gives them while nothing ends in between.
+ * `waiting` has all waiting runs, those of each principal in their order.
  */
-export function turnOf(
-  id: string,
+export function turnsOf(
   waiting: readonly Waiting[],
   active: ReadonlyMap<string, number>,
-): number | undefined {
+): Map<string, number> {
   const loads = new Map(active);
   const turns = waiting.map((run) => {
     const load = loads.get(run.principal) ?? 0;
     loads.set(run.principal, load + 1);
     return { id: run.id, load, rank: run.rank };
   });
-  const own = turns.find((turn) => turn.id === id);
-  if (own === undefined) return undefined;
-  const isAhead = ({ load, rank }: { load: number; rank: number }): boolean =>
-    load < own.load || (load === own.load && rank < own.rank);
-  return 1 + turns.filter(isAhead).length;
+  const inTurn = turns.toSorted((one, other) => one.load - other.load || one.rank - other.rank);
+  return new Map(inTurn.map(({ id }, index) => [id, index + 1]));
 }

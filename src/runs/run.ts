@@ -90,10 +90,19 @@ export interface Run {
 /** A run without its answer, which may be long. */
 export type RunHead = Pick<
   Run,
-  "id" | "threadId" | "principal" | "task" | "status" | "createdAt" | "updatedAt" | "leasedUntil" | "lastSeq"
+  | "id"
+  | "threadId"
+  | "principal"
+  | "environment"
+  | "task"
+  | "status"
+  | "createdAt"
+  | "updatedAt"
+  | "leasedUntil"
+  | "lastSeq"
 >;
 
-/** What a list shows of a run. */
+/** A run as a list shows it. */
 export interface RunSummary extends RunHead {
   endedAt?: number;
   usage: TokenUsage;
@@ -104,6 +113,8 @@ export interface RunSummary extends RunHead {
   subagents: { completed: number; failed: number; open: number };
   /** How many approvals wait for a decision. */
   pending: number;
+  /** Where it stands in line; absent while a server works on it, or it waits for an answer. */
+  place?: Place;
   /** The beginning of the answer, or why there is none; absent while it is open. */
   outcome?: string;
 }
@@ -159,7 +170,7 @@ export interface Grant {
   grantedAt: number;
 }
 
-/** Who decided a call that a person had approved together with the one of this id. */
+/** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
 
 /** What a person may answer to this approval. */
@@ -169,21 +180,24 @@ export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDe
   );
 }
 
-/** A subagent as people are told of it: `researcher (Compare the prices)`. */
+/** The type of a subagent that does everything: people are told its task alone. */
+export const GENERAL_PURPOSE = "general-purpose";
+
+/** A subagent as people are told of it: `Compare the prices`, or `researcher (Compare the prices)`. */
 export const agentName = ({ name, task }: AgentPath[number]): string =>
-  oneLine(task === undefined ? name : `${name} (${task})`, 130);
+  oneLine(!task ? name : name === GENERAL_PURPOSE ? task : `${name} (${task})`, 130);
 
 /** Whether the agent at `path` is `agent`, or works for it. */
 export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>
   agent.every(({ callId }, depth) => path[depth]?.callId === callId);
 
-/** Who decided an approval that nobody decided in time. */
+/** The decider of an approval whose time was over. */
 export const DEADLINE = "deadline";
 
 /** From when to when, in milliseconds since the epoch. */
 export type Span = readonly [start: number, end: number];
 
-/** What an agent took so far. */
+/** What an agent has used so far. */
 export interface AgentWork {
   startedAt?: number;
   endedAt?: number;
@@ -195,6 +209,8 @@ export interface AgentWork {
   usage: TokenUsage;
   /** US dollars; absent when the price of any call is not known. */
   costUsd?: number;
+  /** Its newest call of a model failed, and is made again. */
+  isRetrying?: true;
 }
 
 /** A subagent of the run with its newest step. */
@@ -213,7 +229,7 @@ export interface RunView {
   run: Run;
   /** All approvals of the run, oldest first. */
   approvals: Approval[];
-  /** What need not be asked for again, oldest first; nothing once the run has ended. */
+  /** Calls that need no approval any more, oldest first; empty once the run has ended. */
   grants: Grant[];
   mainAgent: AgentWork;
   subagents: SubagentView[];
@@ -242,7 +258,7 @@ export interface ModelUsage extends TokenUsage {
 /** A model call that a client is to answer, without what it asks. */
 export interface OpenModelCall {
   id: string;
-  /** Nobody answered for a while: the run waits, and nothing is held for it. */
+  /** No client answered for a while: the run waits, and keeps no resources. */
   waiting: boolean;
 }
 
@@ -288,7 +304,7 @@ export function breakOff(status: OpenStatus, to: "failed" | "cancelled"): Transi
   return status === "working" ? { from: "working", to } : { from: "input_required", to };
 }
 
-/** What a decision makes of an approval. */
+/** The status that a decision gives an approval. */
 export function decidedStatus(decision: Decision): "approved" | "edited" | "rejected" {
   if (decision.type === "approve") return "approved";
   return decision.type === "edit" ? "edited" : "rejected";

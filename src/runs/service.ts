@@ -1,4 +1,4 @@
-import type { Agent, ModelLender } from "../agent/agent.ts";
+import type { Agent, AgentPath, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
@@ -109,6 +109,21 @@ export interface RunPoint {
   summary: string;
 }
 
+/** A call of an agent, whole as far as it is still stored. */
+export interface CallTexts {
+  agent: AgentPath;
+  /** When it began, in milliseconds since the epoch. */
+  time: number;
+  tool: string;
+  /** As the journal has it. */
+  summary: string;
+  /** As the agent made it. */
+  args?: Record<string, unknown>;
+  result?: { text: string; isError: boolean };
+  /** Names what is missing, and why; for people. */
+  missing?: string;
+}
+
 export interface MemoryHit {
   /** Virtual path below `/memories/`. */
   path: string;
@@ -161,6 +176,8 @@ export interface RunReader {
   ): AsyncIterable<RunEvent>;
   /** The points of the run's thread, oldest first. `undefined`: no such run. */
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
+  /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */
+  callTexts(principal: Principal, runId: string, seq: number): Promise<CallTexts | undefined>;
   /** Runs of the principal that are started from now on, also by another process. */
   watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<RunHead>;
   /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */
@@ -202,6 +219,13 @@ export interface RunDecider {
     decision: PersonDecision,
     by: string,
   ): Promise<DecideOutcome>;
+  /** Says why `decide` would refuse a decision now; nothing is stored. `undefined`: it would not. */
+  problemOf(
+    principal: Principal,
+    runId: string,
+    approvalId: string,
+    decision: PersonDecision,
+  ): Promise<string | undefined>;
   /**
    * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between.
    * `undefined`, with an event, when it was used before, by whatever process, or has a `problem`; for an
@@ -213,7 +237,7 @@ export interface RunDecider {
 /** All that a principal may do with runs. */
 export interface PrincipalRuns extends RunReader, RunStarter, RunDecider {}
 
-/** What belongs to whoever operates the server, and never to a client. */
+/** For the operator of the server, never for a client. */
 export interface RunOperator {
   /** Forgets runs that are over. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { type IdSource, shownName, wellFormed } from "../core/text.ts";
 import type { Checkpoints, Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
 import { type Principal, type Run, parsePoint } from "./run.ts";
@@ -34,7 +35,7 @@ export async function pointsOfThread(
     // A message to a run at work has an id as well, and began no run.
     const begins = messageId !== undefined && (await runs.read.run(principal, messageId)) !== undefined;
     if (begins) runId = messageId;
-    points.push({ id: pointId(threadId, number), time, summary, ...(runId === undefined ? {} : { runId }) });
+    points.push({ id: pointId(threadId, number), time, summary, ...defined({ runId }) });
   }
   return points;
 }
@@ -86,8 +87,8 @@ export async function tell(
     // In the form in which they are read back, so that a repeated message is the same.
     text: wellFormed(text),
     idempotencyKey: idempotencyKey === undefined ? undefined : wellFormed(idempotencyKey),
-    ...(call === undefined ? {} : { call }),
     now,
+    ...defined({ call }),
   });
   switch (sent.kind) {
     case "sent":
@@ -180,7 +181,7 @@ async function tellInstead(
   { runs, newId, clock }: StartContext,
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
-  const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }), call: request };
+  const message = { text, ...defined({ idempotencyKey }), call: request };
   const told = await tell(principal, run.id, message, { runs, newId, now: clock() });
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };

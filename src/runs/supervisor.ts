@@ -3,11 +3,13 @@ import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { NewestOf } from "../core/newest-of.ts";
 import { type IdSource, randomId } from "../core/text.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { StorageError } from "../core/errors.ts";
+import { callTexts } from "./call-texts.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
-import { type DecideContext, decide, useAnswer } from "./decide.ts";
+import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
   Orphans,
@@ -43,7 +45,7 @@ import type {
   TellRequest,
 } from "./service.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
-import { RunFolds, placeText } from "./view.ts";
+import { RunFold, placeText } from "./view.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
 const HOUR_MS = 3_600_000;
@@ -84,7 +86,8 @@ class Supervisor implements RunService {
   readonly #work: WorkLog;
   readonly #tails: SharedTails;
   readonly #worker: Worker;
-  readonly #folds = new RunFolds();
+  /** Views of the runs that were looked at last. */
+  readonly #folds = new NewestOf<RunFold>(256);
   readonly #closed = new AbortController();
   readonly #changes: { close(): void };
   readonly #heartbeat: NodeJS.Timeout;
@@ -145,7 +148,7 @@ class Supervisor implements RunService {
 
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
     for (;;) {
-      const fold = this.#folds.of(runId);
+      const fold = this.#folds.get(runId) ?? new RunFold();
       const after = fold.lastSeq;
       const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_AT_ONCE);
       if (picture === undefined) return undefined;
@@ -225,8 +228,18 @@ class Supervisor implements RunService {
     return pointsOfThread(principal, run.threadId, { runs: this.#runs, checkpoints });
   }
 
+  async callTexts(principal: Principal, runId: string, seq: number) {
+    const checkpoints = await this.#options.checkpoints?.(principal);
+    const files = () => this.runFiles(principal, runId);
+    return callTexts(principal, runId, seq, { runs: this.#runs, checkpoints, files });
+  }
+
   async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {
     return decide({ principal, runId, approvalId, decision, by }, this.#deciding);
+  }
+
+  problemOf(...[principal, runId, approvalId, decision]: Parameters<RunService["problemOf"]>) {
+    return problemOf({ principal, runId, approvalId, decision }, this.#deciding);
   }
 
   async useAnswer(...[principal, runId, answer]: Parameters<RunService["useAnswer"]>) {

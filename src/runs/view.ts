@@ -1,4 +1,5 @@
 import type { AgentPath } from "../agent/agent.ts";
+import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
 import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
@@ -20,35 +21,26 @@ export class UsageFold {
 
   add({ agent, data }: EventOf<"model_called">): void {
     const role = data.purpose ?? (agent.length === 0 ? "main" : "subagents");
-    const key = JSON.stringify([data.model, role]);
-    const { model, usage } = data;
-    const none: ModelUsage = {
-      model,
-      role,
-      calls: 0,
-      inputTokens: 0,
-      outputTokens: 0,
-      cachedInputTokens: 0,
-      costUsd: 0,
-    };
-    const { costUsd: before, ...sum } = this.#models.get(key) ?? none;
+    // A role is one word.
+    const key = `${role} ${data.model}`;
+    const sum = this.#models.get(key) ?? { ...NO_USE, model: data.model, role };
+    this.#models.set(key, sum);
+    sum.calls += 1;
+    sum.inputTokens += data.usage.inputTokens;
+    sum.outputTokens += data.usage.outputTokens;
+    sum.cachedInputTokens += data.usage.cachedInputTokens;
     // One call whose price is not known makes the sum unknown.
-    const costUsd = before === undefined || data.costUsd === undefined ? undefined : before + data.costUsd;
-    this.#models.set(key, {
-      ...sum,
-      calls: sum.calls + 1,
-      inputTokens: sum.inputTokens + usage.inputTokens,
-      outputTokens: sum.outputTokens + usage.outputTokens,
-      cachedInputTokens: sum.cachedInputTokens + usage.cachedInputTokens,
-      ...(costUsd === undefined ? {} : { costUsd }),
-    });
+    if (sum.costUsd === undefined || data.costUsd === undefined) delete sum.costUsd;
+    else sum.costUsd += data.costUsd;
   }
 
   /** In the order in which they were first called. */
   all(): ModelUsage[] {
-    return [...this.#models.values()];
+    return Array.from(this.#models.values(), (sum) => ({ ...sum }));
   }
 }
+
+const NO_USE = { calls: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, costUsd: 0 };
 
 /** US dollars for all of it; `undefined` as soon as a part is not known. */
 export function totalCost(models: readonly ModelUsage[]): number | undefined {
@@ -73,12 +65,13 @@ export const dollars = (amount: number): string =>
 
 const LINE = 200;
 
-/** What one agent did so far, folded from its events. */
+/** The work of one agent so far, folded from its events. */
 class WorkFold {
   readonly #usage = new UsageFold();
   readonly #busy = new BusyTimes();
   #model = "";
   #toolCalls = 0;
+  #isRetrying = false;
   startedAt: number | undefined;
   endedAt: number | undefined;
 
@@ -87,7 +80,9 @@ class WorkFold {
       this.#toolCalls += 1;
       this.#busy.begin(event.data.callId, event.time);
     } else if (event.kind === "tool_finished") this.#busy.end(event.data.callId, event.time);
+    else if (event.kind === "model_retry") this.#isRetrying = true;
     else if (event.kind === "model_called") {
+      this.#isRetrying = false;
       this.#usage.add(event);
       if (event.data.purpose === undefined) this.#model = event.data.model;
     }
@@ -98,8 +93,7 @@ class WorkFold {
     const costUsd = totalCost(used);
     const sum = (key: keyof TokenUsage): number => used.reduce((total, one) => total + one[key], 0);
     return {
-      ...(this.startedAt === undefined ? {} : { startedAt: this.startedAt }),
-      ...(this.endedAt === undefined ? {} : { endedAt: this.endedAt }),
+      ...defined({ startedAt: this.startedAt, endedAt: this.endedAt, costUsd }),
       toolCalls: this.#toolCalls,
       busy: this.#busy.spans(),
       model: this.#model,
@@ -108,7 +102,7 @@ class WorkFold {
         outputTokens: sum("outputTokens"),
         cachedInputTokens: sum("cachedInputTokens"),
       },
-      ...(costUsd === undefined ? {} : { costUsd }),
+      ...(this.#isRetrying && this.endedAt === undefined ? { isRetrying: true as const } : {}),
     };
   }
 }
@@ -178,7 +172,7 @@ export class RunFold {
   }
 
   mainAgent({ createdAt, endedAt }: Pick<Run, "createdAt" | "endedAt">): AgentWork {
-    return { ...this.#main.work(), startedAt: createdAt, ...(endedAt === undefined ? {} : { endedAt }) };
+    return { ...this.#main.work(), startedAt: createdAt, ...defined({ endedAt }) };
   }
 
   /** In the order in which they were started, then those that wait. */
@@ -222,7 +216,7 @@ export class RunFold {
     view.step = oneLine(event.data.report, LINE);
   }
 
-  /** Nobody works any more for an agent that has ended. */
+  /** Ends the work of an agent that has ended. */
   #breakOff(agent: AgentPath, time: number): void {
     for (const view of this.#subagents.values()) {
       if (isWithin(agent, view.agent) && isOpen(view)) {
@@ -252,31 +246,11 @@ export class RunFold {
 
 const isOpen = ({ status }: Subagent): boolean => status === "working" || status === "queued";
 
-const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
+/** Of any two agents another: ids come from models, so that no separator is safe. */
+const keyOf = (agent: AgentPath): string => agent.map(({ callId }) => `${callId.length}:${callId}`).join("");
 
-/** What a run does that nobody works on, though it waits for no answer. */
+/** Describes the wait of a run that is not worked on and waits for no answer. */
 export const placeText = ({ number, waiting, atWork }: Place): string =>
   atWork === 0
     ? "waits for a server of its workspace"
     : `waits for its turn: number ${number} of ${waiting} in line`;
-
-/** Keeps the folds of the runs that were looked at last. */
-export class RunFolds {
-  readonly #folds = new Map<string, RunFold>();
-  readonly #capacity: number;
-
-  constructor(capacity = 256) {
-    this.#capacity = capacity;
-  }
-
-  of(runId: string): RunFold {
-    return this.#folds.get(runId) ?? new RunFold();
-  }
-
-  keep(runId: string, fold: RunFold): void {
-    this.#folds.delete(runId);
-    this.#folds.set(runId, fold);
-    const oldest = this.#folds.keys().next();
-    if (this.#folds.size > this.#capacity && oldest.done !== true) this.#folds.delete(oldest.value);
-  }
-}

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
-import { monotonicClock } from "../core/clock.ts";
+import { monotonicClock, isDoneWithin } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { Parked, StorageError, isLocked } from "../core/errors.ts";
+import { Parked, StorageError, isLocked, codeOf } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
 import type { Principal } from "./run.ts";
+import { NewestOf } from "../core/newest-of.ts";
 
 /**
  * Names this process for others on the same machine: boot and process namespace, then the process id.
@@ -29,7 +29,7 @@ export function isGone(owner: string): boolean {
     process.kill(Number(pid), 0);
     return false;
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ESRCH";
+    return codeOf(error) === "ESRCH";
   }
 }
 
@@ -89,7 +89,7 @@ export class Worker {
   /** Runs are being claimed; `again`: somebody asked for it meanwhile. */
   #claiming: { done: Promise<void>; again: boolean } | undefined;
   /** Number of the last turn each principal had. */
-  readonly #turns = new Map<Principal, number>();
+  readonly #turns = new NewestOf<number>(KNOWN_PRINCIPALS);
   #closed = false;
   #draining = false;
 
@@ -205,7 +205,7 @@ export class Worker {
     const slot = this.#slots.get(runId);
     if (slot === undefined) return;
     stopSlot(slot, "cancelled");
-    await settledWithin([slot], STOP_MS);
+    await haveSettled([slot]);
   }
 
   /** Claims no more, and waits so long for what is at work to end. */
@@ -213,20 +213,18 @@ export class Worker {
     this.#draining = true;
     const until = monotonicClock() + milliseconds;
     while (this.#slots.size > 0 && monotonicClock() < until) {
-      await within(
-        Promise.race([...this.#slots.values()].map((slot) => slot.settled)),
-        until - monotonicClock(),
-      );
+      const next = Promise.race([...this.#slots.values()].map((slot) => slot.settled));
+      await isDoneWithin(until - monotonicClock(), next);
     }
   }
 
   /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
   async close(): Promise<void> {
     this.#closed = true;
-    await within(this.#claiming?.done ?? Promise.resolve(), STOP_MS);
+    await isDoneWithin(STOP_MS, this.#claiming?.done ?? Promise.resolve());
     const slots = [...this.#slots.values()];
     for (const slot of slots) stopSlot(slot, "parked");
-    await settledWithin(slots, STOP_MS);
+    await haveSettled(slots);
     const { work, clock, log } = this.#options;
     for (const slot of this.#slots.values()) {
       try {
@@ -297,11 +295,7 @@ export class Worker {
   }
 
   #noteTurn(principal: Principal): void {
-    const number = Math.max(0, ...this.#turns.values()) + 1;
-    this.#turns.delete(principal);
-    this.#turns.set(principal, number);
-    const [oldest] = this.#turns.keys();
-    if (this.#turns.size > KNOWN_PRINCIPALS && oldest !== undefined) this.#turns.delete(oldest);
+    this.#turns.keep(principal, Math.max(0, ...this.#turns.values()) + 1);
   }
 }
 
@@ -310,13 +304,6 @@ function stopSlot(slot: Slot, reason: StopReason): void {
   slot.controller.abort(reason === "parked" ? new Parked() : undefined);
 }
 
-/** Waits for all of `slots`, but no longer than `milliseconds`. */
-const settledWithin = (slots: readonly Slot[], milliseconds: number): Promise<void> =>
-  within(Promise.all(slots.map((slot) => slot.settled)), milliseconds);
-
-async function within(work: Promise<unknown>, milliseconds: number): Promise<void> {
-  const timer = new AbortController();
-  const deadline = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([work, deadline]);
-  timer.abort();
-}
+/** Waits a little for all of `slots`. */
+const haveSettled = (slots: readonly Slot[]): Promise<boolean> =>
+  isDoneWithin(STOP_MS, Promise.all(slots.map((slot) => slot.settled)));

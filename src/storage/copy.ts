@@ -23,7 +23,7 @@ export interface CopyOptions {
   access: Access;
   /** Where large values go, if not into it. */
   objects?: LargeObjects | undefined;
-  /** What names the place of a run in the shared storage. */
+  /** Gives the environment of a run in the shared storage, from that in the files. */
   environment: (environment: string) => string;
   signal: AbortSignal;
 }
@@ -251,7 +251,7 @@ async function copyThreads(
   for (const thread of await from.threads()) {
     report.found += 1;
     if (whole.has(thread)) continue;
-    // What an earlier copy left when it was broken off.
+    // Removes the rest of an earlier copy that was broken off.
     await to.deleteThread(thread);
     await copyThread(thread, from, to, signal);
     await to.startOver(thread, { run: 0, claim: 0 });

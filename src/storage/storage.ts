@@ -12,7 +12,7 @@ export interface Storage {
   readonly runs: RunRepository;
   /** The time that all servers on this storage agree on. */
   readonly clock: Clock;
-  /** What agents store; loads LangGraph. */
+  /** Opens the storage of agents; loads LangGraph. */
   forAgents(): Promise<AgentStorage>;
   /** Tells other servers where this one works. Gives the environments of those that are there already. */
   enter(environment: string): Promise<string[]>;
@@ -23,7 +23,7 @@ export interface Storage {
 
 /** Storage that servers on other machines have too. */
 export interface SharedStorage extends Storage, SharedState {
-  /** What sessions of 2025-era clients were sent. */
+  /** Messages sent to sessions of 2025-era clients. */
   openStreams(): Promise<StreamStore>;
   /** Writes, reads and deletes an object where large values are kept, if that is elsewhere. Throws what is wrong. */
   tryLargeValues(): Promise<void>;
@@ -31,7 +31,7 @@ export interface SharedStorage extends Storage, SharedState {
   secret(name: string): Promise<Uint8Array>;
 }
 
-/** What an agent stores. */
+/** The storage of an agent. */
 interface AgentStores {
   checkpointer: BaseCheckpointSaver & Checkpoints;
   store: MemoryStore;

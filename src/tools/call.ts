@@ -186,7 +186,7 @@ export function parseArguments<Schema extends z.ZodObject>(
   return { ok: false, message: invalidArguments(spec.name, parsed.error.issues) };
 }
 
-/** What is wrong with one argument. */
+/** A problem with one argument. */
 export interface ArgumentIssue {
   readonly message: string;
   /** Where, from the arguments down; empty: they themselves. */

@@ -7,6 +7,7 @@ import type {
   JobResult,
   SandboxBackend,
 } from "../backends/executor.ts";
+import { defined } from "../core/defined.ts";
 import { displayName, displayText, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
 import { destinationOf } from "./diff-preview.ts";
@@ -111,8 +112,7 @@ async function run(
   if (background === true) return startJob(backend.jobs, command, place);
   const response = await backend.execute(command, {
     signal,
-    ...(timeout === undefined ? {} : { timeout }),
-    ...(maxChars === undefined ? {} : { keepBytes: KEPT_BYTES }),
+    ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : KEPT_BYTES }),
     ...place,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });

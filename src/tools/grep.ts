@@ -21,7 +21,7 @@ export type GrepOutputMode = "content" | "files_with_matches" | "count";
 
 export interface FormattedMatches {
   text: string;
-  /** What the reader must know about lines that are not shown whole. */
+  /** Notes about lines that are not shown whole. */
   notices: string[];
 }
 
@@ -198,7 +198,7 @@ function resultNotices(
   ];
 }
 
-/** What means something else in an expression. */
+/** Characters that mean something else in an expression. */
 const METACHARACTERS = /[\\^$.*+?()[\]{}|]/;
 const READ_LITERALLY = "[the pattern was searched as literal text; for an expression, set regex to true]";
 

@@ -56,7 +56,7 @@ export function mediaResult(
 
 /** Characters kept free for the footer when a page is cut to size. */
 const FOOTER_ROOM = 300;
-/** What the label of a piece may take of its line. */
+/** Most characters of a line that the label of a piece takes. */
 const LABEL_ROOM = 24;
 
 /** A page of a text file as a backend returned it. */

@@ -5,9 +5,9 @@ import { type AgentMiddleware, createAgent, createMiddleware, humanInTheLoopMidd
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { assembleDeepAgent, createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
-import { collect, paused, graphOf } from "../support/run-agent.ts";
+import { collect, paused, graphOf, withInternals } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const named = (name: string, answer: string, returnDirect = false): DynamicStructuredTool =>
@@ -169,7 +169,7 @@ describe("the state that middleware of LangChain keeps", () => {
     const checkpointer = new MemorySaver();
     const thread = { configurable: { thread_id: "t" } };
     const worker = { name: "w", description: "d", systemPrompt: "p", model: calling("ls") };
-    const agent = createDeepAgent({
+    const agent = assembleDeepAgent({
       model: scriptedModel(({ call }) =>
         call === 0
           ? { toolCalls: [{ name: "task", args: { description: "d", subagent_type: "w" } }] }
@@ -184,7 +184,7 @@ describe("the state that middleware of LangChain keeps", () => {
     });
     await agent.invoke(go, thread);
     // Two replies of the subagent, of 15 tokens each.
-    expect((await agent.getState(thread)).values["_spent"]).toMatchObject({ tokens: 30 });
+    expect((await withInternals(agent).getState(thread)).values["_spent"]).toMatchObject({ tokens: 30 });
   });
 
   it("is read by schemas that know nothing of each other", async () => {

@@ -9,7 +9,14 @@ import { currentRun } from "../../src/agent/engine/limits.ts";
 import { inboxMessage } from "../../src/agent/conversation/messages.ts";
 import { withDeadline, addSpent, Meter } from "../../src/agent/engine/meter.ts";
 import { handSetTime } from "../support/hand-set-time.ts";
-import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../support/run-agent.ts";
+import {
+  collect,
+  paused,
+  toolMessages,
+  graphOf,
+  resumeAgentInput,
+  withInternals,
+} from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 
 const listing: ScriptedReplyFunction = () => ({ toolCalls: [{ name: "ls", args: {} }] });
@@ -210,7 +217,7 @@ it("the time of tool calls counts beyond a pause, the time of waiting does not",
   );
   paused(await collect(agent, go));
   const thread = { configurable: { thread_id: "t1" } };
-  const { tasks } = await graphOf(agent).getState(thread);
+  const { tasks } = await withInternals(graphOf(agent)).getState(thread);
   const kept = tasks.flatMap(
     ({ result }) => (result as { _spent?: { workedMs?: number } } | undefined)?._spent ?? [],
   );

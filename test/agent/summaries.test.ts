@@ -5,7 +5,7 @@ import { buildAgent } from "../../src/agent/agent.ts";
 import { PolicyBackend } from "../../src/backends/policy.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { calls, isSummarizer, long, refuseAbove, work } from "../support/long-results.ts";
-import { collect, graphOf } from "../support/run-agent.ts";
+import { collect, graphOf, withInternals } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 describe("a summary", () => {
@@ -23,7 +23,7 @@ describe("a summary", () => {
     });
     await collect(agent, { kind: "task", task: "go" });
     const summaries = model.requests.length - work(model).length;
-    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
+    const { values } = await withInternals(graphOf(agent)).getState({ configurable: { thread_id: "t1" } });
     expect(summaries).toBeGreaterThan(0);
     expect(values["_spent"]).toMatchObject({ tokens: 1000 * summaries, workedMs: expect.any(Number) });
   });

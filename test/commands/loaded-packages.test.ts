@@ -1,14 +1,28 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { INITIALIZE, runBin } from "./built-bin.ts";
+import { z } from "zod";
+import { INITIALIZE, ROOT, runBin } from "./built-bin.ts";
 import { terminalHome, waitingRun, type TerminalHome } from "./terminal-home.ts";
+
+/** The packages in each file of the program, as the build wrote them down. */
+const BUNDLED = z
+  .record(z.string(), z.array(z.string()))
+  .parse(JSON.parse(readFileSync(join(ROOT, "node_modules/.cache/deepagent-program.json"), "utf8")));
 
 const AGENT = /^(@langchain\/|langchain$)/;
 
-test("the handshake loads neither agent nor storage", async () => {
-  expect(await packagesLoadedBy(terminalHome(), [], INITIALIZE)).toEqual([]);
+test("the handshake loads neither agent nor storage, and all that it loads is small", async () => {
+  const files = await filesLoadedBy(terminalHome(), [], INITIALIZE);
+  const loaded = packagesIn(files);
+  expect(loaded).toContain("@modelcontextprotocol/server");
+  expect(loaded.filter((name) => AGENT.test(name) || /sqlite|^openai$|^langsmith$/.test(name))).toEqual([]);
+  const sizes = files.map((file) => statSync(file).size);
+  // Each file and each byte of it takes time before the first answer.
+  expect(sizes.length).toBeLessThan(8);
+  expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(850_000);
 });
 
 test("looking at a run and deciding for it load nothing of the agent", async () => {
@@ -34,7 +48,17 @@ test("doctor loads nothing of the agent where no other MCP server is configured"
 });
 
 /** The installed packages that the program as it is shipped imports for these words. */
-async function packagesLoadedBy(
+const packagesLoadedBy = async (home: TerminalHome, words: readonly string[]): Promise<string[]> =>
+  packagesIn(await filesLoadedBy(home, words));
+
+function packagesIn(files: readonly string[]): string[] {
+  const names = files.flatMap(
+    (file) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? BUNDLED[basename(file)] ?? [],
+  );
+  return [...new Set(names)];
+}
+
+async function filesLoadedBy(
   { workspace, env }: TerminalHome,
   words: readonly string[],
   input = "",
@@ -55,8 +79,8 @@ export function load(url, context, next) {
     input,
   });
   expect({ words, code }, stdout + stderr).toEqual({ words, code: 0 });
-  const names = readFileSync(file, "utf8").matchAll(/\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//g);
-  return [...new Set([...names].map(([, name = ""]) => name))];
+  const urls = readFileSync(file, "utf8").split("\n");
+  return urls.filter((url) => url.startsWith("file:")).map((url) => fileURLToPath(url));
 }
 
 const moduleOf = (source: string): string => `data:text/javascript,${encodeURIComponent(source)}`;

@@ -45,8 +45,9 @@ export const runIdOf = ({ structured }: { structured: Record<string, unknown> })
 
 /** Checks a run as often as it takes, and gives its last report. */
 export async function untilStatus(client: TestClient, runId: string, ...wanted: string[]) {
-  for (;;) {
-    const { structured } = await client.call("check_deep_agent", { run_id: runId });
+  for (let after = 0; ;) {
+    const { structured } = await client.call("check_deep_agent", { run_id: runId, after });
+    after = Number(structured["last_event"]);
     const status = String(structured["status"]);
     if (wanted.includes(status)) return structured;
     if (FINAL.includes(status)) throw new Error(`the run is ${status}: ${String(structured["message"])}`);

@@ -16,6 +16,7 @@ import {
   startRun,
 } from "./support.ts";
 import { watchFlushes } from "../support/disk.ts";
+import { inFull } from "../support/better-sqlite.ts";
 
 const LEVELS = ["OFF", "NORMAL", "FULL"];
 
@@ -25,7 +26,10 @@ function recording(file: string): { database: Database; writes: string[] } {
   cleanUpWith(() => database.close());
   migrate(database, "runs", RUN_MIGRATIONS);
   const writes: string[] = [];
-  database.function("record", (what: string, level: number) => void writes.push(`${what} ${LEVELS[level]}`));
+  inFull(database).function(
+    "record",
+    (what: string, level: number) => void writes.push(`${what} ${LEVELS[level]}`),
+  );
   const watch = (change: string, what: string, when = "1") =>
     database.exec(`CREATE TEMP TRIGGER "${change} ${what}" AFTER ${change} WHEN ${when}
       BEGIN SELECT record(${what}, (SELECT synchronous FROM pragma_synchronous)); END`);
@@ -62,6 +66,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       usedBytes: () => checkpointer.usedBytes(),
       returnSpace: (signal) => checkpointer.returnSpace(signal),
       steps: (thread) => checkpointer.steps(thread),
+      writtenWith: (...wanted) => checkpointer.writtenWith(...wanted),
       copyThread: (...copy) => checkpointer.copyThread(...copy),
     }),
   });

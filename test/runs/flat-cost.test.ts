@@ -6,7 +6,7 @@ import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import { openConnection } from "../../src/storage/sqlite/driver.ts";
+import { openWatched } from "../support/better-sqlite.ts";
 
 /**
  * A database, and how many statements it ran since it was last asked. That none of them reads more rows as
@@ -14,7 +14,7 @@ import { openConnection } from "../../src/storage/sqlite/driver.ts";
  */
 function counted() {
   let statements = 0;
-  const database = openConnection(":memory:", { verbose: () => (statements += 1) });
+  const database = openWatched(() => (statements += 1));
   onTestFinished(() => void database.close());
   const since = (): number => {
     const result = statements;

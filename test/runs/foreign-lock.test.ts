@@ -8,6 +8,7 @@ import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
+  FAST,
   ME,
   approve,
   calling,
@@ -70,7 +71,12 @@ async function openWorking() {
       checkpointer,
       interruptOn: { note: task === "ask" },
     }),
-    { checkpoints: async () => checkpointer, log: createLogger("warn", (line) => logged.push(line)) },
+    // A lease that does not run out while the lock is held, on a slow machine either.
+    {
+      checkpoints: async () => checkpointer,
+      log: createLogger("warn", (line) => logged.push(line)),
+      timing: { ...FAST, leaseMs: 10_000 },
+    },
   );
   const slow = await startRun(server.service, "slow");
   await atWork.promise;

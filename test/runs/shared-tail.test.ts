@@ -6,15 +6,15 @@ import { append as appendEvent } from "../../src/storage/sql/journal.ts";
 import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { attempts } from "../support/effort.ts";
+import { openWatched } from "../support/better-sqlite.ts";
 
 const RUN = "run_1";
 
 /** A run of "me" with its journal, and how many statements its followers took since they were last counted. */
 async function journal() {
   let statements = 0;
-  const database = openConnection(":memory:", { verbose: () => (statements += 1) });
+  const database = openWatched(() => (statements += 1));
   onTestFinished(() => void database.close());
   migrate(database, "runs", RUN_MIGRATIONS);
   const feed = new ChangeFeed();

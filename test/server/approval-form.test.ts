@@ -13,7 +13,7 @@ test("a form says who wants to do what, and has no default decision", () => {
   const { message, requestedSchema } = approvalForm(approval, PLACE);
   expect(message).toBe(
     [
-      "coder wants to run execute (runs a command):",
+      '"coder" wants to run execute (runs a command):',
       "execute npm audit",
       "",
       "    npm audit",

@@ -59,13 +59,17 @@ test("lines name the subagent and the step, with the journal's number as progres
     event(5, { kind: "tool_finished", data: { callId: "c", tool: "ls", status: "success", summary: "" } }),
   );
   progress.event(
-    event(6, { kind: "subagent_started", data: { callId: "u", name: "coder", description: "Fix it." } }),
+    event(6, {
+      kind: "subagent_started",
+      agent: [{ callId: "u", name: "general-purpose", task: "Fix it" }],
+      data: { callId: "u", name: "general-purpose", description: "Fix it. Then tell." },
+    }),
   );
   progress.stop();
   expect(sent.map(({ progress, message }) => [progress, message])).toEqual([
     [3, "run run_1: coder: ls /"],
     [4, "researcher (Find prices): ls /"],
-    [6, "coder started: Fix it."],
+    [6, "Fix it: started"],
   ]);
 });
 

@@ -46,6 +46,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
     status: "completed",
     message: "Run run_1 completed.",
     activity: "started",
+    last_event: view.run.lastSeq,
     answer: "All is well.\nSee /workspace/r.md",
     todos: [{ content: "look", status: "completed" }],
     agents: [

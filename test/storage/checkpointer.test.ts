@@ -16,8 +16,8 @@ import {
   type SqliteCheckpointer,
 } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { attempts } from "../support/effort.ts";
+import { inFull, openWatched } from "../support/better-sqlite.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
 const at = (thread: string, id?: string): RunnableConfig => ({
@@ -97,7 +97,7 @@ describe("the history of delta channels", () => {
 
   it("takes one query, however many ancestors there are", async () => {
     const statements: string[] = [];
-    const database = openConnection(":memory:", { verbose: (sql) => void statements.push(String(sql)) });
+    const database = openWatched((sql) => void statements.push(sql));
     const checkpointer = createCheckpointer(database);
     let config = at("thread");
     for (let step = 0; step < 40; step += 1) {
@@ -143,7 +143,7 @@ describe("the file format", () => {
 
   it("is the stock saver's, in both directions, but for what is packed", async () => {
     const database = opened(join(temporaryFolder(), "agent.db"));
-    const stock = new SqliteSaver(database);
+    const stock = new SqliteSaver(inFull(database));
     const first = await stock.put(at("thread"), checkpointOf(uuid6(0), { a: [1] }), METADATA);
     await stock.putWrites(first, [["a", 2]], "task");
     const checkpointer = createCheckpointer(database);

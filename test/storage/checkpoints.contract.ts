@@ -93,6 +93,32 @@ export function checkpointsContract(name: string, open: () => Promise<Checkpoint
       expect(await saver.steps("unknown")).toEqual([]);
     });
 
+    test("what was written is found by a text in it, in graphs inside the thread too", async () => {
+      await fill("t", 3);
+      await fill("other", 3);
+      let inner = at("t", "tools:inner");
+      for (let step = 0; step < 120; step += 1) {
+        inner = await put(step, inner);
+        await saver.putWrites(inner, [["messages", [`inside “${step}”`]]], "task");
+      }
+      const messagesWith = async (text: string, thread = "t"): Promise<unknown[]> =>
+        (await saver.writtenWith(thread, text)).map(({ messages }) => messages);
+      expect(await messagesWith("message 1")).toEqual([["message 1"]]);
+      expect(await messagesWith("“119”")).toEqual([["inside “119”"]]);
+      expect(await messagesWith("inside")).toHaveLength(120);
+      expect(await messagesWith("nothing of the kind")).toEqual([]);
+      expect(await messagesWith("message", "unknown")).toEqual([]);
+      const token = { run: 1, claim: 1 };
+      await fill("tidy", 40);
+      await saver.startOver("tidy", token);
+      await saver.tidyThread("tidy", token);
+      expect(await messagesWith("message 7", "tidy")).toEqual([["message 7"]]);
+      expect(await messagesWith("message", "tidy")).toHaveLength(40);
+      const [found] = await saver.writtenWith("t", "“7”");
+      expect(found).toMatchObject({ namespace: "tools:inner", time: expect.any(Number) });
+      expect(Number.isFinite(found?.time)).toBe(true);
+    });
+
     test("a deleted thread is gone with its results and the steps of its subagents; others are not", async () => {
       const [first] = await fill("t", 3);
       await put(9, at("t", "tools:inner"));

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
+import { inFull } from "../support/better-sqlite.ts";
 
 /**
  * Opens the database named by the first argument and migrates it, on a word from the parent: run several
@@ -22,7 +23,7 @@ process.send?.("ready");
 await once(process, "message");
 const [, , file = "", count] = process.argv;
 const database = openDatabase(file);
-database.function("die", () => process.kill(process.pid, "SIGKILL"));
+inFull(database).function("die", () => process.kill(process.pid, "SIGKILL"));
 migrate(
   database,
   "test",

@@ -278,6 +278,12 @@ export function runRepositoryContract(
         await claim();
         const picture = await runs.read.picture(ME, second.id, 0, 9);
         expect(picture?.place).toEqual({ number: 1, waiting: 1, atWork: 1 });
+        const third = await begin("you");
+        const listed = await runs.read.summaries(ME, {}, 9);
+        expect(listed.map(({ place }) => place)).toEqual([{ number: 2, waiting: 2, atWork: 1 }, undefined]);
+        expect(await runs.read.summaries("you", {}, 9)).toMatchObject([
+          { id: third.id, place: { number: 1, waiting: 2, atWork: 1 } },
+        ]);
       });
 
       test("of many runs is counted: what waits and since when, and what is at work", async () => {

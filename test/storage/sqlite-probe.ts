@@ -1,9 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Database, Options } from "better-sqlite3";
+import type { Database, OpenOptions } from "../../src/storage/sqlite/api.ts";
 
 /** What a driver answers and throws, as plain values. */
-export function probe(open: (file: string, options?: Options) => Database, folder: string): unknown {
+export function probe(open: (file: string, options?: OpenOptions) => Database, folder: string): unknown {
   const file = join(folder, "a.db");
   const database = open(file, { timeout: 1 });
   const thrown = (work: () => unknown): unknown => {

@@ -1,4 +1,4 @@
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../../src/storage/sqlite/api.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { sqliteError } from "../../src/storage/sqlite/driver.ts";
 

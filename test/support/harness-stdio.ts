@@ -13,10 +13,15 @@ export interface StdioServer extends Connector {
 
 /** Reaches the program over stdio: each connection is a process of its own with this environment. */
 export function stdioServer(script: string, env: Record<string, string>, user?: number): StdioServer {
-  let last: { pid: number | null } | undefined;
   const program = [process.execPath, script];
   const become = ["setpriv", `--reuid=${user}`, `--regid=${user}`, "--clear-groups"];
-  const [command = "", ...args] = user === undefined ? program : [...become, ...program];
+  return stdioCommand(user === undefined ? program : [...become, ...program], env);
+}
+
+/** Reaches what a command starts over stdio. The SDK adds the variables that every program has. */
+export function stdioCommand(words: readonly string[], env: Record<string, string>): StdioServer {
+  let last: { pid: number | null } | undefined;
+  const [command = "", ...args] = words;
   const parameters = { command, args, env, stderr: "ignore" as const };
   return {
     first: () => {

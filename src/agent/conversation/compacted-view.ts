@@ -365,7 +365,7 @@ export async function moveTexts(
   return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
 }
 
-/** Nobody can tell how many tokens a document or an image is: the thread has them, the model goes on without. */
+/** The tokens of a document or an image cannot be estimated: the thread keeps them, the model goes on without. */
 export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
   const keys = sinceId(request.messages, known.keptFrom)
     .filter(({ content }) => typeof content !== "string" && content.some(isMedia))

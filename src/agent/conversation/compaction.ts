@@ -6,6 +6,7 @@ import type { ModelRequest } from "../contracts.ts";
 import { SUMMARY_PROMPT } from "../definition/prompts.ts";
 import { currentRun, spentBy } from "../engine/limits.ts";
 import { SPENT } from "../engine/meter.ts";
+import { COMPACTION } from "../engine/state.ts";
 import { agentPath, emit, meterOf } from "../engine/task-context.ts";
 import { callModel } from "../models/call-model.ts";
 import { ModelAwaited } from "../models/client-model.ts";
@@ -92,7 +93,7 @@ export async function compact(
     after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
   }
   if (JSON.stringify(after) === JSON.stringify(before)) return before;
-  request.updateState({ _summarization: after });
+  request.updateState({ [COMPACTION]: after });
   tellCompacted(request, before, after, options);
   return after;
 }

@@ -11,6 +11,7 @@ import {
 } from "@langchain/core/messages";
 import { type Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
 import type { InboxMessage } from "../contracts.ts";
+import { defined } from "../../core/defined.ts";
 
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
 // ten times as long as the one property that tells messages apart.
@@ -55,25 +56,15 @@ interface Change {
 /** The same message with another content, other marks and, of a reply, other calls. */
 export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
   const { id, name, additional_kwargs, response_metadata } = message;
-  const fields = {
-    additional_kwargs,
-    response_metadata,
-    ...(id ? { id } : {}),
-    ...(name ? { name } : {}),
-    ...change,
-  };
+  const named = defined({ id: id || undefined, name: name || undefined });
+  const fields = { additional_kwargs, response_metadata, ...named, ...change };
   if (AIMessage.isInstance(message)) {
     const { tool_calls = [], invalid_tool_calls, usage_metadata } = message;
-    return new AIMessage({
-      tool_calls,
-      ...(invalid_tool_calls ? { invalid_tool_calls } : {}),
-      ...(usage_metadata ? { usage_metadata } : {}),
-      ...fields,
-    });
+    return new AIMessage({ tool_calls, ...defined({ invalid_tool_calls, usage_metadata }), ...fields });
   }
   if (!ToolMessage.isInstance(message)) return new HumanMessage(fields);
   const { tool_call_id, status, artifact } = message;
-  return new ToolMessage({ ...fields, tool_call_id, ...(status ? { status } : {}), artifact });
+  return new ToolMessage({ ...fields, tool_call_id, ...defined({ status }), artifact });
 }
 
 type Writes = Parameters<typeof messagesDeltaReducer>[1];

@@ -224,6 +224,15 @@ ${lines.join("\n")}
 Read more of it with read_file and its offset and limit, or search it with grep.`;
 }
 
+/** Where the text is that a placeholder of a result stands for; `undefined`: it is none. */
+export function keptPathOf(placeholder: string): string | undefined {
+  const [, path = ""] = PLACEHOLDER.exec(headOf(placeholder, 1000)) ?? [];
+  return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
+}
+
+const PLACEHOLDER =
+  /^The result of [^\n]+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
+
 /** The placeholder of a person's message that is in a file: its beginning and end, where the request often is. */
 export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {
   const lines = text.split("\n");

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
+import { defined } from "../../core/defined.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
 import { headOf } from "../../core/text.ts";
@@ -136,8 +137,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
       description,
       systemPrompt,
       ...(model?.includes(":") ? { model } : {}),
-      ...(tools ? { tools } : {}),
-      ...(disallowedTools ? { disallowedTools } : {}),
+      ...defined({ tools, disallowedTools }),
     },
   };
 }
@@ -361,7 +361,7 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
     for (const { text } of chosen.notes) log.warn("subagent_tool_not_as_named", { problem: text });
     return {
       ...subagent,
-      ...(chosen.tools ? { tools: chosen.tools } : {}),
+      ...defined({ tools: chosen.tools }),
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
     };
   });

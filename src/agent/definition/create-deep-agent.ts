@@ -3,6 +3,7 @@ import { SystemMessage } from "@langchain/core/messages";
 import type { BaseChannel, BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { StateBackend } from "../../backends/stores/state.ts";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { toAgentTool } from "../calls/agent-tool.ts";
@@ -13,7 +14,7 @@ import { type ResponseFormat, StructuredResponse } from "../conversation/structu
 import { DeepAgentGraph } from "../engine/deep-agent-graph.ts";
 import { buildGraph } from "../engine/graph.ts";
 import { MemorySaver } from "../engine/langgraph.ts";
-import { builtInChannels, channelsOf, foldingChannels } from "../engine/state.ts";
+import { builtInChannels, channelsOf, foldingChannels, visibleChannels } from "../engine/state.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../engine/task-context.ts";
 import { editForms } from "../middleware/human-in-the-loop.ts";
 import { joinSystem } from "../middleware/middleware.ts";
@@ -143,10 +144,9 @@ function assemble(
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
   const graph = buildGraph(definition, {
     channels,
-    // The private channels of a subagent are read by the agent that delegates.
-    ...(role.nested ? {} : { output: definition.channels.filter((name) => !name.startsWith("_")) }),
-    ...(checkpointer === undefined ? {} : { checkpointer }),
-    ...(params.store ? { store: params.store } : {}),
+    // The agent that delegates reads the private channels of a subagent; its streams do not show them (visible-stream.ts).
+    ...(role.nested ? {} : { visible: visibleChannels(definition.channels) }),
+    ...defined({ checkpointer, store: params.store }),
     ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
   });
   const configured = graph.withConfig({
@@ -282,14 +282,13 @@ function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentPara
   const { responseFormat: _ofTheMain, ...inherited } = params;
   return {
     ...inherited,
-    ...(spec.responseFormat ? { responseFormat: spec.responseFormat } : {}),
+    ...defined({ responseFormat: spec.responseFormat, recursionLimit: spec.recursionLimit }),
     name: spec.name,
     model: spec.model ?? params.model,
     tools: spec.tools ?? params.tools,
     interruptOn,
     ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
     ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
-    ...(spec.recursionLimit === undefined ? {} : { recursionLimit: spec.recursionLimit }),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   isGraphInterrupt,
   isInterrupted,
 } from "@langchain/langgraph";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { checkEdit } from "../calls/approval.ts";
 import type { AgentPath, AgentState, ValidatedArgs } from "../contracts.ts";
@@ -28,6 +29,7 @@ import {
 import { TOOLS } from "./state.ts";
 import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./task-context.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
+import { withVisibleStream } from "./visible-stream.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
@@ -121,7 +123,10 @@ export class DeepAgentGraph
   }
 
   override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
-    const options = given && { ...given, configurable: withoutOuterCheckpoint(given.configurable) };
+    const options = given && {
+      ...given,
+      configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
+    };
     requireThread(this.checkpointer, { ...this.config?.configurable, ...options?.configurable });
     const checked =
       isCommand(input) && input.resume !== undefined
@@ -222,11 +227,7 @@ export class DeepAgentGraph
   ): Promise<void> {
     // Its own configuration counts, not that of the agent that delegates.
     const { recursionLimit, maxConcurrency } = this.config ?? {};
-    const given = {
-      ...config,
-      ...(recursionLimit ? { recursionLimit } : {}),
-      ...(maxConcurrency ? { maxConcurrency } : {}),
-    };
+    const given = { ...config, ...defined({ recursionLimit, maxConcurrency }) };
     const work = async (options: RunnableConfig): Promise<void> => {
       // A graph that a limit may end while it waits goes on as another one.
       if (!isWatched(config) && !new Meter(this.facts.limits).hasTotals) {
@@ -283,8 +284,7 @@ export class DeepAgentGraph
     const { update, goto } = command;
     return new Command({
       resume: answersById(command.resume, open, this.#checkEdit),
-      ...(update === undefined ? {} : { update }),
-      ...(goto === undefined ? {} : { goto }),
+      ...defined({ update, goto }),
     });
   }
 }

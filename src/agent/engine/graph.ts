@@ -25,6 +25,7 @@ import { TOOLS } from "./state.ts";
 import { agentRuntime } from "./task-context.ts";
 import { createToolNode } from "./tool-node.ts";
 import { type GraphNode, type NodeFunction, noticeTask, runUntraced } from "./untraced-node.ts";
+import { defined } from "../../core/defined.ts";
 
 /** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 const MODEL = "model_request";
@@ -38,8 +39,8 @@ const AFTER_AGENT = "after_agent";
 /** Options of a graph besides its definition. */
 export interface CompileOptions {
   channels: Record<string, BaseChannel>;
-  /** Channels that callers see. Default: all. */
-  output?: readonly string[];
+  /** Channels in results, and those in streams and snapshots. Default: all. */
+  visible?: { results: readonly string[]; snapshots: readonly string[] };
   checkpointer?: BaseCheckpointSaver | boolean;
   store?: BaseStore;
   /** Checked against each run's context before it starts. */
@@ -107,7 +108,7 @@ const noticing =
 function compile(
   { nodes: given, start, steps }: { nodes: GraphNodes; start: string; steps: TurnSteps },
   definition: AgentDefinition,
-  { channels, output, contextSchema, checkpointer, store }: CompileOptions,
+  { channels, visible, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
   const nodes = Object.fromEntries(
     Object.entries(given).map(([name, node]) => [name, { ...node, work: noticing(node.work, steps) }]),
@@ -119,20 +120,18 @@ function compile(
   }
   for (const [name, { edge }] of Object.entries(nodes)) if (edge) graph.addEdge(name, edge);
   graph.addEdge(START, start);
-  const compiled = graph.compile({
-    name: definition.name,
-    ...(checkpointer === undefined ? {} : { checkpointer }),
-    ...(store ? { store } : {}),
-  });
+  const compiled = graph.compile({ name: definition.name, ...defined({ checkpointer, store }) });
   const triggers: Record<string, unknown> = compiled.channels;
   triggers[FORMER_TRIGGER] = triggers[branchTo(MODEL)];
   const names = new Set(Object.keys(channels));
-  if (output) compiled.outputChannels = [...output];
+  if (visible) {
+    Object.assign(compiled, { outputChannels: visible.results, streamChannels: visible.snapshots });
+  }
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
   for (const [name, { work, edge }] of Object.entries(nodes)) {
     const node = byName[name];
     if (name === MODEL) node?.triggers.push(FORMER_TRIGGER);
-    if (node) runUntraced(node, work, { name, channels: names, ...(edge ? { edge } : {}) });
+    if (node) runUntraced(node, work, { name, channels: names, ...defined({ edge }) });
   }
   return compiled;
 }

@@ -43,6 +43,9 @@ export interface Scratchpad {
 export const INTERRUPT = "__interrupt__";
 export const RESUME = "__resume__";
 export const ERROR = "__error__";
+/** What a write to `INTERRUPT` holds: one question, or from LangGraph 1.7 on a list of them. */
+export const interruptsIn = (written: unknown): Array<{ id?: string; value?: unknown }> =>
+  [written].flat() as Array<{ id?: string; value?: unknown }>; // what LangGraph writes there
 /** Channel of the tasks to start next. */
 export const TASKS_CHANNEL = "__pregel_tasks";
 /** Writes of no task have this id; an answer without an id is one. */

@@ -136,7 +136,7 @@ export const reportRequest = (reached: Reached): string =>
 
 interface LastWords {
   id: string;
-  /** Nobody can write to an agent below another one. */
+  /** It works for another agent, and gets no messages from people. */
   isNested: boolean;
   /** The reply to `reportRequest`, if there was one. */
   report: AIMessage | undefined;

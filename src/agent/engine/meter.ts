@@ -5,7 +5,7 @@ import type { AgentState, LimitReason } from "../contracts.ts";
 import { isReply } from "../conversation/messages.ts";
 import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
 
-/** What earlier parts of a run used besides its own replies, in the form that the state has. */
+/** The use of earlier parts of a run, besides its own replies, as the state has it. */
 export interface Carried extends Spent {
   /** Message that began the run. */
   run: string;

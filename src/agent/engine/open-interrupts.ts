@@ -13,6 +13,7 @@ import {
   RESUME_MAP_KEY,
   SCRATCHPAD_KEY,
   type Scratchpad,
+  interruptsIn,
 } from "./langgraph.ts";
 import { TOOLS } from "./state.ts";
 
@@ -51,7 +52,7 @@ export async function openInterrupts(
   const finished = finishedTasks(writes);
   const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   const found = await Promise.all(
-    open.map(async ([task, , interrupt]) => {
+    open.map(async ([task, , written]) => {
       // A task keeps only the last interrupt of the subagent it runs; the subagent's checkpoint has all.
       const inner = [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|");
       const nested = await openInterrupts(checkpointer, {
@@ -59,8 +60,9 @@ export async function openInterrupts(
         checkpoint_ns: inner,
       });
       if (nested.length > 0) return nested;
-      const { id, value } = interrupt as { id?: string; value?: unknown }; // what LangGraph writes there
-      return id ? [{ id: questionId(id, value), interruptId: id, value }] : [];
+      return interruptsIn(written).flatMap(({ id, value }) =>
+        id ? [{ id: questionId(id, value), interruptId: id, value }] : [],
+      );
     }),
   );
   return found.flat();
@@ -93,7 +95,8 @@ export function answersById(
 ): Record<string, unknown> {
   const given = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
   const answers: Record<string, unknown> = {};
-  for (const [id, answer] of Object.entries(given)) {
+  for (const [id, written] of Object.entries(given)) {
+    const answer = withEditedAction(written);
     const interrupt = open.find((candidate) => isCalled(candidate, id));
     if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
     const problem = answerProblem(interrupt, answer, checkEdit);
@@ -106,6 +109,20 @@ export function answersById(
     answers[interrupt.interruptId] = answer;
   }
   return answers;
+}
+
+/** Reads `edited_action` as `editedAction`: forms that also serve agents in Python send the former. */
+function withEditedAction(answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null || !("decisions" in answer)) return answer;
+  const { decisions } = answer;
+  if (!Array.isArray(decisions)) return answer;
+  return { ...answer, decisions: decisions.map(withCamelCase) };
+}
+
+function withCamelCase(decision: unknown): unknown {
+  if (typeof decision !== "object" || decision === null || !("edited_action" in decision)) return decision;
+  const { edited_action: editedAction, ...others } = decision;
+  return { editedAction, ...others };
 }
 
 const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>

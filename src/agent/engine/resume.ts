@@ -5,7 +5,7 @@ import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph"
 import type { FilesUpdate } from "../../backends/backend.ts";
 import type { AgentState } from "../contracts.ts";
 import { isReply } from "../conversation/messages.ts";
-import { CHECKPOINTER_KEY, INTERRUPT, NO_TASK } from "./langgraph.ts";
+import { CHECKPOINTER_KEY, INTERRUPT, NO_TASK, interruptsIn } from "./langgraph.ts";
 import { type AgentLimits, currentRun } from "./limits.ts";
 import { type Carried, type Meter, SPENT } from "./meter.ts";
 import { StepFiles } from "./step-files.ts";
@@ -63,7 +63,7 @@ export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
   const asked = (await stepWrites(config)).findLast(
     ([writer, channel]) => writer === task && channel === INTERRUPT,
   );
-  return (asked?.[2] as { value?: unknown } | undefined)?.value; // what LangGraph writes there
+  return asked && interruptsIn(asked[2]).at(-1)?.value;
 }
 
 /** The id of the call that a task of these writes ran. */

@@ -25,6 +25,25 @@ export const FILE_NOTES = "_fileNotes";
  */
 export const LEFT_OFF = "_leftOff";
 
+/** Channel of what compaction has moved out of the model's sight. */
+export const COMPACTION = "_summarization";
+
+/** Channels for the agent's own use. They are never shown. */
+const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION]);
+
+export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
+
+/**
+ * The channels that callers of a main agent see. As with agents of LangChain, private ones (`_name`) of middleware
+ * are in streams and snapshots, but not in results.
+ */
+export function visibleChannels(names: readonly string[]): { results: string[]; snapshots: string[] } {
+  return {
+    results: names.filter((name) => !name.startsWith("_")),
+    snapshots: names.filter((name) => !isInternal(name)),
+  };
+}
+
 /**
  * Folds changes of files, in the order of the calls that made them, where numbered content says itself
  * which is newer; `null` deletes, or stays as a mark where deletions are kept.
@@ -136,9 +155,7 @@ const ISOLATED = new Set([
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = ["skillsMetadata", "memoryContents", "_summarization"].filter(
-    (key) => state[key] !== undefined,
-  );
+  const keys = ["skillsMetadata", "memoryContents", COMPACTION].filter((key) => state[key] !== undefined);
   return Object.fromEntries(keys.map((key) => [key, state[key]]));
 }
 

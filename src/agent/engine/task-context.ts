@@ -4,6 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { MaybePromise, BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
 import { runtimeOf } from "../../backends/runtime.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
   AgentEvent,
@@ -146,11 +147,8 @@ export function agentRuntime(config: Scope): AgentRuntime {
     context,
     configurable,
     metadata,
-    ...(store ? { store } : {}),
-    ...(signal ? { signal } : {}),
-    ...(writer ? { writer } : {}),
     ...(typeof configurable["thread_id"] === "string" ? { threadId: configurable["thread_id"] } : {}),
-    ...(runId === undefined ? {} : { runId }),
+    ...defined({ store, signal, writer, runId }),
   };
 }
 
@@ -160,4 +158,4 @@ export const backendRuntime = (
   files: ThreadFiles,
   state: AgentState,
   log?: Logger,
-): BackendRuntime => ({ ...runtimeOf(config as Config, files, state), ...(log ? { log } : {}) });
+): BackendRuntime => ({ ...runtimeOf(config as Config, files, state), ...defined({ log }) });

@@ -2,6 +2,7 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
+import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
 import type {
   Agent,
@@ -165,8 +166,7 @@ export function finishedEvent(state: StateSnapshot): AgentEvent {
   return {
     kind: "finished",
     answer: finalText(messages) || directAnswer(messages),
-    ...(structuredResponse === undefined ? {} : { structured: structuredResponse }),
-    ...(stopReason ? { stopReason } : {}),
+    ...defined({ structured: structuredResponse, stopReason }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { MaybePromise } from "../../backends/backend.ts";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
@@ -213,8 +214,7 @@ async function toGate(config: InterruptOnConfig, gated: GatedCall): Promise<Gate
   const description = await describe(config, gated);
   return {
     allowedDecisions: config.allowedDecisions ?? [...ALL_DECISIONS],
-    ...(description ? { description } : {}),
-    ...(config.argsSchema ? { argsSchema: config.argsSchema } : {}),
+    ...defined({ description: description || undefined, argsSchema: config.argsSchema }),
   };
 }
 

@@ -134,7 +134,7 @@ export type ParsedSkill =
 const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
-/** What YAML reads as a number or a date was meant as text. */
+/** Takes numbers and dates of YAML as the texts they were meant to be. */
 const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
 
 const Required = z.looseObject({

@@ -15,7 +15,7 @@ import {
   isOver,
 } from "../conversation/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../conversation/compaction.ts";
-import { latest } from "../engine/state.ts";
+import { COMPACTION, latest } from "../engine/state.ts";
 import { fittingPart, modelFailure } from "../models/failure.ts";
 
 export interface SummarizationOptions {
@@ -53,9 +53,9 @@ export function summarizationMiddleware(setup: Setup): Middleware {
   const counter = setup.countTokens ? new TokenCounter(setup.countTokens) : ESTIMATE;
   return {
     name: "SummarizationMiddleware",
-    stateSchema: new StateSchema({ _summarization: latest<Compaction>({}) }),
+    stateSchema: new StateSchema({ [COMPACTION]: latest<Compaction>({}) }),
     wrapModelCall: async (request, next) => {
-      const known = (request.state["_summarization"] as Compaction | undefined) ?? {}; // our channel
+      const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
       const limits = limitsFor(setup, request.model);
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);

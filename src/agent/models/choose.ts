@@ -17,7 +17,8 @@ export type ModelProblem =
   | "model_not_configured"
   | "model_unknown"
   | "model_key_missing"
-  | "model_endpoint_invalid";
+  | "model_endpoint_invalid"
+  | "model_package_missing";
 
 export type ModelChoice =
   | {
@@ -32,7 +33,13 @@ export type ModelChoice =
       /** One clause: what decided. */
       why: string;
     }
-  | { ok: false; code: ModelProblem; message: string };
+  | {
+      ok: false;
+      code: ModelProblem;
+      message: string;
+      /** Variables any of which would do, where a key is all that is missing. */
+      keys?: readonly string[];
+    };
 
 /**
  * Which model would be used and why, or why none can be. Looks at names and variables only: it loads no
@@ -51,7 +58,7 @@ export function modelChoice({ model, env, lendable = false }: ModelOptions): Mod
       return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
     }
   }
-  return { ok: false, code: "model_not_configured", message: notConfigured() };
+  return { ok: false, code: "model_not_configured", message: notConfigured(), keys: DEFAULT_KEYS };
 }
 
 function specChoice(wanted: string, why: string, env: Environment): ModelChoice {
@@ -76,10 +83,11 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
 }
 
 function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
-  const facts = PROVIDERS[provider] ?? { package: "" };
+  const facts = factsOf(provider);
   const spec = `${provider}:${name}`;
   if (facts.key !== undefined && variable(env, facts.key) === undefined && !takesNoKey(facts, env)) {
-    return { ok: false, code: "model_key_missing", message: keyMissing(spec, facts.key) };
+    const message = keyMissing(spec, facts.key);
+    return { ok: false, code: "model_key_missing", message, keys: [facts.key] };
   }
   const endpoint = endpointOf(facts, env);
   if (endpoint === undefined) return { ok: true, spec, provider, name, why };
@@ -107,7 +115,7 @@ function httpHost(address: string): string | undefined {
 }
 
 function notConfigured(): string {
-  const keys = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []).join(" or ");
+  const keys = DEFAULT_KEYS.join(" or ");
   const example = DEFAULT_MODELS.map(({ provider, model }) => `${provider}:${model}`)[0];
   return [
     "No model is configured. Three ways out:",
@@ -132,6 +140,10 @@ function keyMissing(spec: string, key: string): string {
 export interface Provider {
   /** npm package with its chat model. */
   readonly package: string;
+  /** Its versions that go with the LangChain of the program; absent when the program has the package in it. */
+  readonly versions?: string;
+  /** The class of its chat model there. */
+  readonly chatModel: string;
   /** Environment variable that holds its key; absent when it needs none or uses a cloud's own sign-in. */
   readonly key?: string;
   /** At another endpoint it may need none: many servers speak its protocol. */
@@ -144,36 +156,91 @@ export interface Provider {
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   anthropic: {
     package: "@langchain/anthropic",
+    chatModel: "ChatAnthropic",
     key: "ANTHROPIC_API_KEY",
     endpoint: { variables: ["ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"], url: "https://api.anthropic.com" },
   },
   openai: {
     package: "@langchain/openai",
+    chatModel: "ChatOpenAI",
     key: "OPENAI_API_KEY",
     keylessElsewhere: true,
     endpoint: { variables: ["OPENAI_API_BASE", "OPENAI_BASE_URL"], url: "https://api.openai.com/v1" },
   },
-  azure_openai: { package: "@langchain/openai", key: "AZURE_OPENAI_API_KEY" },
-  bedrock: { package: "@langchain/aws" },
-  cerebras: { package: "@langchain/cerebras", key: "CEREBRAS_API_KEY" },
-  cohere: { package: "@langchain/cohere", key: "COHERE_API_KEY" },
-  deepseek: { package: "@langchain/deepseek", key: "DEEPSEEK_API_KEY" },
-  fireworks: { package: "@langchain/fireworks", key: "FIREWORKS_API_KEY" },
-  "google-genai": { package: "@langchain/google-genai", key: "GOOGLE_API_KEY" },
-  "google-vertexai": { package: "@langchain/google-vertexai" },
-  groq: { package: "@langchain/groq", key: "GROQ_API_KEY" },
-  mistralai: { package: "@langchain/mistralai", key: "MISTRAL_API_KEY" },
-  ollama: { package: "@langchain/ollama" },
-  perplexity: { package: "@langchain/perplexity", key: "PERPLEXITY_API_KEY" },
-  together: { package: "@langchain/together-ai", key: "TOGETHER_AI_API_KEY" },
-  xai: { package: "@langchain/xai", key: "XAI_API_KEY" },
+  azure_openai: { package: "@langchain/openai", chatModel: "AzureChatOpenAI", key: "AZURE_OPENAI_API_KEY" },
+  bedrock: { package: "@langchain/aws", versions: "^1.4.3", chatModel: "ChatBedrockConverse" },
+  cerebras: {
+    package: "@langchain/cerebras",
+    versions: "^1.0.4",
+    chatModel: "ChatCerebras",
+    key: "CEREBRAS_API_KEY",
+  },
+  cohere: {
+    package: "@langchain/cohere",
+    versions: "^1.1.0",
+    chatModel: "ChatCohere",
+    key: "COHERE_API_KEY",
+  },
+  deepseek: {
+    package: "@langchain/deepseek",
+    versions: "^1.1.6",
+    chatModel: "ChatDeepSeek",
+    key: "DEEPSEEK_API_KEY",
+  },
+  fireworks: {
+    package: "@langchain/fireworks",
+    versions: "^0.2.6",
+    chatModel: "ChatFireworks",
+    key: "FIREWORKS_API_KEY",
+  },
+  "google-genai": {
+    package: "@langchain/google-genai",
+    versions: "^2.2.0",
+    chatModel: "ChatGoogleGenerativeAI",
+    key: "GOOGLE_API_KEY",
+  },
+  "google-vertexai": { package: "@langchain/google-vertexai", versions: "^2.2.0", chatModel: "ChatVertexAI" },
+  groq: { package: "@langchain/groq", versions: "^1.3.1", chatModel: "ChatGroq", key: "GROQ_API_KEY" },
+  mistralai: {
+    package: "@langchain/mistralai",
+    versions: "^1.2.0",
+    chatModel: "ChatMistralAI",
+    key: "MISTRAL_API_KEY",
+  },
+  ollama: { package: "@langchain/ollama", versions: "^1.3.0", chatModel: "ChatOllama" },
+  perplexity: {
+    package: "@langchain/perplexity",
+    versions: "^0.3.0",
+    chatModel: "ChatPerplexity",
+    key: "PERPLEXITY_API_KEY",
+  },
+  together: {
+    package: "@langchain/together-ai",
+    versions: "^0.2.6",
+    chatModel: "ChatTogetherAI",
+    key: "TOGETHER_AI_API_KEY",
+  },
+  xai: { package: "@langchain/xai", versions: "^1.4.6", chatModel: "ChatXAI", key: "XAI_API_KEY" },
 };
+
+/** The variables with the keys of all providers. */
+export const KEY_NAMES: readonly string[] = [
+  ...new Set(Object.values(PROVIDERS).flatMap(({ key }) => key ?? [])),
+];
+
+export function factsOf(provider: string): Provider {
+  const facts = PROVIDERS[provider];
+  if (facts === undefined) throw new Error(`There is no provider ${provider}.`);
+  return facts;
+}
 
 /** The model used when only this provider's key is there, in the order keys are looked for. */
 export const DEFAULT_MODELS: readonly { readonly provider: string; readonly model: string }[] = [
   { provider: "anthropic", model: "claude-sonnet-4-5-20250929" },
   { provider: "openai", model: "gpt-5.4" },
 ];
+
+const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []);
 
 /** Providers by the beginning of a model's name, as `initChatModel` of LangChain reads it. */
 const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import { type Environment, PROVIDERS, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
+import { type Environment, factsOf, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
@@ -53,7 +53,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
       { cause: error },
     );
   });
-  const facts = PROVIDERS["openai"] ?? { package: "" };
+  const facts = factsOf("openai");
   const given = facts.key === undefined ? undefined : variable(env, facts.key);
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),

@@ -2,6 +2,7 @@
  * Reads what a failed model call is about from the shape of its error, and says it to a person. No provider's package
  * is loaded for that.
  */
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
 import type { ModelFailureReason } from "../contracts.ts";
@@ -147,19 +148,17 @@ export function failureFacts(error: unknown): FailureFacts {
   const text = providerText(error, chain);
   const status = firstNumber(chain, "status") ?? firstNumber(chain, "statusCode");
   const kind = errorKind(chain);
-  const network = firstString(chain, "code", NETWORK_CODE);
-  const tls = firstString(chain, "code", TLS_CODE);
+  const network = firstCode(chain, NETWORK_CODE);
+  const tls = firstCode(chain, TLS_CODE);
   const timedOut = chain.some(isTimeout);
   const facts: Omit<FailureFacts, "reason" | "retryable"> = {
-    ...(status === undefined ? {} : { status }),
-    ...(network === undefined ? {} : { network }),
+    ...defined({ status, network, tls }),
     ...retryAfter(chain),
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
     timedOut,
     overloaded: status === 529 || OVERLOADED_KIND.test(kind),
     reported: status !== undefined || UNAVAILABLE_KIND.test(kind),
     ...silence(chain),
-    ...(tls === undefined ? {} : { tls }),
     foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
     text,
   };
@@ -310,9 +309,9 @@ function firstNumber(chain: readonly object[], field: string): number | undefine
   return undefined;
 }
 
-function firstString(chain: readonly object[], field: string, pattern: RegExp): string | undefined {
+function firstCode(chain: readonly object[], pattern: RegExp): string | undefined {
   for (const link of chain) {
-    const value = nested(link, field);
+    const value = nested(link, "code");
     if (typeof value === "string" && pattern.test(value)) return value;
   }
   return undefined;

@@ -12,7 +12,7 @@ import { joinStream } from "./call-model.ts";
 
 /** Binds tools to a model, and keeps replies to requests that are made again. */
 
-/** What a reply depends on besides the messages. */
+/** Everything a reply depends on, besides the messages. */
 type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
 
 const NAMESPACE = ["deepagent", "replies"];
@@ -107,12 +107,16 @@ export class ToolBinder {
       const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
       const bound = model.bindTools([...tools], { ...choice, ...options });
       // OpenAI's package makes another model, to which nothing done to the first one applies.
-      if (bound instanceof BaseChatModel) joinStream(bound);
+      if (isChatModel(bound)) joinStream(bound);
       this.#last = { binding, bound };
     }
     return this.#last.bound;
   }
 }
+
+/** Also of another copy of LangChain, which a provider's package may bring with it. */
+const isChatModel = (bound: Bound): bound is Bound & BaseChatModel =>
+  "_generate" in bound && "_llmType" in bound;
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */
 function isSame(a: ToolBinding, b: ToolBinding): boolean {

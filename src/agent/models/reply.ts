@@ -9,6 +9,7 @@ import {
   ToolMessage,
 } from "@langchain/core/messages";
 import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
+import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isReply, textOf } from "../conversation/messages.ts";
@@ -86,8 +87,7 @@ export function emitModelCalled(
       cachedInputTokens: used?.input_token_details?.cache_read ?? 0,
     },
     text: purpose === undefined ? oneLine(textOf(reply), 300) : "",
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(purpose === undefined ? {} : { purpose }),
+    ...defined({ costUsd, purpose }),
   });
 }
 
@@ -138,8 +138,7 @@ export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
           ),
     tool_call_chunks: room === 0 ? [] : chunks.map((chunk) => ({ ...chunk, args: "" })),
     response_metadata,
-    ...(usage_metadata ? { usage_metadata } : {}),
-    ...(id === undefined ? {} : { id }),
+    ...defined({ usage_metadata, id }),
   });
 }
 
@@ -344,9 +343,7 @@ function withCalls(reply: AIMessage, calls: ToolCall[], isChanged: boolean): AIM
     tool_calls: calls,
     additional_kwargs: kwargs,
     response_metadata: metadata,
-    ...(usage_metadata ? { usage_metadata } : {}),
-    ...(id ? { id } : {}),
-    ...(name ? { name } : {}),
+    ...defined({ usage_metadata, id: id || undefined, name: name || undefined }),
   });
 }
 

@@ -3,14 +3,14 @@ import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
-import { ConfigurationError, errorMessage } from "../../core/errors.ts";
+import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import {
   DEFAULT_MODELS,
   type ModelChoice,
   type ModelOptions,
   OFFLINE,
-  PROVIDERS,
+  factsOf,
   type Provider,
   endpointOf,
   modelChoice,
@@ -18,6 +18,7 @@ import {
   variable,
 } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
+import { loadPackage, packageMissing } from "./packages.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
 /** How long a call may take to begin an answer. */
@@ -33,6 +34,8 @@ export interface ResolveOptions extends ModelOptions {
   requestMs?: number;
   /** Longest silence inside an answer, in milliseconds. Default 300,000. */
   idleMs?: number;
+  /** Folder of packages that were added. Default: packages are beside the library. */
+  packages?: string;
 }
 
 export interface ResolvedModel {
@@ -65,27 +68,34 @@ async function offlineModel(): Promise<BaseChatModel> {
 
 async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
-  { env, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS }: ResolveOptions,
+  { env, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS, packages }: ResolveOptions,
 ): Promise<BaseChatModel> {
-  const { initChatModel } = await import("langchain/chat_models/universal");
-  const facts = PROVIDERS[provider] ?? { package: "" };
+  const facts = factsOf(provider);
   const given = facts.key === undefined ? undefined : variable(env, facts.key);
   // The package wants some key, whether the server asks for one or not.
   const key = given ?? (takesNoKey(facts, env) ? "none" : undefined);
   try {
-    const configurable = await initChatModel(name, {
-      modelProvider: provider,
+    const Model = (await loadProvider(facts.package, packages))[facts.chatModel] as ChatModelClass; // by its name
+    return new Model({
+      model: name,
       // Failed calls are tried again in one place, around the call.
       maxRetries: 0,
       callbacks: [streamAnswers],
       ...(key === undefined ? {} : { apiKey: key }),
       ...providerParameters(provider, name, endpointOf(facts, env)?.url, { requestMs, idleMs }),
     });
-    // The configurable wrapper keeps one model for every distinct call configuration it ever saw.
-    return await configurable._getModelInstance();
   } catch (error) {
-    throw loadingFailure(error, spec, facts);
+    throw loadingFailure(error, { spec, provider, facts, packages });
   }
+}
+
+type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
+
+/** The program has the packages of Anthropic and OpenAI in it; others are added to it. */
+async function loadProvider(name: string, packages: string | undefined): Promise<Record<string, unknown>> {
+  if (name === "@langchain/anthropic") return import("@langchain/anthropic");
+  if (name === "@langchain/openai") return import("@langchain/openai");
+  return loadPackage(name, packages);
 }
 
 /** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
@@ -118,15 +128,22 @@ function providerParameters(
   return {};
 }
 
-function loadingFailure(error: unknown, spec: string, facts: Provider): ConfigurationError {
+interface Failed {
+  spec: string;
+  provider: string;
+  facts: Provider;
+  packages: string | undefined;
+}
+
+function loadingFailure(error: unknown, { spec, provider, facts, packages }: Failed): ConfigurationError {
   const text = errorMessage(error);
-  const missing = /Unable to import (\S+?)\. Please install/.exec(text)?.[1];
-  if (missing !== undefined) {
-    return new ConfigurationError(
-      "model_package_missing",
-      `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`,
-      { cause: error },
-    );
+  if (codeOf(error) === "ERR_MODULE_NOT_FOUND") {
+    const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? facts.package;
+    const message =
+      packages === undefined
+        ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
+        : packageMissing(provider, missing);
+    return new ConfigurationError("model_package_missing", message, { cause: error });
   }
   return new ConfigurationError(
     "model_invalid",

@@ -25,7 +25,7 @@ class ModelSilentError extends ModelStreamBrokenError {
   }
 }
 
-/** What came instead of an answer. */
+/** The response that came instead of an answer. */
 class NoModelAnswerError extends Error {
   override readonly name: string = NO_ANSWER;
 }

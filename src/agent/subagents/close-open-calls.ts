@@ -6,7 +6,14 @@ import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import type { AgentState, EarlierEnd } from "../contracts.ts";
 import { lastAnswer } from "../conversation/messages.ts";
 import type { AgentGraph } from "../definition/agent-definition.ts";
-import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo } from "../engine/langgraph.ts";
+import {
+  CHECKPOINTER_KEY,
+  INTERRUPT,
+  RESUME,
+  TASKS_CHANNEL,
+  branchTo,
+  interruptsIn,
+} from "../engine/langgraph.ts";
 import { type Reached, describeLimit } from "../engine/limits.ts";
 import { finishedTasks, isRequest, openInterrupts } from "../engine/open-interrupts.ts";
 import { callOf } from "../engine/resume.ts";
@@ -15,6 +22,7 @@ import { StepFiles } from "../engine/step-files.ts";
 import { contextOf } from "../engine/task-context.ts";
 import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { FILES_NOT_KNOWN, keptFiles, stateReached, statefulRunnable } from "./subagent-runner.ts";
+import { defined } from "../../core/defined.ts";
 
 /** Gives results to calls that will not be finished, because their thread goes on with something new. */
 
@@ -216,7 +224,8 @@ function callSent(send: Send | undefined, messages: readonly BaseMessage[]): Too
 function isWaiting(writes: Writes, task: string): boolean {
   const own = writes.filter(([writer]) => writer === task);
   const isAsked = own.some(
-    ([, channel, value]) => channel === INTERRUPT && isRequest((value as { value?: unknown }).value),
+    ([, channel, written]) =>
+      channel === INTERRUPT && interruptsIn(written).some(({ value }) => isRequest(value)),
   );
   return isAsked && !own.some(([, channel]) => channel === RESUME);
 }
@@ -273,7 +282,7 @@ export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,
   { thread_id, checkpoint_id }: NonNullable<RunnableConfig["configurable"]>,
 ): Promise<Partial<AgentState>> {
-  const at = { thread_id, checkpoint_ns: "", ...(checkpoint_id === undefined ? {} : { checkpoint_id }) };
+  const at = { thread_id, checkpoint_ns: "", ...defined({ checkpoint_id }) };
   const writes = (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
   const of = (name: string): unknown[] =>
     writes.flatMap(([, channel, value]) => (channel === name && value !== undefined ? [value] : []));
@@ -283,6 +292,6 @@ export async function finishedCalls(
   return {
     ...(messages.length > 0 ? { messages } : {}),
     ...(Object.keys(files).length > 0 ? { files } : {}),
-    ...(todos ? { todos } : {}),
+    ...defined({ todos }),
   };
 }

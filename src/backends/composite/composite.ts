@@ -1,3 +1,4 @@
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
@@ -137,10 +138,7 @@ const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
 /** The capabilities of a tree that concern commands. */
 function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
   const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
-  return {
-    ...(executeOptions === undefined ? {} : { executeOptions }),
-    ...(isolation === undefined ? {} : { isolation }),
-  };
+  return defined({ executeOptions, isolation });
 }
 
 /** The members with which a tree runs commands. Their working directories are paths of the tree. */

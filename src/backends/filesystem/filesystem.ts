@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { parse, resolve } from "node:path";
-import { ConfigurationError, isAbortError } from "../../core/errors.ts";
+import { ConfigurationError, isAbortError, codeOf } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type {
@@ -29,7 +29,6 @@ import {
   type FilesystemPath,
   Jail,
   type PathForm,
-  codeOf,
   filesystemPathOf,
   parseFilesystemPath,
   realSegments,

@@ -50,13 +50,18 @@ const DIRECTORY = constants.O_DIRECTORY ?? 0;
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
 
 /** Whether entries can be opened relative to a directory descriptor, as on Linux. */
-export const hasDescriptorPaths = (): boolean => process.platform === "linux" && existsSync("/proc/self/fd");
+export const hasDescriptorPaths = (platform: NodeJS.Platform = process.platform): boolean =>
+  platform === "linux" && existsSync("/proc/self/fd");
 
 /** Opens a directory by its real path. `byDescriptor` chooses the safer way, which only Linux has. */
-export function openRoot(path: string, byDescriptor: boolean): DirectoryHandle {
+export function openRoot(
+  path: string,
+  byDescriptor: boolean,
+  platform: NodeJS.Platform = process.platform,
+): DirectoryHandle {
   return byDescriptor
     ? new DescriptorDirectory(openSync(path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW))
-    : new NamedDirectory(path);
+    : new NamedDirectory(path, platform);
 }
 
 /** Entries through `/proc/self/fd/<n>/<name>`, which the kernel resolves like `openat`. */
@@ -118,10 +123,12 @@ const MAX_ATTEMPTS = 5;
 class NamedDirectory implements DirectoryHandle {
   readonly #path: string;
   readonly #identity: string;
+  readonly #platform: NodeJS.Platform;
   readonly #parent: NamedDirectory | undefined;
 
-  constructor(path: string, parent?: NamedDirectory) {
+  constructor(path: string, platform: NodeJS.Platform, parent?: NamedDirectory) {
     this.#path = path;
+    this.#platform = platform;
     this.#parent = parent;
     const stats = lstatSync(path, { bigint: true });
     if (stats.isSymbolicLink() || !stats.isDirectory()) throw new AccessError("ENOTDIR");
@@ -130,7 +137,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   at(name: string): string {
-    if (process.platform === "win32" && isWindowsAlias(name)) throw new AccessError("EALIAS");
+    if (this.#platform === "win32" && isWindowsAlias(name)) throw new AccessError("EALIAS");
     return join(this.#path, name);
   }
 
@@ -144,7 +151,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   openDirectory(name: string): DirectoryHandle {
-    return this.#undisturbed(() => new NamedDirectory(this.at(name), this));
+    return this.#undisturbed(() => new NamedDirectory(this.at(name), this.#platform, this));
   }
 
   openFile(name: string, flags: number, mode?: number): number {
@@ -167,7 +174,7 @@ class NamedDirectory implements DirectoryHandle {
 
   async flush(): Promise<void> {
     // Windows cannot open directories, and flushes their entries by itself.
-    if (process.platform === "win32") return;
+    if (this.#platform === "win32") return;
     const descriptor = openSync(this.#path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW);
     try {
       await flushed(descriptor);
@@ -177,7 +184,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   close(): void {
-    // Nothing is held open.
+    // This handle keeps nothing open.
   }
 
   /** Runs something, and undoes and repeats it if a directory on the way changed meanwhile. */

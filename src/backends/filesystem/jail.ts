@@ -11,6 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { Located } from "../checked-backend.ts";
 import { type BackendFailure, outsideRoot } from "../errors.ts";
@@ -379,10 +380,6 @@ function linkTarget(directory: DirectoryHandle, name: string): string | undefine
     throw thrown;
   }
 }
-
-/** The code of a file system error, Node's or ours. */
-export const codeOf = (thrown: unknown): string | undefined =>
-  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 
 /** A path as it was asked for, and as segments from the root of the jail. */
 export interface FilesystemPath extends Located {

@@ -6,8 +6,9 @@ import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
 import type { DirectoryHandle } from "./handles.ts";
-import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
+import type { FilesystemPath, Jail } from "./jail.ts";
 import { isTemporaryName, statEntry } from "./read-write.ts";
+import { codeOf } from "../../core/errors.ts";
 
 export interface WalkRequest {
   /** Decides which directories are read. */

@@ -36,7 +36,8 @@ import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, readBytes, readFilePage, startsBinary } from "../pages.ts";
 import { AccessError, type DirectoryHandle, flushed } from "./handles.ts";
-import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions, codeOf } from "./jail.ts";
+import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions } from "./jail.ts";
+import { codeOf } from "../../core/errors.ts";
 
 /** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
 const STALE_AFTER_MS = 2000;
@@ -84,7 +85,7 @@ async function acquire(path: string): Promise<number> {
     try {
       return openSync(path, "wx", 0o600);
     } catch (thrown) {
-      if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST")) throw thrown;
+      if (codeOf(thrown) !== "EEXIST") throw thrown;
     }
     if (isStale(path)) breakLock(path);
     else await sleep(1 + Math.random() * LONGEST_PAUSE_MS);

@@ -111,7 +111,7 @@ function start(request: RipgrepRequest): ChildProcess {
   return startChild(command, args, {
     cwd: request.directory,
     stdio: ["ignore", "pipe", "pipe"],
-    // Nothing of the environment changes the search, and no secret of ours is passed on.
+    // An empty environment changes no search, and passes on no secret of ours.
     env: {},
     windowsHide: true,
   });

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
 import type { Search } from "../checked-backend.ts";
@@ -17,7 +18,7 @@ import {
 } from "../search.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
-import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
+import type { FilesystemPath, Jail } from "./jail.ts";
 import { type OpenDirectory, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";

@@ -1,4 +1,5 @@
 import { KeyedLock } from "../../core/concurrency.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
   Backend,
@@ -100,8 +101,7 @@ export function fromV1(backend: BackendV1): Backend {
     write: (path, content) => backend.write(path, content),
     edit: (path, oldString, newString, replaceAll) => backend.edit(path, oldString, newString, replaceAll),
     ...(remove === undefined ? {} : { delete: (path) => remove(path) }),
-    ...(uploadFiles === undefined ? {} : { uploadFiles }),
-    ...(downloadFiles === undefined ? {} : { downloadFiles }),
+    ...defined({ uploadFiles, downloadFiles }),
   };
 }
 
@@ -117,9 +117,7 @@ async function readV1(
     return isFailure(text) ? foreignFailure(path, text) : { content: withoutNumbers(text) };
   }
   const { data, error, code } = await readRawV1(backend, path);
-  return data === undefined
-    ? { ...(error === undefined ? {} : { error }), ...(code === undefined ? {} : { code }) }
-    : readFileData(path, data, pageRequest(offset, limit));
+  return data === undefined ? defined({ error, code }) : readFileData(path, data, pageRequest(offset, limit));
 }
 
 async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResult> {

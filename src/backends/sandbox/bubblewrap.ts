@@ -317,14 +317,17 @@ export type BubblewrapProbe =
 /**
  * Runs one command that does nothing, in the same sandbox as all others.
  *
- * @param timeoutMs for each of the two programs that are started. Default 10,000.
+ * @param trial.timeoutMs for each of the two programs that are started. Default 10,000.
  */
 export async function probeBubblewrap(
   options: BubblewrapOptions,
-  timeoutMs: number = PROBE_TIMEOUT_MS,
+  {
+    timeoutMs = PROBE_TIMEOUT_MS,
+    platform = process.platform,
+  }: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
 ): Promise<BubblewrapProbe> {
   const program = options.bwrap ?? "bwrap";
-  if (process.platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
+  if (platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>
     runProgram(program, args, { timeout: timeoutMs, cwd: "/", inputs });
   let version: string;

@@ -45,15 +45,16 @@ export interface EnvironmentOptions {
 }
 
 /** The environment of a command that runs on this machine. */
-export function commandEnvironment(
-  { env = {}, inheritEnv = false, secretNames = SECRET_NAMES }: EnvironmentOptions,
-  own: NodeJS.ProcessEnv = process.env,
-): Record<string, string> {
+export function commandEnvironment({
+  env = {},
+  inheritEnv = false,
+  secretNames = SECRET_NAMES,
+}: EnvironmentOptions): Record<string, string> {
   const secrets = secretNames.map(nameMatcher);
   const isInherited = inheritEnv
     ? (name: string): boolean => !secrets.some((matches) => matches(name))
     : (name: string): boolean => PLAIN_NAMES.some((plain) => plain === name);
-  const inherited = Object.entries(own).flatMap(([name, value]): [string, string][] =>
+  const inherited = Object.entries(process.env).flatMap(([name, value]): [string, string][] =>
     value !== undefined && isInherited(name) ? [[name, value]] : [],
   );
   return { PATH: SYSTEM_PATH, ...Object.fromEntries(inherited), ...env };

@@ -1,4 +1,5 @@
 import { ProgramFailure } from "../../core/child-process.ts";
+import { codeOf } from "../../core/errors.ts";
 
 /** Why commands cannot be isolated on this machine. */
 export interface NoSandbox {
@@ -15,8 +16,7 @@ export const PROBE_TIMEOUT_MS = 10_000;
 export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
 /** Whether `runProgram` failed because there is no such program. */
-export const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "ENOENT";
+export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
   reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,

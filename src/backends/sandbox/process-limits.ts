@@ -1,4 +1,4 @@
-/** What a command in the sandbox may use: memory and processes by a cgroup, and the system calls that it may make. */
+/** Limits of a command in the sandbox: memory and processes by a cgroup, and its system calls by a filter. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";

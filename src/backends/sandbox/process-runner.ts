@@ -3,7 +3,8 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { runProgram, startChild } from "../../core/child-process.ts";
-import { errorMessage } from "../../core/errors.ts";
+import { isDoneWithin } from "../../core/clock.ts";
+import { errorMessage, codeOf } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
 import {
   CommandOutput,
@@ -117,11 +118,7 @@ export class ProcessRunner {
     const first = await Promise.race([running.ended, stopped]);
     timer.abort();
     if (typeof first !== "string") return finished(running.output, first);
-    const rest = new AbortController();
-    const wait = this.#patience === 0 ? KILL_MS : LAST_WORDS_MS;
-    const lastWords = delay(wait, undefined, { signal: rest.signal }).catch(() => undefined);
-    await Promise.race([running.terminate(), lastWords]);
-    rest.abort();
+    await isDoneWithin(this.#patience === 0 ? KILL_MS : LAST_WORDS_MS, running.terminate());
     running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
     return { ...written(running.output), exitCode: null };
@@ -130,10 +127,7 @@ export class ProcessRunner {
   /** Ends all programs that still run. */
   async close(): Promise<void> {
     const groups = [...this.#groups];
-    const timer = new AbortController();
-    const patience = delay(LAST_WORDS_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([Promise.all(groups.map((group) => group.terminate())), patience]);
-    timer.abort();
+    await isDoneWithin(LAST_WORDS_MS, Promise.all(groups.map((group) => group.terminate())));
     this.#killAll();
     await this.#guard?.endMarked();
     this.#guard?.close();
@@ -222,11 +216,11 @@ class ProcessGroup implements RunningProcess {
 
   #signal(signal: NodeJS.Signals): void {
     if (this.id === undefined || this.#isReused()) return;
-    tryKill(-this.id, signal);
+    tryKill(groupOf(this.id), signal);
   }
 
   #isGone(): boolean {
-    return this.id === undefined || !tryKill(-this.id, 0);
+    return this.id === undefined || !tryKill(groupOf(this.id), 0);
   }
 
   /** Whether another process has the number of the ended leader. No process gets it while the group has members. */
@@ -241,6 +235,7 @@ function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): Chil
     return startChild(file, args, {
       env,
       detached: true,
+      windowsHide: true,
       stdio: ["ignore", "pipe", "pipe"],
       inputs,
       ...(cwd === undefined ? {} : { cwd }),
@@ -250,13 +245,17 @@ function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): Chil
   }
 }
 
+/** The id that signals a program and its children. On Windows, which has no process groups, only the program. */
+export const groupOf = (leader: number, platform: NodeJS.Platform = process.platform): number =>
+  platform === "win32" ? leader : -leader;
+
 /** Sends a signal. Gives whether there was a process to get it. */
 function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, signal);
   } catch (error) {
     // The process exists but belongs to someone else.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return codeOf(error) === "EPERM";
   }
 }
 

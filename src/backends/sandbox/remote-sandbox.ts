@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as delay } from "node:timers/promises";
+import { isDoneWithin } from "../../core/clock.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions } from "../backend.ts";
@@ -167,10 +167,7 @@ export class RemoteSandbox extends BaseSandbox {
       }
       isStopped = true;
       const kill = this.#toEnd(killScript(mark), () => {}, settled.signal);
-      const timer = new AbortController();
-      const patience = delay(LAST_WORDS_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-      await Promise.race([Promise.allSettled([kill, ended]), patience]);
-      timer.abort();
+      await isDoneWithin(LAST_WORDS_MS, Promise.allSettled([kill, ended]));
       output.finish();
       if (first === "timeout") return timedOutResponse(output, timeout);
       return { ...written(output), exitCode: null };
@@ -191,21 +188,14 @@ export class RemoteSandbox extends BaseSandbox {
       onOutput(stream, Buffer.from(chunk));
     };
     const command = await this.#machine.start(scriptLine(script), onChunk, signal);
-    const drained = command.drained.then(
-      () => "whole" as const,
-      () => "broken" as const,
-    );
+    let isBroken = false;
+    const drained = command.drained.catch(() => (isBroken = true));
     const exitCode = await command.exitCode;
     lastChunkAt = Math.max(lastChunkAt, performance.now());
-    let state: "whole" | "broken" | "open" = "open";
-    for (let left = QUIET_MS; left > 0 && state === "open";) {
-      const timer = new AbortController();
-      const quiet = delay(left, "open" as const, { signal: timer.signal }).catch(() => "open" as const);
-      state = await Promise.race([drained, quiet]);
-      timer.abort();
+    for (let left = QUIET_MS; left > 0 && !(await isDoneWithin(left, drained));) {
       left = lastChunkAt + QUIET_MS - performance.now();
     }
-    return { exitCode, isBroken: state === "broken" };
+    return { exitCode, isBroken };
   }
 }
 

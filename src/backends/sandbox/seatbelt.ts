@@ -111,8 +111,11 @@ export function seatbeltArguments(profile: string, command: string, directory: s
 }
 
 /** Why commands cannot be isolated here. Gives undefined after a successful trial. */
-export async function seatbeltProblem(options: SeatbeltOptions): Promise<NoSandbox | undefined> {
-  if (process.platform !== "darwin") return { reason: "Seatbelt exists on macOS only." };
+export async function seatbeltProblem(
+  options: SeatbeltOptions,
+  platform: NodeJS.Platform = process.platform,
+): Promise<NoSandbox | undefined> {
+  if (platform !== "darwin") return { reason: "Seatbelt exists on macOS only." };
   const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);
   const args = ["-p", profile, "/bin/sh", "-c", "exit 0"];
   try {

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type * as Sdk from "@aws-sdk/client-s3";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import { type S3Address, S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
+import { S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
+import type { S3Address } from "../../core/s3-address.ts";
 import type { CallOptions, FileData } from "../backend.ts";
 import { bytesOf, toFileData } from "../file-data.ts";
 import {

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import {
-  type AgentPath,
   type Approval,
   type PersonDecision,
   type Principal,
@@ -10,12 +9,11 @@ import {
   offeredDecisions,
 } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { deadlineText } from "../../server/views/approval-form.ts";
+import { deadlineText, detailInForm, whoAsks } from "../../server/views/approval-form.ts";
 import { pendingApprovals } from "../../server/views/run-report.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
-import { wrapText } from "./text.ts";
-import { titleOf } from "./tree.ts";
+import { chopText, wrapText } from "./text.ts";
 
 export interface AskOptions {
   runs: RunService;
@@ -127,13 +125,6 @@ export function questionOf(approval: Approval, place = ""): Question {
   };
 }
 
-/** Agents by their tasks; the usual type tells nothing. */
-const whoAsks = (agent: AgentPath): string =>
-  agent
-    .map(({ name, task = "" }) => titleOf(name, task))
-    .map((name) => `"${oneLine(displayName(name), 80)}"`)
-    .join(" › ") || "The main agent";
-
 /** `undefined` for arguments that are no JSON object. */
 function decisionOf(
   { tool }: Approval,
@@ -186,6 +177,15 @@ export function questionIn({ message, requestedSchema: { properties } }: Approva
 
 const INDENT = "    ";
 
+/** The question with all that its call would do, where `details` has it: a form shows the beginning of a long one. */
+export function wholeQuestion(question: Question, details: readonly string[]): Question {
+  const { isDiff, title, notes } = question;
+  const whole = details.find((detail) => detailInForm(detail, isDiff) === question.body);
+  if (whole === undefined) return question;
+  const body = displayText(whole);
+  return { ...question, body, details: [...title, "", body, "", ...notes].join("\n") };
+}
+
 const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
   approve: { key: "a", label: "approve" },
   approve_same: { key: "s", label: "approve the same" },
@@ -198,7 +198,8 @@ export function callLines(
   question: Question,
   style: BodyStyle,
 ): { title: string[]; body: string[]; notes: string[] } {
-  const wrapped = (text: string): string[] => wrapText(text, style.width - 1);
+  const wrapped = (text: string): string[] =>
+    wrapText(text, style.width - 1).flatMap((line) => chopText(line, style.width - 1));
   return {
     title: question.title.flatMap(wrapped),
     body: question.isDiff ? diffBody(question.body, style) : textBody(question.body, style),
@@ -216,25 +217,29 @@ export async function askQuestion(
   const style = { colors, width: asker.size().columns };
   const { title, body: rest, notes } = callLines(question, style);
   const head = ["", colors.yellow(`? Approval ${question.place}`), ...title, ""];
-  const page = (): string[] =>
-    rest.splice(0, Math.max(asker.size().rows - head.length - notes.length - 4, 5));
-  asker.print([...head, ...page(), ...(notes.length > 0 ? ["", ...notes] : []), ""].join("\n"));
-  for (let isFirst = true, isUnseenTold = false; ; isFirst = false) {
+  const prompt = (): string => {
     const choices = [
       ...question.decisions.map((name) => CHOICES[name]),
       { key: "d", label: "details" },
       ...(rest.length > 0 ? [{ key: "space", label: `${rest.length} more lines` }] : []),
     ];
-    const prompt = choices.map(({ key, label }) => `${colors.bold(colors.cyan(key))} ${label}`).join("  ");
-    const key = (await asker.key(`${prompt} › `, isFirst, signal)).toLowerCase();
+    return `${choices.map(({ key, label }) => `${colors.bold(colors.cyan(key))} ${label}`).join("  ")} › `;
+  };
+  const page = (): string[] => {
+    const { rows, columns } = asker.size();
+    const others = head.length + notes.length + wrapText(prompt(), columns - 1).length + 2;
+    return rest.splice(0, Math.max(rows - others, 5));
+  };
+  asker.print([...head, ...page(), ...(notes.length > 0 ? ["", ...notes] : []), ""].join("\n"));
+  for (let isFirst = true, isUnseenTold = false; ; isFirst = false) {
+    const key = (await asker.key(prompt(), isFirst, signal)).toLowerCase();
     const choice = question.decisions.find((name) => CHOICES[name].key === key);
     if (key === " " && rest.length > 0) asker.print(page().join("\n"));
     if (key === "d") asker.print(textBody(question.details, style).join("\n"));
     if ((choice === "approve" || choice === "approve_same") && rest.length > 0 && !isUnseenTold) {
       isUnseenTold = true;
-      asker.print(
-        colors.yellow(`${rest.length} lines were not shown. The same key again approves them unseen.`),
-      );
+      const warning = `${rest.length} lines were not shown. The same key again approves them unseen.`;
+      asker.print(colors.yellow(wrapText(warning, style.width - 1).join("\n")));
       continue;
     }
     const answer = choice === undefined ? undefined : await answerOf(choice, question, asker);
@@ -251,7 +256,7 @@ async function answerOf(
   asker: Asker,
 ): Promise<ApprovalAnswer | undefined> {
   if (decision === "reject") {
-    const message = (await asker.line("Why, or what instead (Enter for nothing) › ")).trim();
+    const message = (await asker.line("Why, or what instead (optional) › ")).trim();
     return { decision, ...(message === "" ? {} : { message }) };
   }
   if (decision !== "edit") return { decision };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { startChild } from "../../core/child-process.ts";
+import type { Keyboard } from "./keyboard.ts";
 import { type Colors, columnsOf, displayWidth, wrapText } from "./text.ts";
 
 /** Terminal functions that asking needs. */
@@ -16,6 +17,8 @@ export interface Asker {
   key(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string>;
   /** One line of input; rejects as `key` does. */
   line(prompt: string): Promise<string>;
+  /** A line that is typed or pasted and never shown; rejects as `key` does. */
+  secret(prompt: string): Promise<string>;
   print(text: string): void;
   /** Lets the person edit a text; `undefined` when that failed. */
   edit(text: string, fileName: string): Promise<string | undefined>;
@@ -28,52 +31,64 @@ const DRAIN_MS = 100;
 const INTERRUPTS = new Set(["\u0003", "\u0004"]);
 
 /** Asks on the terminal of this process. Ctrl-C and Ctrl-D at a question call `interrupted`. */
-export function terminalAsker(colors: Colors, interrupted: () => void): Asker {
+export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: () => void): Asker {
   const { stdout } = process;
+  const told = async (ask: () => Promise<string>): Promise<string> => {
+    try {
+      return await ask();
+    } catch (error) {
+      interrupted();
+      throw error;
+    }
+  };
   return {
     colors,
     print: (text) => void stdout.write(`${text}\n`),
     size: () => ({ columns: columnsOf(stdout), rows: stdout.rows || 24 }),
-    edit: editInEditor,
+    edit: (text, fileName) => keyboard.free(() => editInEditor(text, fileName)),
     key: async (prompt, isNew, signal) => {
-      const key = await keyPressed(prompt, isNew, signal);
+      const key = await keyPressed(keyboard, prompt, isNew, signal);
       if (!INTERRUPTS.has(key)) return key;
       interrupted();
       throw new Error("interrupted");
     },
-    line: async (prompt) => {
-      try {
-        return await lineTyped(prompt);
-      } catch (error) {
-        interrupted();
-        throw error;
-      }
-    },
+    line: (prompt) => told(() => keyboard.free(() => lineTyped(prompt))),
+    secret: (prompt) => told(() => secretTyped(keyboard, prompt)),
   };
 }
 
 /** Gives Ctrl-D at the end of the input. */
-async function keyPressed(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string> {
-  const { stdin, stdout } = process;
+async function keyPressed(
+  keyboard: Keyboard,
+  prompt: string,
+  isNew: boolean,
+  signal?: AbortSignal,
+): Promise<string> {
+  const { stdout } = process;
   let take = (_key: string): void => {};
-  // A key of several characters is an arrow or a text that was pasted: no answer.
-  const read = (chunk: Buffer): void => {
-    const text = chunk.toString();
-    if (text.length === 1) take(text);
+  let giveUp = (): void => {};
+  let shown: string[] = [];
+  const show = (): void => {
+    shown = wrapText(prompt, columnsOf(stdout) - 1);
+    stdout.write(shown.join("\n"));
   };
-  const end = (): void => take("\u0004");
-  stdin.on("data", read).on("end", end);
-  stdin.setRawMode(true);
-  stdin.resume();
+  const giveBack = keyboard.take({
+    key: (keys) => {
+      if (keys.length === 1) take(keys);
+    },
+    interrupt: () => take("\u0003"),
+    end: () => take("\u0004"),
+    stopping: () => void stdout.write("\n"),
+    continued: show,
+  });
   try {
     if (isNew) await delay(DRAIN_MS);
-    const columns = columnsOf(stdout);
-    const shown = wrapText(prompt, columns - 1);
-    stdout.write(shown.join("\n"));
+    show();
     const key = await new Promise<string | undefined>((resolve) => {
       take = resolve;
-      if (signal?.aborted) resolve(undefined);
-      else signal?.addEventListener("abort", () => resolve(undefined), { once: true });
+      giveUp = () => resolve(undefined);
+      if (signal?.aborted) giveUp();
+      else signal?.addEventListener("abort", giveUp, { once: true });
     });
     const rows = shown.reduce(
       (sum, line) => sum + Math.max(Math.ceil(displayWidth(line) / columnsOf(stdout)), 1),
@@ -83,9 +98,41 @@ async function keyPressed(prompt: string, isNew: boolean, signal?: AbortSignal):
     if (key === undefined) throw signal?.reason;
     return key;
   } finally {
-    stdin.off("data", read).off("end", end);
-    stdin.setRawMode(false);
-    stdin.pause();
+    signal?.removeEventListener("abort", giveUp);
+    giveBack();
+  }
+}
+
+const ENTER = /[\r\n]/;
+const BACKSPACE = /[\u007f\b]/;
+const CTRL_U = "\u0015";
+
+/** Rejects at Ctrl-C and Ctrl-D. */
+async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> {
+  const { stdout } = process;
+  stdout.write(prompt);
+  let giveBack = (): void => {};
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      const interrupted = (): void => reject(new Error("interrupted"));
+      let line = "";
+      const key = (keys: string): void => {
+        // An arrow, or another key that is no character.
+        if (keys.startsWith("\u001b")) return;
+        for (const character of keys) {
+          if (ENTER.test(character)) return resolve(line);
+          if (INTERRUPTS.has(character)) return interrupted();
+          if (character === CTRL_U) line = "";
+          else if (BACKSPACE.test(character)) line = line.slice(0, -1);
+          else line += character;
+        }
+      };
+      const continued = (): void => void stdout.write(prompt);
+      giveBack = keyboard.take({ key, interrupt: interrupted, end: interrupted, continued });
+    });
+  } finally {
+    giveBack();
+    stdout.write("\n");
   }
 }
 
@@ -109,10 +156,18 @@ export async function lineTyped(prompt: string): Promise<string> {
   }
 }
 
+/** The program with which a person edits a text, and its first arguments. */
+export function editorOf(
+  env: Readonly<Record<string, string | undefined>>,
+  platform: NodeJS.Platform,
+): [command: string, ...args: string[]] {
+  const editor = env["VISUAL"] ?? env["EDITOR"] ?? "";
+  const [command, ...args] = editor.split(" ").filter((part) => part !== "");
+  return command === undefined ? [platform === "win32" ? "notepad" : "vi"] : [command, ...args];
+}
+
 async function editInEditor(text: string, fileName: string): Promise<string | undefined> {
-  const fallback = process.platform === "win32" ? "notepad" : "vi";
-  const editor = process.env["VISUAL"] ?? process.env["EDITOR"] ?? fallback;
-  const [command = fallback, ...args] = editor.split(" ").filter((part) => part !== "");
+  const [command, ...args] = editorOf(process.env, process.platform);
   const folder = await mkdtemp(join(tmpdir(), "deepagent-edit-"));
   const file = join(folder, fileName);
   try {

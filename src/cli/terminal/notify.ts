@@ -1,27 +1,59 @@
 /** Calls a person who may look elsewhere. */
 import type { Config } from "../../config/schema.ts";
+import type { Clock } from "../../core/clock.ts";
+import { displayName, oneLine } from "../../core/text.ts";
 
 const BELL = "\u0007";
-const TEXT = "deepagent-mcp waits for you";
+const MAX_TEXT = 120;
+/** After so long without input the person may have looked away. */
+const AWAY_MS = 30_000;
 
-/** Rings the bell of a terminal, and shows a message on the desktop where the terminal is known to do so. */
-export function callPerson(
-  output: NodeJS.WriteStream,
-  how: Config["notify"],
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): void {
-  if (!output.isTTY || how === "off") return;
-  output.write((how === "desktop" ? desktopMessage(env) : "") + BELL);
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface CallerOptions {
+  output: Pick<NodeJS.WriteStream, "isTTY" | "write">;
+  how: Config["notify"];
+  env: Environment;
+  /** Does not jump. */
+  clock: Clock;
+}
+
+/** Calls the person at a terminal: by its bell, and with a message on the desktop where it is known to show one. */
+export class Caller {
+  readonly #options: CallerOptions;
+  #seenAt: number;
+
+  constructor(options: CallerOptions) {
+    this.#options = options;
+    this.#seenAt = options.clock();
+  }
+
+  /** The person is needed. */
+  call(text: string): void {
+    const { output, how, env } = this.#options;
+    if (!output.isTTY || how === "off") return;
+    const shown = oneLine(displayName(text), MAX_TEXT);
+    output.write((how === "desktop" ? desktopMessage(shown, env) : "") + BELL);
+  }
+
+  /** The person did something here. */
+  seen(): void {
+    this.#seenAt = this.#options.clock();
+  }
+
+  /** Something has ended that the person may no longer look at. */
+  ended(text: string): void {
+    if (this.#options.clock() - this.#seenAt > AWAY_MS) this.call(text);
+  }
 }
 
 /** Elsewhere the sequence could be shown as text, or mean something else; inside tmux it does not get through. */
-function desktopMessage({
-  TERM = "",
-  TERM_PROGRAM = "",
-  TMUX,
-}: Readonly<Record<string, string | undefined>>): string {
+function desktopMessage(text: string, { TERM = "", TERM_PROGRAM = "", TMUX }: Environment): string {
   if (TMUX !== undefined) return "";
-  if (["iTerm.app", "WezTerm", "ghostty"].includes(TERM_PROGRAM)) return `\u001b]9;${TEXT}\u0007`;
-  if (TERM === "xterm-kitty") return `\u001b]99;;${TEXT}\u001b\\`;
-  return /^(foot|rxvt)/.test(TERM) ? `\u001b]777;notify;deepagent-mcp;${TEXT}\u001b\\` : "";
+  const message = `deepagent-mcp: ${text}`;
+  if (["iTerm.app", "WezTerm", "ghostty"].includes(TERM_PROGRAM)) return `\u001b]9;${message}\u0007`;
+  if (TERM === "xterm-kitty") return `\u001b]99;;${message}\u001b\\`;
+  return /^(foot|rxvt)/.test(TERM)
+    ? `\u001b]777;notify;deepagent-mcp;${text.replaceAll(";", ",")}\u001b\\`
+    : "";
 }

@@ -1,7 +1,9 @@
 /** Shows a run in the terminal: redrawn in place, or line by line. */
 import { durationText } from "../../core/clock.ts";
+import type { Keyboard } from "./keyboard.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
-import { type RunPicture, clean, isShownAbove, renderTree, titleOf } from "./tree.ts";
+import { counted } from "../../tools/format.ts";
+import { type AgentPicture, type RunPicture, clean, isShownAbove, renderTree, titleOf } from "./tree.ts";
 
 /** Shows a run in the terminal. */
 export interface Screen {
@@ -23,20 +25,31 @@ const SHOW_CURSOR = "\u001b[?25h";
 const NO_WRAP = "\u001b[?7l";
 const WRAP = "\u001b[?7h";
 
-/** Redraws the run in place, on an output that is a terminal. */
+/** Redraws the run in place, on an output that is a terminal, and swallows the keys that are pressed meanwhile. */
 export class LiveScreen implements Screen {
   readonly #output: NodeJS.WriteStream;
   readonly #colors: Colors;
   readonly #timer: NodeJS.Timeout;
+  readonly #giveBackKeys: () => void;
   #picture: RunPicture | undefined;
   /** The width of each line on the screen. */
   #drawn: number[] = [];
   #frame = 0;
   #paused = false;
 
-  constructor(output: NodeJS.WriteStream, colors: Colors) {
+  constructor(output: NodeJS.WriteStream, colors: Colors, keyboard: Keyboard) {
     this.#output = output;
     this.#colors = colors;
+    let wasPaused = false;
+    this.#giveBackKeys = keyboard.take({
+      stopping: () => {
+        wasPaused = this.#paused;
+        this.pause();
+      },
+      continued: () => {
+        if (!wasPaused) this.resume();
+      },
+    });
     this.#timer = setInterval(() => {
       this.#frame += 1;
       this.#draw();
@@ -75,6 +88,7 @@ export class LiveScreen implements Screen {
     process.off("exit", this.#showCursor);
     this.#draw();
     this.#showCursor();
+    this.#giveBackKeys();
   }
 
   readonly #showCursor = (): void => void this.#output.write(SHOW_CURSOR);
@@ -102,10 +116,10 @@ export class LiveScreen implements Screen {
     this.#drawn = lines.map(displayWidth);
   }
 
-  /** Goes back to the first line. */
+  /** Goes back to the first line; keys of before may stand where it begins. */
   #back(): string {
     const rows = this.#rows();
-    return rows > 0 ? `\u001b[${rows}A\r` : "";
+    return rows > 0 ? `\u001b[${rows}A\r` : "\r";
   }
 
   /** Rows on the screen: a terminal that became narrower has broken the lines anew. */
@@ -159,21 +173,18 @@ function newTodoLines(before: RunPicture | undefined, { todos }: RunPicture): st
 }
 
 function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): string[] {
-  return agents.flatMap((agent, index) => {
-    const earlier = before?.agents[index];
-    const label = `  subagent ${index + 1}`;
-    const isNew = earlier === undefined;
-    const waits = agent.status === "queued" ? " (waits for its turn)" : "";
-    const start = isNew ? [`${label}: ${short(titleOf(agent.agent, agent.description))}${waits}`] : [];
-    const isOver = agent.status === "completed" || agent.status === "failed";
-    if (isOver && agent.status !== earlier?.status)
-      return [
-        ...start,
-        `${label} ${agent.status} after ${agent.tool_calls} tool calls: ${short(agent.step)}`,
-      ];
-    const isStep = !isNew && agent.status === "working" && agent.step !== earlier.step;
-    return isStep ? [`${label}: ${short(agent.step)}`] : start;
+  const known = new Map(before?.agents.map((agent) => [keyOf(agent), agent]));
+  return agents.flatMap((agent) => {
+    const { status, step, tool_calls: calls } = agent;
+    const earlier = known.get(keyOf(agent));
+    if (status === earlier?.status && step === earlier.step) return [];
+    const isOver = status === "completed" || status === "failed";
+    if (isOver && status === earlier?.status) return [];
+    const after = isOver ? `${status} after ${counted(calls, "tool call", "tool calls")}: ` : "";
+    return [`  ${fit(titleOf(agent.agent, agent.description), 60)}: ${after}${short(step)}`];
   });
 }
+
+const keyOf = ({ call_ids: ids }: AgentPicture): string => ids.join(" ");
 
 const short = (text: string): string => fit(clean(text), 100);

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { durationText } from "../../core/clock.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
+import { GENERAL_PURPOSE } from "../../runs/run.ts";
 import { dollars } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";
@@ -11,10 +12,15 @@ const Todo = z.object({ content: z.string(), status: z.enum(["pending", "in_prog
 const Agent = z.object({
   /** Names on the way down, such as `researcher › general-purpose`. */
   agent: z.string(),
+  /** As events name it. */
+  name: z.string(),
+  /** The calls that started it and those it works for, outermost first. */
+  call_ids: z.array(z.string()).min(1),
   description: z.string(),
   status: z.enum(["queued", "working", "completed", "failed"]),
   step: z.string(),
   tool_calls: z.number(),
+  pending_approvals: z.number(),
 });
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
@@ -69,7 +75,8 @@ export function renderTree(picture: RunPicture, style: TreeStyle): string[] {
   const todos = todoLines(picture, inner, room - least - 2);
   const gap = todos.length > 0 && picture.agents.length > 0 ? [""] : [];
   const agents = agentLines(picture, inner, room - todos.length - gap.length - 1);
-  const shown = [...todos, ...gap, ...agents, ""].slice(0, Math.max(room, 0));
+  const above = [...todos, ...gap, ...agents];
+  const shown = above.length > 0 ? [...above, ""].slice(0, Math.max(room, 0)) : [];
   return [...shown, ...end];
 }
 
@@ -89,31 +96,103 @@ function todoLines({ todos }: RunPicture, { colors, width }: TreeStyle, room: nu
   return cutLines([...folded, ...lines], room, { colors, width });
 }
 
-/** Agents that have ended well, or wait, give way first. */
+/** Sums up the agents that are not shown, by state. */
+const FOLDED: readonly [State, (count: number) => string][] = [
+  ["needs you", (count) => `${count} more need you`],
+  ["failed", (count) => `${count} more failed`],
+  ["working", (count) => `${count} more at work`],
+  ["queued", (count) => `${count} more in line`],
+  ["finished", (count) => `${count} finished`],
+];
+
+/** The tree of agents; of many, first those that need a person, and as many of the others as there is room for. */
 function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): string[] {
   const { colors, width } = style;
-  const isShort = agents.length > room;
-  const isShown = ({ status }: AgentPicture): boolean => status === "working" || status === "failed";
-  const shown = isShort ? agents.filter(isShown) : agents;
-  const folded = [
-    ...(isShort ? countOf(agents, "completed", (count) => `${count} done`) : []),
-    ...(isShort ? countOf(agents, "queued", (count) => `${count} waiting`) : []),
-  ].join(" · ");
-  const titles = shown.map(({ agent, description }) => titleOf(agent, description));
-  const column = Math.max(0, ...titles.map(displayWidth));
-  const lines = shown.map((agent, index) => agentLine(agent, shown.slice(index + 1), style, column));
-  const last = folded === "" ? [] : [`  ${colors.dim(fit(`and ${folded}`, width - 2))}`];
-  return cutLines([...lines, ...last], room, style);
+  const rows = inTreeOrder(agents);
+  if (rows.length <= room) return drawn(rows, style);
+  if (room < 1) return [];
+  const chosen = chosenRows(rows, room - 1);
+  const shown = rows.filter((row) => chosen.has(row));
+  const hidden = rows.filter((row) => !chosen.has(row));
+  const folded = FOLDED.flatMap(([state, text]) => {
+    const { length } = hidden.filter((row) => row.state === state);
+    return length > 0 ? [text(length)] : [];
+  }).join(" · ");
+  const last = `  ${colors.dim(fit(`… ${folded}`, width - 2))}`;
+  return [...drawn(shown, style), last];
 }
 
-/** A text with the number of agents that stand so; nothing for none. */
-function countOf(
-  agents: readonly AgentPicture[],
-  status: AgentPicture["status"],
-  text: (count: number) => string,
-): string[] {
-  const { length } = agents.filter((agent) => agent.status === status);
-  return length > 0 ? [text(length)] : [];
+/** Fewer stay in the order in which they were started. */
+const MANY = 8;
+
+type State = "needs you" | "failed" | "working" | "queued" | "finished";
+const URGENCY: readonly State[] = ["needs you", "failed", "working", "queued", "finished"];
+
+interface Row {
+  agent: AgentPicture;
+  state: State;
+  depth: number;
+  /** Which in line it is, of those that wait for their turn. */
+  place: number;
+}
+
+/** Every agent below the one that started it; of many, the most urgent first. */
+function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
+  const children = new Map<string, Row[]>();
+  const known = new Set(agents.map(({ call_ids: ids }) => ids.join(" ")));
+  let place = 0;
+  for (const agent of agents) {
+    const parent = agent.call_ids.slice(0, -1).join(" ");
+    const state = stateOf(agent);
+    const row = {
+      agent,
+      state,
+      depth: agent.call_ids.length - 1,
+      place: state === "queued" ? (place += 1) : 0,
+    };
+    const key = known.has(parent) ? parent : "";
+    children.set(key, [...(children.get(key) ?? []), row]);
+  }
+  const familyOf = (row: Row): Row[] => [
+    row,
+    ...(children.get(row.agent.call_ids.join(" ")) ?? []).flatMap(familyOf),
+  ];
+  const families = (children.get("") ?? []).map(familyOf);
+  return (agents.length > MANY ? families.toSorted((a, b) => urgency(a) - urgency(b)) : families).flat();
+}
+
+const urgency = (family: readonly Row[]): number =>
+  Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
+
+function stateOf({ status, pending_approvals: pending }: AgentPicture): State {
+  if (status === "completed") return "finished";
+  return pending > 0 && status === "working" ? "needs you" : status;
+}
+
+/** Chooses rows for `room` lines: those at work before the others, and of each kind the first. */
+function chosenRows(rows: readonly Row[], room: number): Set<Row> {
+  const chosen = new Set<Row>();
+  const choose = (state: State, most: number): void => {
+    const left = Math.max(Math.min(most, room - chosen.size), 0);
+    for (const row of rows.filter((row) => row.state === state && !chosen.has(row)).slice(0, left)) {
+      chosen.add(row);
+    }
+  };
+  choose("needs you", room);
+  choose("failed", Math.ceil(room / 4));
+  const isAnyQueued = rows.some(({ state }) => state === "queued");
+  choose("working", room - chosen.size - (isAnyQueued ? 1 : 0));
+  choose("queued", room);
+  choose("failed", room);
+  return chosen;
+}
+
+function drawn(rows: readonly Row[], style: TreeStyle): string[] {
+  const column = Math.max(
+    0,
+    ...rows.map(({ agent }) => displayWidth(titleOf(agent.agent, agent.description))),
+  );
+  return rows.map((row, index) => agentLine(row, rows.slice(index + 1), style, column));
 }
 
 function cutLines(
@@ -130,19 +209,16 @@ function cutLines(
 }
 
 /** `column`: how wide the longest title is, so that the steps stand below each other. */
-function agentLine(
-  agent: AgentPicture,
-  below: readonly AgentPicture[],
-  style: TreeStyle,
-  column: number,
-): string {
+function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: number): string {
+  const { agent, state, depth, place } = row;
   const { colors, width } = style;
-  const depth = depthOf(agent);
-  const isLast = !below.some((other) => depthOf(other) === depth);
-  const indent = "│  ".repeat(Math.min(depth, Math.floor(width / 8)));
-  const branch = `  ${indent}${isLast ? "└─" : "├─"} `;
+  const levels = Math.min(depth, Math.floor(width / 8));
+  const indent = Array.from({ length: levels }, (_, level) => (goesOn(level, below) ? "│  " : "   ")).join(
+    "",
+  );
+  const branch = `  ${indent}${goesOn(depth, below) ? "├─" : "└─"} `;
   const calls =
-    width >= COUNT_WIDTH && agent.status !== "queued" ? ` ${counted(agent.tool_calls, "call", "calls")}` : "";
+    width >= COUNT_WIDTH && state !== "queued" ? ` ${counted(agent.tool_calls, "call", "calls")}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
   const title = fit(
@@ -150,16 +226,24 @@ function agentLine(
     Math.max(Math.floor(room / 2), Math.min(room, 10)),
   );
   const titled = padded(title, Math.min(column, Math.floor(room / 2)));
-  const step = fit(clean(agent.step), room - displayWidth(titled));
+  const does = state === "queued" ? `waits, number ${place} in line` : clean(agent.step);
+  const step = fit(does, room - displayWidth(titled));
   const gap = " ".repeat(room - displayWidth(titled) - displayWidth(step));
-  const mark = {
-    queued: colors.dim("◌"),
-    working: spinner(style),
-    completed: colors.green("✔"),
+  const mark: Record<State, string> = {
+    "needs you": colors.yellow("?"),
     failed: colors.red("✖"),
+    working: spinner(style),
+    queued: colors.dim("◌"),
+    finished: colors.green("✔"),
   };
-  const named = agent.status === "working" ? titled : colors.dim(titled);
-  return `${colors.dim(branch)}${mark[agent.status]} ${named}  ${colors.dim(step + gap + calls)}`;
+  const isActive = state === "working" || state === "needs you";
+  const named = isActive ? titled : colors.dim(titled);
+  return `${colors.dim(branch)}${mark[state]} ${named}  ${colors.dim(step + gap + calls)}`;
+}
+
+/** Whether a branch of this depth has more rows before one that is less deep. */
+function goesOn(depth: number, below: readonly Row[]): boolean {
+  return below.find((row) => row.depth <= depth)?.depth === depth;
 }
 
 function activityLine(picture: RunPicture, style: TreeStyle): string {
@@ -178,16 +262,19 @@ function activityLine(picture: RunPicture, style: TreeStyle): string {
 /** Such as `8 of 12 agents at work, 4 waiting`. */
 function agentCounts({ agents }: RunPicture): string {
   const all = counted(agents.length, "agent", "agents");
+  const count = (wanted: AgentPicture["status"]): number =>
+    agents.filter(({ status }) => status === wanted).length;
+  const [working, queued] = [count("working"), count("queued")];
   const facts = [
-    ...countOf(agents, "working", (count) => `${count} of ${all} at work`),
-    ...countOf(agents, "queued", (count) => `${count} waiting`),
+    ...(working > 0 ? [`${working} of ${all} at work`] : []),
+    ...(queued > 0 ? [`${queued} waiting`] : []),
   ];
   return facts.join(", ") || `${all} done`;
 }
 
 /** Whether the lines about todos and agents already show the last event. */
 export function isShownAbove({ activity, agents, status }: RunPicture): boolean {
-  return status === "working" && agents.some(({ agent }) => activity.startsWith(lastName(agent)));
+  return status === "working" && agents.some(({ name }) => activity.startsWith(`${name}: `));
 }
 
 /** Time, tokens and cost so far. */
@@ -212,8 +299,6 @@ function shortCount(count: number): string {
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");
 
-const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length - 1;
-
 const lastName = (agent: string): string => agent.split(LEVEL).at(-1) ?? agent;
 
 /** The first sentence of an agent's task, after its type where that tells something. */
@@ -221,7 +306,7 @@ export function titleOf(name: string, description: string): string {
   const type = clean(lastName(name));
   const task = firstSentence(showControl(description), 300).replace(/\.$/, "");
   if (task === "") return type;
-  return type === "general-purpose" ? task : `${type}: ${task}`;
+  return type === GENERAL_PURPOSE ? task : `${type}: ${task}`;
 }
 
 /** Text of agents is untrusted: no escape sequences, one line. */

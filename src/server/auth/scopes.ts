@@ -3,8 +3,13 @@ import type { Scope } from "../../config/sections.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 
+/** The rights of a token or of a session of the page. */
+interface Holder {
+  scopes: readonly string[];
+}
+
 /** Whether a request may do what `scope` stands for. Where nobody is authenticated, everything is allowed. */
-export function allows(auth: AuthInfo | undefined, ...oneOf: readonly Scope[]): boolean {
+export function allows(auth: Holder | undefined, ...oneOf: readonly Scope[]): boolean {
   return auth === undefined || oneOf.some((scope) => auth.scopes.includes(scope));
 }
 
@@ -13,7 +18,7 @@ export function allows(auth: AuthInfo | undefined, ...oneOf: readonly Scope[]): 
  * task of a server instance reaches runs through here. Any scope may look at a run it names, because
  * starting and deciding show it as well; listing, files and memories need `read`.
  */
-export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): PrincipalRuns {
+export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): PrincipalRuns {
   if (auth === undefined) return service;
   const demand = (...oneOf: readonly Scope[]): PrincipalRuns => {
     if (!allows(auth, ...oneOf)) throw insufficientScope(oneOf);
@@ -27,6 +32,7 @@ export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): 
     replyToModel: async (...args) => demand("run").replyToModel(...args),
     cancel: async (...args) => demand("run").cancel(...args),
     decide: async (...args) => demand("approve").decide(...args),
+    problemOf: async (...args) => demand("approve").problemOf(...args),
     useAnswer: async (principal, runId, answer) => {
       demand(...ANY);
       if (answer.replies.length > 0) demand("run");
@@ -43,6 +49,7 @@ export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): 
     pending: async (...args) => demand("read").pending(...args),
     countPending: async (...args) => demand("read").countPending(...args),
     events: async (...args) => demand("read").events(...args),
+    callTexts: async (...args) => demand("read").callTexts(...args),
     points: async (...args) => demand("read").points(...args),
     runFiles: async (...args) => demand("read").runFiles(...args),
     files: async (...args) => demand("read").files(...args),

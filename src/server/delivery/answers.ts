@@ -36,6 +36,10 @@ export type Taken =
 /** The meaning of an answer: a decision, or the reason why it is none. */
 export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Taken, { kind: "decided" }>;
 
+/** Whether a client refused by itself, faster than anyone can read; `elapsed`: milliseconds since it was asked. */
+export const isUnread = ({ action }: FormResponse, elapsed: number): boolean =>
+  action !== "accept" && elapsed < READING_TIME;
+
 /**
  * Reads the answer to one form. Only an accepted form decides as it says; a decline rejects; silence, a closed
  * form and a client that refuses by itself, faster than anyone can read, leave the approval open.
@@ -43,9 +47,8 @@ export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Take
  * @param elapsed milliseconds since the form was shown
  */
 export function readAnswer(approval: Approval, response: FormResponse, elapsed: number): Read {
-  if (response.action === "cancel") return { kind: "left" };
+  if (response.action === "cancel" || isUnread(response, elapsed)) return { kind: "left" };
   if (response.action === "decline") {
-    if (elapsed < READING_TIME) return { kind: "left" };
     return { kind: "decision", decision: { type: "reject", message: "declined by the user" } };
   }
   const answer = decisionOf(approval, response.content);
@@ -100,8 +103,12 @@ export function takenBy(
 }
 
 /** Approvals that this call can still ask for. */
-export function askable(view: RunView, left: ReadonlySet<string>): Approval[] {
-  return pendingApprovals(view).filter((approval) => !left.has(approval.id));
+export function askable(
+  view: RunView,
+  left: ReadonlySet<string>,
+  { open }: { open: { isPointless(approval: Approval): boolean } },
+): Approval[] {
+  return pendingApprovals(view).filter((approval) => !left.has(approval.id) && !open.isPointless(approval));
 }
 
 /** Approvals that are listed by name; the page has all. */
@@ -117,7 +124,7 @@ export function pageMessage(runId: string, approvals: readonly Approval[]): stri
     ]);
   const more = approvals.length - LISTED;
   return [
-    `Run ${runId} waits for your decision. The page on this machine shows what would be done, and decides:`,
+    `Run ${runId} waits for your decision. The page shows what would be done, and decides:`,
     ...lines,
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join("\n");

@@ -16,6 +16,7 @@ import {
   follow,
   gathered,
   hasNews,
+  keyOf,
 } from "./session.ts";
 
 /**
@@ -76,6 +77,8 @@ export interface DeliverOptions {
   /** Seconds that the caller asked for; the configured window is the limit. */
   waitSeconds?: number | undefined;
   untilChange: boolean;
+  /** Number of the newest event that the caller knows. Default: the newest there is. */
+  after?: number | undefined;
   /** Answers that came with the call. */
   answers?: CarriedAnswers | undefined;
   /** Whether the call may answer with a task instead of waiting; by default it may not. */
@@ -92,6 +95,8 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const hasToken = progress !== noProgress;
   const window = windowFor(call.client.name, hasToken, config.delivery);
   const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
+  // Whoever knows the newest event was told what waits, if by another server.
+  if ((options.after ?? -1) >= view.run.lastSeq) rememberReported(call, view);
   progress.started(view);
   try {
     const wishes = { asTask: options.asTask === true, lends: asksForClientModel(config) };
@@ -111,7 +116,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       pausesForForms: window.pausesForForms,
       untilChange: options.untilChange,
       answers: options.answers,
-      seen: view.run.lastSeq,
+      seen: Math.min(options.after ?? Infinity, view.run.lastSeq),
       client: call.client,
       open: call.open,
       notes: [...(options.note === undefined ? [] : [options.note]), ...(options.answers?.notes ?? [])],
@@ -123,11 +128,16 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
     const outcome = lends
       ? await whileLending(session, patienceMs, () => delivery.deliver(session))
       : await delivery.deliver(session);
+    if (outcome.kind === "run" && !call.context.mcpReq.signal.aborted) rememberReported(call, outcome.view);
     await stopWithCall(call, view.run.id);
     return withNotes(outcome, session.notes);
   } finally {
     progress.stop();
   }
+}
+
+function rememberReported({ open }: ToolCall, view: RunView): void {
+  for (const approval of pendingApprovals(view)) open.reported.add(keyOf(approval));
 }
 
 /**

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Approval, RunView } from "../../runs/run.ts";
 import { pendingApprovals } from "../views/run-report.ts";
-import { type Taken, allDecided, askable, pageMessage } from "./answers.ts";
+import { type Taken, allDecided, askable, isUnread, pageMessage } from "./answers.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
 /** How often one approval is shown again because its answer could not be carried out. */
@@ -18,7 +18,7 @@ export const elicitDelivery: Delivery = {
     const left = new Set<string>();
     for (;;) {
       const view = await follow(session, hasNews(session));
-      const [approval] = askable(view, left);
+      const [approval] = askable(view, left, session);
       if (approval === undefined || isOver(session)) return { kind: "run", view };
       if (!(await askUntilDecided(session, approval, view))) left.add(approval.id);
     }
@@ -81,8 +81,8 @@ export const elicitPageDelivery: Delivery = {
     const left = new Set<string>();
     for (;;) {
       const news = await follow(session, hasNews(session));
-      const view = await gathered(session, news, askable(news, left));
-      const open = askable(view, left);
+      const view = await gathered(session, news, askable(news, left, session));
+      const open = askable(view, left, session);
       if (open.length === 0 || isOver(session)) return { kind: "run", view };
       const link = await session.pageLink();
       if (link === undefined) return { kind: "run", view };
@@ -99,7 +99,8 @@ async function decidedOnPage(session: DeliverySession, open: Approval[], link: s
   const refused = new AbortController();
   const decided = allDecided(open);
   const following = follow(session, decided, { signal: refused.signal }).finally(() => prompt.abort());
-  const opened = await context.mcpReq
+  const asked = clock();
+  const action = await context.mcpReq
     .elicitInput(
       { mode: "url", message: pageMessage(runId, open), url: link, elicitationId },
       {
@@ -108,12 +109,15 @@ async function decidedOnPage(session: DeliverySession, open: Approval[], link: s
         relatedRequestId: context.mcpReq.id,
       },
     )
-    .then(({ action }) => action === "accept")
+    .then((response) => {
+      if (isUnread(response, clock() - asked)) for (const one of open) session.open.refusedUnread(one);
+      return response.action;
+    })
     .catch((error: unknown) => {
       logger.debug("approval.not_answered", { runId, error });
-      return false;
+      return "cancel";
     });
-  if (!opened) refused.abort();
+  if (action !== "accept") refused.abort();
   const isDecided = decided(await following);
   if (isDecided) {
     await context.mcpReq

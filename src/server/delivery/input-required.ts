@@ -5,7 +5,7 @@ import { callDigest } from "../protocol/call.ts";
 import type { Outcome, PersonRequest } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
 import { approvalForm } from "../views/approval-form.ts";
-import { allDecided, askable, pageMessage } from "./answers.ts";
+import { allDecided, askable, isUnread, pageMessage } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
@@ -23,7 +23,7 @@ export const inputRequiredDelivery: Delivery = {
     if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
     const round = (state?.round ?? 0) + 1;
     const { forms, page, models } = session.client;
-    const mayAsk = (view: RunView): Approval[] => (forms || page ? askable(view, left) : []);
+    const mayAsk = (view: RunView): Approval[] => (forms || page ? askable(view, left, session) : []);
     const isNews = hasNews(session);
     const news = await follow(
       session,
@@ -41,12 +41,17 @@ export const inputRequiredDelivery: Delivery = {
 /** Waits only for decisions on the page, if the client has opened it. */
 async function whilePageIsOpen(
   session: DeliverySession,
-  { page, asked }: ApprovalState & { page: string },
+  { page, asked, at }: ApprovalState & { page: string },
   left: Set<string>,
 ): Promise<void> {
   const response = inputResponse(session.context.mcpReq.inputResponses, page);
   if (response.kind !== "elicit" || response.action !== "accept") {
-    for (const { approval } of asked) left.add(approval);
+    for (const { approval: id } of asked) {
+      left.add(id);
+      if (response.kind === "elicit" && isUnread(response, session.now() - at)) {
+        session.open.refusedUnread({ runId: session.runId, id });
+      }
+    }
     return;
   }
   const decided = allDecided(asked.map(({ approval: id }) => ({ id })));

@@ -8,7 +8,8 @@ import type { Outcome } from "../protocol/outcome.ts";
 import type { ApprovalState, StateCodec } from "../protocol/state.ts";
 import { type FormPlace, approvalForm } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
-import { type Decider, type Taken, refuseAnswer, takeAnswer } from "./answers.ts";
+import { pendingApprovals } from "../views/run-report.ts";
+import { type Decider, type Taken, isUnread, refuseAnswer, takeAnswer } from "./answers.ts";
 
 /** Answers that came with a call and were carried out. */
 export interface CarriedAnswers {
@@ -27,7 +28,7 @@ export interface DeliverySession extends Decider {
   readonly digest: string;
   readonly context: ServerContext;
   readonly codec: StateCodec;
-  /** An address for the client alone, never for its model; it works once. `undefined`: no page can be served. */
+  /** An address for the client alone, never for its model. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   readonly progress: Progress;
   /** System time, for values that other processes read. */
@@ -112,10 +113,21 @@ const GATHER_MS = 500;
 /** Interval of looks at the run, because the end of its work is not an event. */
 const LOOK_MS = 25;
 
-/** Whether a call should stop waiting: a person is needed, or a change that it waited for happened. */
-export function hasNews({ untilChange }: DeliverySession) {
-  return ({ run }: RunView, changed: boolean): boolean =>
-    run.status === "input_required" || (untilChange && changed);
+/**
+ * Whether a call should stop waiting: a person is needed, or a change that it waited for happened. A check that
+ * comes again waits on while all that is open was reported before and cannot be asked: a model that checks until
+ * the run ends would repeat itself, and clients end a model that does.
+ */
+export function hasNews({ untilChange, client, open }: DeliverySession) {
+  const canAsk = client.forms || client.page;
+  const isKnown = (approval: Approval): boolean =>
+    open.reported.has(keyOf(approval)) && (!canAsk || open.isPointless(approval));
+  return (view: RunView, changed: boolean): boolean => {
+    if (untilChange && changed) return true;
+    if (view.run.status !== "input_required") return false;
+    const pending = pendingApprovals(view);
+    return !untilChange || pending.length === 0 || !pending.every(isKnown);
+  };
 }
 
 /** Whether nothing more may be waited for in this call. */
@@ -157,6 +169,10 @@ async function nextChange(
   return "end";
 }
 
+type ApprovalKey = Pick<Approval, "runId" | "id">;
+
+export const keyOf = ({ runId, id }: ApprovalKey): string => `${runId}/${id}`;
+
 /** A form that is with the person. */
 export interface OpenForm {
   /** The outcome of the answer, once it is carried out; `undefined`: none came, for whatever reason. */
@@ -173,10 +189,28 @@ export class OpenRequests {
   readonly #forms = new Map<string, OpenForm>();
   /** Model calls that the client's model works on. */
   readonly models = new Set<string>();
+  /** Approvals that a result on this connection named, by `keyOf`. */
+  readonly reported = new Set<string>();
+  readonly #unread = new Map<string, number>();
+
+  /** Remembers that the client refused to ask for the approval before anyone could have read the question. */
+  refusedUnread(approval: ApprovalKey): void {
+    const key = keyOf(approval);
+    this.#unread.set(key, (this.#unread.get(key) ?? 0) + 1);
+  }
+
+  isUnread(approval: ApprovalKey): boolean {
+    return this.#unread.has(keyOf(approval));
+  }
+
+  /** Whether asking again is pointless. A person may close one form by accident, but not each as it opens. */
+  isPointless(approval: ApprovalKey): boolean {
+    return (this.#unread.get(keyOf(approval)) ?? 0) > 1;
+  }
 
   /** The form of an approval: the one that is open already, or a new one. */
   form(session: DeliverySession, approval: Approval, place: FormPlace): OpenForm {
-    const key = `${approval.runId}/${approval.id}`;
+    const key = keyOf(approval);
     const known = this.#forms.get(key);
     if (known !== undefined) return known;
     const form = new AbortController();
@@ -215,7 +249,9 @@ async function show(
   const decided = whilePending(session, approval, form.signal);
   const response = await Promise.race([answered, decided]).finally(() => form.abort());
   if (response === undefined) return undefined;
-  const taken = await takeAnswer(session, approval, response, { elapsed: clock() - asked, by: BY });
+  const elapsed = clock() - asked;
+  if (isUnread(response, elapsed)) session.open.refusedUnread(approval);
+  const taken = await takeAnswer(session, approval, response, { elapsed, by: BY });
   // The call that would show the form again has ended.
   if (taken.kind === "again" && isOver(session)) await refuseAnswer(session, taken.problem, BY);
   return taken;

@@ -3,7 +3,7 @@ import type { Approval, PersonDecision, SamplingReply } from "../../runs/run.ts"
 import { type ToolCall, callDigest } from "../protocol/call.ts";
 import { type Outcome, refused, unknownRun } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
-import { type FormResponse, readAnswer, takenBy } from "./answers.ts";
+import { type FormResponse, isUnread, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./client-model.ts";
 import type { CarriedAnswers } from "./session.ts";
 
@@ -56,7 +56,11 @@ interface Read {
 }
 
 /** Reads the answers. The state only selects approvals; their rows say whether they can be decided. */
-function readForms({ context, deps }: ToolCall, state: ApprovalState, approvals: readonly Approval[]): Read {
+function readForms(
+  { context, deps, open }: ToolCall,
+  state: ApprovalState,
+  approvals: readonly Approval[],
+): Read {
   const read: Read = { decisions: [], left: new Set(state.left), problems: new Map() };
   // The page stores its decisions by itself.
   if (state.page !== undefined) return read;
@@ -67,6 +71,7 @@ function readForms({ context, deps }: ToolCall, state: ApprovalState, approvals:
     if (approval === undefined || callDigest(approval.tool, approval.args) !== digest) continue;
     const response = inputResponse(context.mcpReq.inputResponses, key);
     if (response.kind === "missing") continue;
+    if (response.kind === "elicit" && isUnread(response, elapsed)) open.refusedUnread(approval);
     const said = response.kind === "elicit" ? readAnswer(approval, response, elapsed) : NO_ANSWER;
     if (said.kind === "left") read.left.add(id);
     if (said.kind === "again") read.problems.set(id, said.problem);

@@ -39,12 +39,20 @@ export function requireLoopback(host: string): void {
  * Refuses foreign `Host` and `Origin` headers (DNS rebinding, cross-site requests). Ports are not
  * compared. A request without `Origin` passes: only browsers send one.
  */
-export function createRequestGuard({ host, allowedHosts, allowedOrigins }: GuardOptions): RequestGuard {
-  const own = [...localhostAllowedHostnames(), inUrl(host)];
-  const hostAllowed = hostHeaderValidation([...own, ...allowedHosts]);
-  const originAllowed = originValidation([...own, ...allowedOrigins]);
+export function createRequestGuard(options: GuardOptions): RequestGuard {
+  const hostAllowed = createHostGuard(options);
+  const originAllowed = originValidation([...ownHosts(options), ...options.allowedOrigins]);
   return (request, response) => hostAllowed(request, response) && originAllowed(request, response);
 }
+
+/** Refuses foreign `Host` headers only. */
+export const createHostGuard = (options: Omit<GuardOptions, "allowedOrigins">): RequestGuard =>
+  hostHeaderValidation([...ownHosts(options), ...options.allowedHosts]);
+
+const ownHosts = ({ host }: Pick<GuardOptions, "host">): string[] => [
+  ...localhostAllowedHostnames(),
+  inUrl(host),
+];
 
 /** `host` as it stands in a URL: IPv6 addresses in brackets. */
 export function inUrl(host: string): string {

@@ -37,7 +37,7 @@ export interface SentEvent {
 export interface OpenCall {
   stream: string;
   call: JSONRPCRequest;
-  /** What the client has not seen of the stream. */
+  /** The messages of the stream that the client has not seen. */
   rest: SentEvent[];
 }
 
@@ -211,7 +211,7 @@ export class SessionEvents {
     owner: () => string,
   ): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
-    // What other servers stored of the session is bounded by them.
+    // Other servers bound what they stored of the session.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return async (stream, message) => {

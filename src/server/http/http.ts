@@ -17,22 +17,23 @@ import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 import {
-  type AddressOf,
   RateLimit,
   clientAddress,
-  clientNetwork,
+  createHostGuard,
   createRequestGuard,
   inUrl,
   isLoopback,
   requireLoopback,
   unbracket,
 } from "./admission.ts";
+import type { HttpPage, HttpPageOptions } from "./http-page.ts";
 import { SessionEvents } from "./event-store.ts";
 import { METRICS_PATH, Operations } from "./operations.ts";
 import { answerCors, hasSingleHeaders, isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
 import { Sessions } from "./sessions.ts";
 import { SharedSessions } from "./shared-sessions.ts";
 import { SlowReaders } from "./slow-readers.ts";
+import { TokenCheck } from "./token-check.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
 /** Path of the MCP endpoint. */
@@ -43,15 +44,12 @@ export interface Route {
   stateless: StatelessHandlers;
   sessions: Sessions;
   /** Absent: nobody is authenticated. */
-  authenticator: Authenticator | undefined;
+  tokens: TokenCheck | undefined;
   documents: ReadonlyMap<string, unknown>;
   operations: Operations;
   /** Limits requests, by principal. */
   rateLimit: RateLimit;
-  /** Limits refused tokens, by network. */
-  refusalLimit: RateLimit;
-  addressOf: AddressOf;
-  /** Absent as `authenticator` is. */
+  /** Absent as `tokens` is. */
   open: OpenResponses | undefined;
   takesRequests: boolean;
 }
@@ -74,31 +72,18 @@ export function createRoute(route: Route): RequestListener {
   };
 }
 
-/**
- * Identifies the client of a request, or refuses it and returns false. After too many refused tokens an address
- * is served only with tokens that are known to be good; unknown ones are not checked any more.
- */
+/** Identifies the client of a request, or refuses it and returns false. */
 async function identify(
-  { authenticator, refusalLimit, operations, addressOf }: Route,
+  { tokens }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<boolean> {
-  if (authenticator === undefined) return true;
-  const network = clientNetwork(addressOf(request));
-  const mayAsk = refusalLimit.wait(network) === 0;
-  const outcome = await authenticator.authenticate(request.headers.authorization, { mayAsk });
-  if (outcome.ok) {
-    request.auth = outcome.auth;
-    return true;
-  }
-  const { reason } = outcome;
-  operations.refusals.count(reason);
-  // A missing token is no guess, and a token that could not be checked may be good.
-  const isGuess = reason !== "no_token" && reason !== "issuer_unavailable";
-  const wait = isGuess ? refusalLimit.take(network) : 0;
-  if (wait > 0) sendTooMany(response, "refused tokens", wait);
-  else await sendResponse(response, outcome.response);
-  return false;
+  if (tokens === undefined) return true;
+  const checked = await tokens.check(request, request.headers.authorization);
+  if (checked.ok) request.auth = checked.auth;
+  else if (checked.wait > 0) sendTooMany(response, "refused tokens", checked.wait);
+  else await sendResponse(response, checked.response);
+  return checked.ok;
 }
 
 function sendTooMany(response: ServerResponse, what: string, seconds: number): void {
@@ -169,6 +154,8 @@ export interface HttpOptions {
   allowedOrigins: readonly string[];
   /** Decides who may use the server, and as whom. Absent: everyone who reaches it, as the same user. */
   authenticator?: Authenticator | undefined;
+  /** The page for people who log in with a token. Absent, or without `authenticator`: there is none. */
+  page?: Omit<HttpPageOptions, "take"> | undefined;
   /** JSON documents that anyone may read, by path. */
   documents?: ReadonlyMap<string, unknown>;
   factory: McpServerFactory;
@@ -196,10 +183,6 @@ export interface HttpOptions {
   sessions?: number;
   /** Sessions of one principal. Default 100. */
   sessionsPerPrincipal?: number;
-  /** Milliseconds after which an unused session ends. Default 30 minutes. */
-  sessionIdleMs?: number;
-  /** Milliseconds after which the tokens of open streams are looked at again. Default 30 seconds. */
-  recheckMs?: number;
   /** Milliseconds in which a request, its body included, has to arrive. Default 30 seconds. */
   receiveMs?: number;
   /** Milliseconds in which a client has to read something of what waits for it. Default 60 seconds. */
@@ -209,6 +192,8 @@ export interface HttpOptions {
 export interface HttpServer {
   /** Address of the endpoint. */
   url: string;
+  /** Address of the page. Absent: there is none. */
+  pageUrl?: string;
   /** Ends what is open with tokens that are no longer good; call it when tokens were taken away. */
   recheck(): Promise<void>;
   /** Tells load balancers to send nothing more, and answers what still comes. */
@@ -225,6 +210,8 @@ const USE_INTERVAL_MS = 15_000;
 const MAX_HEADER_BYTES = 32_768;
 const RATES_INTERVAL_MS = 1000;
 const RECHECK_MS = 30_000;
+/** After how long an unused session ends, in milliseconds. */
+const SESSION_IDLE_MS = 30 * 60_000;
 const TOKEN_EXPIRY_INTERVAL_MS = 1000;
 const CLOSE_GRACE_MS = 300;
 const UNSTORED = "The server cannot reach its storage now. Try again in a moment.";
@@ -238,23 +225,13 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const { logger } = options;
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
-  const guard = createRequestGuard(options);
+  const page = await openPage(options, endpoint);
+  const handle = createHandler(options, endpoint, page);
   const server = createServer(limitsOf(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.readers.guard(response);
     response.setHeader("x-content-type-options", "nosniff");
-    const serve = async (): Promise<void> => {
-      const path = request.url?.split("?", 1)[0] ?? "";
-      if (await endpoint.operations.probe(request, response, path)) return;
-      if (!hasSingleHeaders(request, response) || !guard(request, response)) return;
-      if (endpoint.operations.isClosing) {
-        response.setHeader("connection", "close");
-        return sendError(response, 503, -32_000, "The server is shutting down. Connect again.");
-      }
-      if (answerCors(request, response, options.allowedOrigins)) return;
-      await endpoint.route(request, response);
-    };
-    serve().catch((error: unknown) => {
+    handle(request, response).catch((error: unknown) => {
       if (response.destroyed) return;
       if (error instanceof StorageError) {
         logger.warn("http.storage_failed", { error });
@@ -269,15 +246,18 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     throw error;
   });
   const recheck = async (): Promise<void> => endpoint.open?.recheck();
-  const timers = startTimers(logger, [...choresOf(endpoint), [options.recheckMs ?? RECHECK_MS, recheck]]);
+  const timers = startTimers(logger, [...choresOf(endpoint), [RECHECK_MS, recheck]]);
 
+  const origin = `http://${inUrl(options.host)}:${port}`;
   return {
-    url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
+    url: origin + MCP_PATH,
+    ...(page === undefined ? {} : { pageUrl: options.page?.publicUrl?.href ?? `${origin}/` }),
     recheck,
     leave: () => endpoint.operations.leaving(),
     close: async () => {
       timers.stop();
       endpoint.operations.closing();
+      page?.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all([endpoint.stateless.close(), endpoint.sessions.close()]);
       // Answers may still be on their way out; afterwards their connections are idle.
@@ -289,6 +269,40 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await endpoint.events.close();
     },
   };
+}
+
+/** Answers requests: probes, then what is refused by its headers, then the page and the route. */
+function createHandler(
+  options: HttpOptions,
+  { operations, route }: Endpoint,
+  page?: HttpPage,
+): RequestListener {
+  const guard = createRequestGuard(options);
+  const hostGuard = createHostGuard(options);
+  return async (request, response) => {
+    const path = request.url?.split("?", 1)[0] ?? "";
+    if (await operations.probe(request, response, path)) return;
+    if (!hasSingleHeaders(request, response)) return;
+    const pageOfRequest = page?.isFor(request) ? page : undefined;
+    if (!(pageOfRequest ? hostGuard : guard)(request, response)) return;
+    if (operations.isClosing) {
+      response.setHeader("connection", "close");
+      return sendError(response, 503, -32_000, "The server is shutting down. Connect again.");
+    }
+    if (pageOfRequest !== undefined) return pageOfRequest.serve(request, response);
+    if (answerCors(request, response, options.allowedOrigins)) return;
+    await route(request, response);
+  };
+}
+
+/** Loads the page, if there is to be one. */
+async function openPage(
+  { page }: HttpOptions,
+  { tokens, rateLimit }: Endpoint,
+): Promise<HttpPage | undefined> {
+  if (page === undefined || tokens === undefined) return undefined;
+  const { HttpPage } = await import("./http-page.ts");
+  return new HttpPage({ ...page, take: (principal) => rateLimit.take(principal) }, { tokens });
 }
 
 /** Limits how long a client may take to send; a slower one is cut off, authenticated or not. */
@@ -339,7 +353,7 @@ function createEndpoint(options: HttpOptions) {
     clock: elapsed,
     limit: options.sessions ?? 200,
     limitPerOwner: options.sessionsPerPrincipal ?? 100,
-    idleMs: options.sessionIdleMs ?? 30 * 60_000,
+    idleMs: SESSION_IDLE_MS,
     keepAliveMs: KEEP_ALIVE_MS,
   });
   const { statistics, assertReady, readMs } = options;
@@ -356,20 +370,21 @@ function createEndpoint(options: HttpOptions) {
     new RateLimit({ perMinute, clock: elapsed, shared: openShared && { name, open: openShared } });
   const rateLimit = limitOf("requests", options.requestsPerMinute ?? 1200);
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
+  const addressOf = clientAddress(options.trustedProxies ?? []);
+  const { refusals } = operations;
+  const tokens = authenticator && new TokenCheck({ authenticator, refusalLimit, refusals, addressOf });
   const route = createRoute({
     open,
     stateless,
     sessions,
-    authenticator,
+    tokens,
     documents: options.documents ?? new Map(),
     operations,
     rateLimit,
-    refusalLimit,
-    addressOf: clientAddress(options.trustedProxies ?? []),
     takesRequests: options.takesRequests ?? true,
   });
   const rateLimits = [rateLimit, refusalLimit];
-  return { stateless, events, sessions, operations, readers, open, route, rateLimits };
+  return { stateless, events, sessions, operations, readers, open, route, rateLimit, rateLimits, tokens };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

@@ -97,7 +97,7 @@ export class Sessions {
     if (!(await shared.passOn(id, body))) return refuse(response, FULL);
     const open = await this.#brokenCall(id, session, request);
     if (open !== undefined) return session.transport.serveAgain(request, response, open);
-    // Whoever listened before may have been lost with the changes that it would have told.
+    // An earlier listener may be gone, and with it changes that it would have told.
     const listens = request.method === "GET";
     const stored = listens ? await (await shared.store).join(id, shared.server) : undefined;
     await session.transport.serve(request, response, body, stored?.subscriptions);

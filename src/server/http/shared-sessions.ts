@@ -1,4 +1,4 @@
-/** What servers tell each other about the 2025-era sessions that all of them serve. */
+/** Messages between servers about the 2025-era sessions that all of them serve. */
 import { randomBytes } from "node:crypto";
 import { type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";

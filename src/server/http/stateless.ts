@@ -16,9 +16,10 @@ export interface StatelessOptions {
   changes: ResourceChanges;
   keepAliveMs: number;
   onerror: (error: Error) => void;
-  /** Principals whose handler is kept while none of their requests is open. Default 1000. */
-  keptIdle?: number;
 }
+
+/** Principals whose handler is kept while none of their requests is open. */
+const KEPT_IDLE = 1000;
 
 interface Handler {
   serve: NodeMcpRequestHandler;
@@ -73,12 +74,11 @@ export class StatelessHandlers {
   }
 
   #closeIdle(): void {
-    const { keptIdle = 1000, onerror } = this.#options;
     for (const [principal, handler] of this.#handlers) {
-      if (this.#handlers.size <= keptIdle) return;
+      if (this.#handlers.size <= KEPT_IDLE) return;
       if (handler.open > 0) continue;
       this.#handlers.delete(principal);
-      handler.close().catch(onerror);
+      handler.close().catch(this.#options.onerror);
     }
   }
 }

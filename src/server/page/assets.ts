@@ -1,8 +1,11 @@
 /** The files of the page, which are part of the program. */
-import { brotliCompressSync } from "node:zlib";
+import { promisify } from "node:util";
+import { brotliCompress } from "node:zlib";
 import { ASSETS, ICONS } from "../views/room/shell.ts";
 import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
 import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
+// oxlint-disable-next-line import/default -- the build gives its text
+import EDITOR_SCRIPT from "./assets/editor.module.js" with { type: "text" };
 import OPEN_SCRIPT from "./assets/open.browser.js" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
 import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
@@ -12,7 +15,7 @@ export interface Asset {
   type: string;
   body: () => Buffer;
   /** The same, compressed with Brotli; absent where it is compressed already. */
-  packed?: () => Buffer;
+  packed?: () => Promise<Buffer>;
 }
 
 const mark = (colour: string): string =>
@@ -20,8 +23,10 @@ const mark = (colour: string): string =>
 
 function text(type: string, content: string): Asset {
   const body = once(() => Buffer.from(content));
-  return { type: `${type}; charset=utf-8`, body, packed: once(() => brotliCompressSync(body())) };
+  return { type: `${type}; charset=utf-8`, body, packed: once(() => compress(body())) };
 }
+
+const compress = promisify<Buffer, Buffer>(brotliCompress);
 
 const font = (base64: string): Asset => ({
   type: "font/woff2",
@@ -32,6 +37,7 @@ const FILES: Readonly<Record<string, Asset>> = {
   [ASSETS.style]: text("text/css", PAGE_STYLE),
   [ASSETS.script]: text("text/javascript", PAGE_SCRIPT),
   [ASSETS.opener]: text("text/javascript", OPEN_SCRIPT),
+  [ASSETS.editor]: text("text/javascript", EDITOR_SCRIPT),
   [ICONS.calm]: text("image/svg+xml", mark("#1b1e24")),
   [ICONS.asking]: text("image/svg+xml", mark("#b86e00")),
   "/assets/inter.woff2": font(INTER),

@@ -1,9 +1,21 @@
+import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
-import type { Approval, PersonDecision } from "../../runs/run.ts";
+import type { Approval, PersonDecision, Principal } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 
 /** The decision that a person sent, or the reason why it is none. */
-export type PageDecision = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
+export type PageDecision = { ok: true; decision: PersonDecision } | ({ ok: false } & Problem);
+
+/** What is wrong with a form. */
+interface Problem {
+  problem: string;
+  /** The field it is about. */
+  field?: string;
+  /** Where in it, both counted from 1. */
+  line?: number;
+  column?: number;
+}
 
 /** The arguments of a call as a person edits them. */
 export interface EditableArguments {
@@ -48,9 +60,30 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
     return { ok: false, problem: "No decision was sent. Press one of the buttons." };
   }
   if (edited === "broken") {
-    return { ok: false, problem: "The changed arguments are not a JSON object; nothing was run." };
+    return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "") };
   }
   return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
+}
+
+/** Checks arguments that a person is still editing, as if they were sent now. */
+export async function editProblem(
+  runs: PrincipalRuns,
+  principal: Principal,
+  runId: string,
+  form: URLSearchParams,
+): Promise<Problem | undefined> {
+  const approvalId = form.get("approval") ?? "";
+  const view = await runs.view(principal, runId);
+  const approval = view?.approvals.find(({ id }) => id === approvalId);
+  if (approval?.status !== "pending") return undefined;
+  form.set("decision", "edit");
+  const read = pageDecision(approval, form);
+  if (!read.ok) {
+    const { ok: _ok, ...problem } = read;
+    return problem;
+  }
+  const problem = await runs.problemOf(principal, runId, approvalId, read.decision);
+  return problem === undefined ? undefined : { problem };
 }
 
 const Arguments = z.record(z.string(), z.unknown());
@@ -70,6 +103,48 @@ function editedArguments(
     ? others.data
     : { ...others.data, [text.name]: typed.replaceAll("\r\n", "\n") };
 }
+
+const NO_OBJECT = "The changed arguments are not a JSON object";
+
+/** Explains why a text is no JSON object. */
+function jsonProblem(text: string): Problem {
+  const error = firstError(text);
+  if (error === undefined) return { problem: `${NO_OBJECT}.` };
+  const before = text.slice(0, error.offset).split("\n");
+  const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
+  const what = JSON_ERRORS[printParseErrorCode(error.error)] ?? "something does not belong there";
+  return { problem: `${NO_OBJECT}: in line ${line}, column ${column}, ${what}.`, line, column };
+}
+
+function firstError(text: string): ParseError | undefined {
+  const errors: ParseError[] = [];
+  try {
+    parseTree(text, errors, { disallowComments: true });
+  } catch {
+    return undefined; // nested too deeply
+  }
+  return errors[0];
+}
+
+/** By the names of the parser. */
+const JSON_ERRORS: Readonly<Record<string, string>> = {
+  InvalidSymbol: "a word does not belong there",
+  InvalidNumberFormat: "a number is not well formed",
+  PropertyNameExpected: "a name in double quotes is expected",
+  ValueExpected: "a value is expected",
+  ColonExpected: "a colon is expected",
+  CommaExpected: "a comma is expected",
+  CloseBraceExpected: "a closing brace is expected",
+  CloseBracketExpected: "a closing bracket is expected",
+  EndOfFileExpected: "nothing more is expected",
+  InvalidCommentToken: "a comment is not allowed",
+  UnexpectedEndOfComment: "a comment has no end",
+  UnexpectedEndOfString: "a text has no closing quote",
+  UnexpectedEndOfNumber: "a number has no end",
+  InvalidUnicode: "four hexadecimal digits are expected",
+  InvalidEscapeCharacter: "a backslash is followed by the wrong character",
+  InvalidCharacter: "a character has to be escaped",
+};
 
 /** `undefined` when it is not JSON. */
 function parsed(text: string): unknown {

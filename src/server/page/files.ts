@@ -44,7 +44,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     place: "files",
     waiting,
     isLive: false,
-    hasNavigation: session.run === undefined,
+    session,
     main: renderFiles({ session, base, path, entries, file, asSource, search, complaint }),
   };
 }

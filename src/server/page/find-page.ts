@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 
 /** Where the page is, unless another program has the port. */
-export const PAGE_PORT = 7373;
+const PAGE_PORT = 7373;
 
 const FILE = "page.json";
 const Place = z.object({ address: z.url() });
@@ -22,6 +22,12 @@ export async function notePage(dataDir: string, address: string): Promise<void> 
 /** Takes the note back, unless another server has made one since. */
 export async function forgetPage(dataDir: string, address: string): Promise<void> {
   if ((await notedPage(dataDir)) === address) await rm(join(dataDir, FILE), { force: true });
+}
+
+/** Where to serve the page: where a server was that was killed, because browsers may still wait for it there. */
+export async function pagePort(dataDir: string): Promise<number> {
+  const noted = await notedPage(dataDir);
+  return noted === undefined ? PAGE_PORT : Number(new URL(noted).port || PAGE_PORT);
 }
 
 async function notedPage(dataDir: string): Promise<string | undefined> {

@@ -1,51 +1,96 @@
-/** Keeps open pages up to date: sends a screen again whenever it looks different. */
+/** Keeps open pages up to date: sends a screen again whenever something happened that it shows. */
+import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { pause } from "../../core/clock.ts";
+import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../http/slow-readers.ts";
 import { ICONS, type Screen, renderScreen, titleOf } from "../views/room/shell.ts";
-import { SECURITY_HEADERS } from "./responses.ts";
+import { type Reply, SECURITY_HEADERS } from "./responses.ts";
+import type { Picture } from "./screens.ts";
 
 /** Changes within this time become one update. */
 const GATHER_MS = 250;
 const KEEP_ALIVE_MS = 15_000;
 
 export interface LiveScreen {
-  /** The screen as it is now; `undefined`: there is none any more. */
-  read: () => Promise<Screen | undefined>;
+  /** Reads the screen; `undefined` when the session or the run has gone. */
+  read: () => Promise<Picture | undefined>;
   /** Resolves when it may look different; false: it never will. */
   changed: (signal: AbortSignal) => Promise<boolean>;
 }
 
+interface Shown {
+  screen: Screen;
+  /** Says what a page shows: when it was made, and a digest of it. */
+  mark: string;
+}
+
+/** The screen of this moment. */
+export function shownAt(picture: Picture, now: number): Shown {
+  const screen = picture(now);
+  return { screen, mark: markOf(screen, now) };
+}
+
+const markOf = (screen: Screen, now: number): string =>
+  `${now}-${createHash("sha256").update(updateOf(screen)).digest("base64url")}`;
+
+/** Whether a page with this mark shows all that has happened: the picture would have looked like it then. */
+function isUpToDate(picture: Picture, mark: string): boolean {
+  const now = Number(mark.split("-", 1)[0]);
+  return mark !== "" && isTime(now) && markOf(picture(now), now) === mark;
+}
+
+/** Dates of other numbers have no text. */
+const isTime = (number: number): boolean => Number.isSafeInteger(number) && Math.abs(number) <= 8.64e15;
+
+const updateOf = (screen: Screen, reply?: Reply): string => {
+  const [icon, shown] = [screen.waiting > 0 ? ICONS.asking : ICONS.calm, renderScreen(screen)];
+  return JSON.stringify({
+    title: titleOf(screen),
+    icon: reply?.at(icon) ?? icon,
+    waiting: screen.waiting,
+    html: reply?.based(shown) ?? shown.text,
+  });
+};
+
+export interface Following {
+  clock: Clock;
+  /** Mark of what the page shows; empty: it shows nothing yet. */
+  mark: string;
+  /** Whether to end after what is new now. */
+  once: boolean;
+  signal: AbortSignal;
+}
+
 /** Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts. */
 export async function sendLive(
-  response: ServerResponse,
+  reply: Reply,
   { read, changed }: LiveScreen,
-  signal: AbortSignal,
+  { clock, mark: first, once, signal }: Following,
 ): Promise<void> {
+  const { response } = reply;
   const stop = new AbortController();
   const end = (): void => stop.abort();
   signal.addEventListener("abort", end, { once: true });
   response.once("close", end);
   response.writeHead(200, { ...SECURITY_HEADERS, "content-type": "text/event-stream" });
+  // A page without news learns that it is followed.
+  response.flushHeaders();
   const keepAlive = setInterval(() => {
     if (!response.writableNeedDrain) response.write(": alive\n\n");
   }, KEEP_ALIVE_MS);
   // Cuts off a browser that reads nothing, to make room for others; it reconnects by itself.
   whenStalled(response, () => response.destroy());
   try {
-    let sent = "";
-    for (let mayChange = true; !stop.signal.aborted;) {
-      const screen = await read();
-      if (screen === undefined) return;
-      const update = JSON.stringify({
-        title: titleOf(screen),
-        icon: screen.waiting > 0 ? ICONS.asking : ICONS.calm,
-        waiting: screen.waiting,
-        html: renderScreen(screen).text,
-      });
-      if (update !== sent) await write(response, "update", update);
-      sent = update;
-      if (!mayChange) return await write(response, "end", "{}");
+    let mark = first;
+    for (let mayChange = !once; !stop.signal.aborted;) {
+      const picture = await read();
+      if (picture === undefined) return;
+      if (!isUpToDate(picture, mark)) {
+        const shown = shownAt(picture, clock());
+        mark = shown.mark;
+        await write(response, `id: ${mark}\nevent: update\ndata: ${updateOf(shown.screen, reply)}`);
+      }
+      if (!mayChange) return await write(response, "event: end\ndata: {}");
       mayChange = await changed(stop.signal);
       await pause(GATHER_MS, stop.signal).catch(() => undefined);
     }
@@ -57,8 +102,8 @@ export async function sendLive(
 }
 
 /** Waits until the browser has read it, so that a slow one gets fewer updates and no backlog. */
-async function write(response: ServerResponse, event: string, data: string): Promise<void> {
-  if (response.write(`event: ${event}\ndata: ${data}\n\n`)) return;
+async function write(response: ServerResponse, event: string): Promise<void> {
+  if (response.write(`${event}\n\n`)) return;
   await new Promise<void>((resolve) => {
     const release = (): void => {
       response.off("drain", release);

@@ -27,45 +27,66 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/**
- * Whether a request names this server as its host, and comes from one of its own pages if it changes something.
- * A page whose domain was rebound to this machine names another host.
- */
-export function isAllowed(request: IncomingMessage, host: string): boolean {
-  if (request.headers.host !== host) return false;
-  const { origin } = request.headers;
-  if (request.method === "GET") return origin === undefined || origin === `http://${host}`;
-  return origin === `http://${host}`;
+/** Whether a request comes from a page of one of these origins, or from none and changes nothing. */
+export function isFrom({ method, headers }: IncomingMessage, origins: readonly string[]): boolean {
+  const { origin } = headers;
+  return origin === undefined ? method === "GET" || method === "HEAD" : origins.includes(origin);
 }
 
-export function sendHtml(response: ServerResponse, status: number, page: Html): void {
-  response.writeHead(status, { ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" });
-  response.end(page.text);
-}
+/** Answers one request of a browser. The page's own addresses, in markup and redirects, begin with `base`. */
+export class Reply {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly #base: string;
 
-export function sendText(response: ServerResponse, status: number, type: string, text: string): void {
-  response.writeHead(status, { ...SECURITY_HEADERS, "content-type": `${type}; charset=utf-8` });
-  response.end(text);
-}
+  constructor(request: IncomingMessage, response: ServerResponse, base = "") {
+    this.request = request;
+    this.response = response;
+    this.#base = base;
+  }
 
-export function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
-  const { type, body, packed } = asset;
-  const isPacked = packed !== undefined && /\bbr\b/.test(request.headers["accept-encoding"] ?? "");
-  const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
-  response.writeHead(200, { ...headers, ...(isPacked ? { "content-encoding": "br" } : {}) });
-  response.end(isPacked ? packed() : body());
-}
+  html(status: number, page: Html, headers: Readonly<Record<string, string>> = {}): void {
+    this.text(status, "text/html", this.based(page), headers);
+  }
 
-export function redirect(response: ServerResponse, location: string, cookie?: string): void {
-  const cookies = cookie === undefined ? {} : { "set-cookie": cookie };
-  response.writeHead(303, { ...SECURITY_HEADERS, ...cookies, location });
-  response.end();
+  text(status: number, type: string, text: string, headers: Readonly<Record<string, string>> = {}): void {
+    const own = { ...SECURITY_HEADERS, "content-type": `${type}; charset=utf-8` };
+    this.response.writeHead(status, { ...own, ...headers });
+    this.response.end(text);
+  }
+
+  async asset({ type, body, packed }: Asset): Promise<void> {
+    const isPacked = packed !== undefined && /\bbr\b/.test(this.request.headers["accept-encoding"] ?? "");
+    const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
+    const content = isPacked ? await packed() : body();
+    this.response.writeHead(200, { ...headers, ...(isPacked ? { "content-encoding": "br" } : {}) });
+    this.response.end(content);
+  }
+
+  redirect(location: string, cookie?: string): void {
+    const cookies = cookie === undefined ? {} : { "set-cookie": cookie };
+    this.response.writeHead(303, { ...SECURITY_HEADERS, ...cookies, location: this.at(location) });
+    this.response.end();
+  }
+
+  /** An address of the page as browsers name it. */
+  at(address: string): string {
+    return this.#base + address;
+  }
+
+  /** Text inside markup has no quotes, because they are escaped: only our own attributes are found. */
+  based({ text }: Html): string {
+    return this.#base === "" ? text : text.replace(/\b(href|src|action|address)="\//g, `$1="${this.#base}/`);
+  }
 }
 
 const MAX_FORM_BYTES = 1024 * 1024;
 
 /** The fields of a posted form; `undefined` when it is none, or too large. */
-export async function readForm(request: IncomingMessage): Promise<URLSearchParams | undefined> {
+export async function readForm(
+  request: IncomingMessage,
+  maxBytes = MAX_FORM_BYTES,
+): Promise<URLSearchParams | undefined> {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim();
   if (type !== "application/x-www-form-urlencoded") return undefined;
   const chunks: Buffer[] = [];
@@ -73,7 +94,7 @@ export async function readForm(request: IncomingMessage): Promise<URLSearchParam
   // The stream has no encoding set, so its chunks are buffers.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_FORM_BYTES) return undefined;
+    if (bytes > maxBytes) return undefined;
     chunks.push(chunk);
   }
   return new URLSearchParams(Buffer.concat(chunks).toString("utf8"));

@@ -2,50 +2,58 @@
 import { type RunEvent, type RunEventKind, activityOf } from "../../runs/events.ts";
 import {
   type Approval,
+  type PendingApproval,
   type Run,
   type RunFilter,
-  type RunHead,
+  type RunSummary,
   type RunView,
   isFinal,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { renderAnswer } from "../views/room/answer.ts";
+import { placeText } from "../../runs/view.ts";
+import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
+import { icon } from "../views/room/icons.ts";
+import { mainOf } from "../views/room/pieces.ts";
 import { type Complaint, type Request, renderReview, requestsOf } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
-import { html } from "../views/html.ts";
+import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { pendingApprovals } from "../views/run-report.ts";
-import { type PageSession, type Viewer, mayDecide } from "./sessions.ts";
+import { renderedDiff } from "./rendered-diff.ts";
+import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
 
 export interface ScreenContext {
   runs: PrincipalRuns;
   session: PageSession;
-  now: number;
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
   /** What a new run gets by the settings, in a few words each. */
   settings: readonly string[];
+  folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
 }
 
 const LISTED = 50;
 const MAX_PENDING = 50;
-/** Of so many open runs in a list it is told what they do now. */
+/** Open runs in a list whose current activity is read. */
 const MAX_ACTIVITIES = 20;
-/** Of so many of the newest events one is worth a line. */
+/** Newest events that are searched for one to show as the activity. */
 const LOOKED_AT = 10;
 
-export async function homeScreen(context: ScreenContext, query: URLSearchParams): Promise<Screen> {
-  const { runs, session, now, settings } = context;
+/** Renders what was read for a screen as it looks at a given time. */
+export type Picture = (now: number) => Screen;
+
+export async function homeScreen(context: ScreenContext, query: URLSearchParams): Promise<Picture> {
+  const { runs, session, settings, folderOf } = context;
   const { principal } = session;
   const filter = filterOf(query);
   const before = query.get("before");
-  const [counts, pending, found] = await Promise.all([
+  const [counts, { pending, waiting }, found] = await Promise.all([
     runs.counts(principal),
-    runs.pending(principal, MAX_PENDING),
+    pendingOf(context),
     runs.summaries(principal, filter, { limit: LISTED + 1, ...(before === null ? {} : { before }) }),
   ]);
   const open = found.filter(({ status }) => !isFinal(status)).slice(0, MAX_ACTIVITIES);
@@ -54,24 +62,21 @@ export async function homeScreen(context: ScreenContext, query: URLSearchParams)
   );
   const listed: ListedRun[] = found
     .slice(0, LISTED)
-    .map((run) => Object.assign(run, { activity: activities.get(run.id) }));
+    .map((run) => Object.assign(run, { activity: activities.get(run.id), folder: folderOf?.(run) }));
   const hasOlder = found.length > LISTED;
-  return {
+  return (now) => ({
     title: "Runs",
     place: "runs",
-    waiting: pending.length,
+    waiting,
     isLive: true,
-    hasNavigation: true,
-    main: renderHome({ session, counts, pending, runs: listed, filter, hasOlder, now, settings }),
-  };
+    session,
+    main: renderHome({ session, counts, waiting, pending, runs: listed, filter, hasOlder, now, settings }),
+  });
 }
 
 /** Read from the end of the journal, so that it takes no longer in a long run. */
-async function activityNow(
-  runs: PrincipalRuns,
-  { id, principal, status, leasedUntil }: RunHead,
-): Promise<string> {
-  if (status === "working" && leasedUntil === undefined) return "waits for its turn";
+async function activityNow(runs: PrincipalRuns, { id, principal, place }: RunSummary): Promise<string> {
+  if (place !== undefined) return placeText(place);
   const newest = (await runs.recentEvents(principal, id, { limit: LOOKED_AT })) ?? [];
   return newest.map(activityOf).find((line) => line !== undefined) ?? "";
 }
@@ -88,12 +93,22 @@ function filterOf(query: URLSearchParams): RunFilter {
 
 const isStatus = (text: string): text is NonNullable<RunFilter["status"]> => STATUSES.includes(text);
 
+/** The oldest decisions that wait in all runs, and how many wait. */
+async function pendingOf({
+  runs,
+  session: { principal },
+}: Pick<ScreenContext, "runs" | "session">): Promise<{ pending: PendingApproval[]; waiting: number }> {
+  const pending = await runs.pending(principal, MAX_PENDING);
+  const waiting = pending.length < MAX_PENDING ? pending.length : await runs.countPending(principal);
+  return { pending, waiting };
+}
+
 /** What waits in all runs. */
 export async function reviewScreen(
-  { runs, session, now }: ScreenContext,
+  { runs, session }: ScreenContext,
   complaint?: Complaint,
-): Promise<Screen> {
-  const pending = await runs.pending(session.principal, MAX_PENDING);
+): Promise<Picture> {
+  const { pending, waiting } = await pendingOf({ runs, session });
   const why = await reasons(runs, session.principal, pending);
   const requests: Request[] = pending.map((approval) => ({
     approval,
@@ -101,17 +116,17 @@ export async function reviewScreen(
     task: approval.task,
   }));
   const viewer = { session, openCommand: undefined };
-  return {
+  return (now) => ({
     title: "Needs you",
     place: "review",
-    waiting: pending.length,
+    waiting,
     isLive: true,
-    hasNavigation: true,
-    main: renderReview({ requests, viewer, now, complaint }),
-  };
+    session,
+    main: renderReview({ requests, rest: waiting - pending.length, viewer, now, complaint }),
+  });
 }
 
-/** What the agents said last before they asked, by approval. */
+/** The last text of each agent before it asked, by approval id. */
 async function reasons(
   runs: PrincipalRuns,
   principal: string,
@@ -128,8 +143,10 @@ async function reasons(
 }
 
 export interface RunScreen {
-  screen: Screen;
-  run: Run;
+  picture: Picture;
+  view: RunView;
+  /** How many decisions wait, as the picture has it. */
+  waiting: number;
 }
 
 export async function runScreen(
@@ -139,21 +156,23 @@ export async function runScreen(
   query: URLSearchParams,
   complaint?: Complaint,
 ): Promise<RunScreen | undefined> {
-  const { runs, session, now } = context;
+  const { runs, session } = context;
   const view = await runs.view(session.principal, runId);
   if (view === undefined) return undefined;
   const tab = complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, complaint);
+  const waiting = await waitingFor(context, view);
   return {
-    run: view.run,
-    screen: {
+    view,
+    waiting,
+    picture: (now) => ({
       title: oneLine(view.run.task, 80),
       place: "runs",
-      waiting: await waitingFor(context, view),
+      waiting,
       isLive: true,
-      hasNavigation: session.run === undefined,
-      main: html`${renderRunHead(view, session, tab, now)} ${body}`,
-    },
+      session,
+      main: html`${renderRunHead(view, session, tab, now, context.folderOf?.(view.run))} ${body(now)}`,
+    }),
   };
 }
 
@@ -166,38 +185,73 @@ export async function waitingFor(
   return view === undefined ? 0 : pendingApprovals(view).length;
 }
 
+/** One part of a run, which its page links to. */
+interface RunPart {
+  title: string;
+  heading: string;
+  body: Html;
+}
+
+/** A screen that stands still. */
+export async function partScreen(
+  { runs, session }: Pick<ScreenContext, "runs" | "session">,
+  runId: string,
+  { title, heading, body }: RunPart,
+): Promise<Screen> {
+  const main = html`<p class="crumbs top-space">
+      <a href="${runPath(runId)}/work">Back to the run</a>${icon("chev")}<code>${runId}</code>
+    </p>
+    <h1 class="anywhere">${heading}</h1>
+    ${body}`;
+  const waiting = await waitingFor({ runs, session });
+  return { title, place: "runs", waiting, isLive: false, session, main: mainOf(session, "", main) };
+}
+
 type Body = (
   context: ScreenContext,
   view: RunView,
   query: URLSearchParams,
   complaint?: Complaint,
-) => Promise<ReturnType<typeof renderReview>>;
+) => Promise<(now: number) => Html>;
 
 const BODIES: Readonly<Record<Tab, Body>> = {
-  work: async ({ runs, session, now }, view, query) => workBody(runs, view, session, query, now),
-  review: async ({ runs, session, now, openCommand }, view, _query, complaint) => {
+  work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
+  review: async ({ runs, session, openCommand }, view, _query, complaint) => {
     const why = await reasons(runs, session.principal, pendingApprovals(view));
     const viewer = { session, openCommand: openCommand(view.run) };
-    return renderReview({ requests: requestsOf(view, why), viewer, now, complaint, view });
+    return (now) => renderReview({ requests: requestsOf(view, why), viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view) => {
     const { principal, id } = view.run;
     const changed = await runs.recentEvents(principal, id, { kinds: ["file_changed"], limit: MAX_CHANGES });
-    const points = mayDecide(session) ? await runs.points(principal, id) : undefined;
-    return renderAnswer({
-      view,
-      viewer: session,
-      changes: (changed ?? []).filter((event) => event.kind === "file_changed"),
-      points: (points ?? []).toReversed(),
-    });
+    const points = mayRun(session) ? await runs.points(principal, id) : undefined;
+    const changes = await withDiffs(changed ?? []);
+    const answer = renderAnswer({ view, viewer: session, changes, points: (points ?? []).toReversed() });
+    return () => answer;
   },
 };
 
 const MAX_CHANGES = 300;
+/** So many characters of diffs are rendered in one page; the others are a link away. */
+const MAX_DIFFS = 60_000;
+
+async function withDiffs(events: readonly RunEvent[]): Promise<ShownChange[]> {
+  const changes: ShownChange[] = [];
+  let left = MAX_DIFFS;
+  for (const event of events) {
+    if (event.kind !== "file_changed") continue;
+    const { path, diff } = event.data;
+    left -= diff?.length ?? 0;
+    const shown = diff === undefined || left < 0 ? undefined : await renderedDiff(path, diff);
+    changes.push({ time: event.time, data: event.data, shown });
+  }
+  return changes;
+}
+
 const MAX_STEPS = 200;
 const MAX_ACTIVITY = 100;
 
-/** What a person wants to know of a run as a whole; the rest are steps of its agents. */
+/** Events about the run as a whole; the others are steps of its agents. */
 const KEY_EVENTS: readonly RunEventKind[] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
   ...(["subagent_started", "subagent_finished", "approval_requested", "approval_decided"] as const),
@@ -216,8 +270,7 @@ export async function workBody(
   view: RunView,
   viewer: Viewer,
   query: URLSearchParams,
-  now: number,
-): Promise<ReturnType<typeof renderWork>> {
+): Promise<(now: number) => Html> {
   const { principal, id } = view.run;
   const selected = query.get("agent") ?? "";
   const agent = view.subagents.find((one) => keyOf(one.agent) === selected)?.agent ?? [];
@@ -233,5 +286,5 @@ export async function workBody(
   ]);
   const shown: readonly RunEvent[] = activity.slice(0, MAX_ACTIVITY);
   const older = activity.length > MAX_ACTIVITY ? shown.at(-1)?.seq : undefined;
-  return renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, older });
+  return (now) => renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, older });
 }

@@ -1,7 +1,8 @@
-/** Links that open a page once, and the sessions of browsers that followed one. */
+/** What browsers may see and do, and the cookies of those that followed a link. */
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
+import { SCOPES, type Scope } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../runs/run.ts";
 import { isSame } from "./find-page.ts";
@@ -9,6 +10,7 @@ import { isSame } from "./find-page.ts";
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
 
+/** What a link of this server grants. */
 export interface PageGrant {
   principal: Principal;
   purpose: PagePurpose;
@@ -22,17 +24,29 @@ export interface PageLink extends PageGrant {
   first?: string;
 }
 
-/** One browser that redeemed a link. */
-export interface PageSession extends PageGrant {
+/** One browser that is known. */
+export interface PageSession {
+  principal: Principal;
+  /** What it may do, as for a token of an MCP client. */
+  scopes: readonly Scope[];
+  /** The only run that it shows; absent: all of the principal. */
+  run?: string;
   /** Has to come with everything that changes something. */
   csrf: string;
+  /** Whether a person logged in, and can log out. */
+  isLoggedIn?: boolean;
 }
 
 /** The viewer of a run: a browser, or an MCP App in a host, which only looks. */
 export type Viewer = PageSession | "app";
 
-export const mayDecide = (viewer: Viewer): viewer is PageSession =>
-  viewer !== "app" && viewer.purpose === "decide";
+export const mayDecide = (viewer: Viewer): viewer is PageSession => may(viewer, "approve");
+
+/** Whether it may start runs, tell them something and end them, and change memories. */
+export const mayRun = (viewer: Viewer): viewer is PageSession => may(viewer, "run");
+
+export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
+  viewer !== "app" && viewer.scopes.includes(scope);
 
 /** A viewer of approvals, who may have to go to a terminal to decide. */
 export interface ApprovalViewer {
@@ -41,39 +55,9 @@ export interface ApprovalViewer {
   openCommand: string | undefined;
 }
 
-const LIFETIME_MS = 12 * 60 * 60 * 1000;
-const MAX_LINKS = 10_000;
-
-/** Tokens in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
-export class LinkTokens {
-  readonly #links = new Map<string, { link: PageLink; expires: number }>();
-  readonly #clock: Clock;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  mint(link: PageLink): string {
-    const token = randomBytes(32).toString("base64url");
-    this.#links.set(token, { link, expires: this.#clock() + LIFETIME_MS });
-    const oldest = this.#links.keys().next();
-    if (this.#links.size > MAX_LINKS && oldest.done !== true) this.#links.delete(oldest.value);
-    return token;
-  }
-
-  /** Returns what the token opens, without using it up; `undefined` when it opens nothing (any more). */
-  inspect(token: string): PageLink | undefined {
-    const found = this.#links.get(token);
-    return found !== undefined && found.expires > this.#clock() ? found.link : undefined;
-  }
-
-  /** Uses the token up, and returns what it opened. */
-  redeem(token: string): PageLink | undefined {
-    const link = this.inspect(token);
-    this.#links.delete(token);
-    return link;
-  }
-}
+/** How long a browser is known, in milliseconds. */
+export const LIFETIME_MS = 12 * 60 * 60 * 1000;
+const SCOPES_OF: Readonly<Record<PagePurpose, readonly Scope[]>> = { watch: ["read"], decide: SCOPES };
 
 const Ticket = z.object({
   principal: z.string(),
@@ -123,7 +107,7 @@ export class PageSessions {
       .map((cookie) => this.#read(cookie.slice(this.#cookie.length + 1)))
       .filter((session) => session !== undefined)
       .filter((session) => session.run === undefined || session.run === run);
-    return sessions.find(({ purpose }) => purpose === "decide") ?? sessions[0];
+    return sessions.find(mayDecide) ?? sessions[0];
   }
 
   #read(value: string): PageSession | undefined {
@@ -133,7 +117,8 @@ export class PageSessions {
       JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
     );
     if (expires <= this.#clock()) return undefined;
-    return { principal, purpose, csrf: this.#sign("csrf", text), ...(run === undefined ? {} : { run }) };
+    const scopes = SCOPES_OF[purpose];
+    return { principal, scopes, csrf: this.#sign("csrf", text), ...(run === undefined ? {} : { run }) };
   }
 
   #sign(use: string, text: string): string {
@@ -143,6 +128,13 @@ export class PageSessions {
 
 /** Address of a run's page on its server. */
 export const runPath = (run: string): string => `/runs/${encodeURIComponent(run)}`;
+
+/** Address of the whole call that began with this event. */
+export const stepPath = (run: string, seq: number): string => `${runPath(run)}/steps/${seq}`;
+
+/** Address of unchanged lines around one of its changes: of an approval, or an event. */
+export const linesPath = (run: string, subject: Readonly<Record<string, string>>): string =>
+  `${runPath(run)}/lines?${new URLSearchParams(subject).toString()}`;
 
 /** Address of what it did to one file. */
 export const changesPath = (run: string, path: string): string =>

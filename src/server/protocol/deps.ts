@@ -6,7 +6,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal, Run } from "../../runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../runs/service.ts";
-import type { PageLink } from "../page/sessions.ts";
+import { type PageLink, runPath } from "../page/sessions.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 
 /** Dependencies that all connections of a process share. */
@@ -36,7 +36,7 @@ export interface ServerDeps {
   changes: ResourceChanges;
   /** How long a run is kept after it began, at least. Absent: runs are not forgotten. */
   keptAtLeastMs?: number;
-  /** Absent: the configuration wants no local page. */
+  /** Absent: the configuration wants no page, or does not say where it is. */
   page?: PageLinks;
 }
 
@@ -86,6 +86,18 @@ export interface PageLinks {
   /** Serves the page now, and gives its address. */
   address(): Promise<string | undefined>;
   close(): Promise<void>;
+}
+
+/** Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. */
+export function publicPageLinks(publicUrl: URL): PageLinks {
+  const address = publicUrl.href.replace(/\/*$/, "");
+  const link = async (_principal: Principal, runId: string): Promise<string> => address + runPath(runId);
+  return {
+    watch: link,
+    decide: link,
+    address: async () => publicUrl.href,
+    close: async () => undefined,
+  };
 }
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */

@@ -8,7 +8,7 @@ import {
   createRequestStateCodec,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { ConfigurationError, errorMessage } from "../../core/errors.ts";
+import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import type { ServerDeps } from "./deps.ts";
 
 /** How long a person may take; an approval itself never expires. */
@@ -118,7 +118,7 @@ async function readKey(path: string): Promise<Uint8Array | undefined> {
   try {
     key = await readFile(path);
   } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
+    if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
   if (key.byteLength !== BYTES) throw damaged();
@@ -136,7 +136,7 @@ async function createKey(path: string): Promise<void> {
     await file.close();
     await link(draft, path);
   } catch (error) {
-    if (!isCode(error, "EEXIST")) throw error;
+    if (codeOf(error) !== "EEXIST") throw error;
   } finally {
     await file.close();
     await unlink(draft);
@@ -148,8 +148,4 @@ function damaged(): ConfigurationError {
     "state_key_damaged",
     `The file ${FILE} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`,
   );
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

@@ -12,11 +12,12 @@ import {
 import { z } from "zod";
 import type { Scope } from "../../config/sections.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import { type Run, isFinal } from "../../runs/run.ts";
+import { type Approval, type Run, isFinal } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "../delivery/session.ts";
-import type { AnswerWays } from "../views/run-report.ts";
+import { type AnswerWays, pendingApprovals } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
 import type { ServerDeps } from "./deps.ts";
@@ -48,6 +49,8 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly output: z.ZodObject;
   /** URI of the MCP App that shows its results. */
   readonly app?: string;
+  /** Whether clients that load tools when a search finds them should always have this one. */
+  readonly alwaysLoaded?: true;
   /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
   handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
 }
@@ -85,7 +88,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
     }
     return toResult(outcome, {
-      ...(await answerWays(outcome, client, { context, deps })),
+      ...(await answerWays(outcome, client, { context, deps, open })),
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       ttlMs: deps.keptAtLeastMs ?? null,
       links: client.revision.links,
@@ -104,18 +107,23 @@ function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }:
 export async function answerWays(
   outcome: Outcome,
   { forms, page: opensPage }: ClientFacts,
-  { context, deps }: { context: ServerContext; deps: ServerDeps },
+  { context, deps, open }: { context: ServerContext; deps: ServerDeps; open?: OpenRequests },
 ): Promise<AnswerWays> {
   const { openCommand, config } = deps;
   const run = outcome.kind === "run" || outcome.kind === "task" ? outcome.view.run : undefined;
-  const isOpen = run !== undefined && !isFinal(run.status) && !forms && !opensPage;
+  const isUnread =
+    open !== undefined && run !== undefined && pendingIn(outcome).some((approval) => open.isUnread(approval));
+  const isOpen = run !== undefined && !isFinal(run.status) && ((!forms && !opensPage) || isUnread);
   // The page shows the journal too.
   const page =
     isOpen && allows(context.http?.authInfo, "read")
       ? await deps.page?.watch(run.principal, run.id)
       : undefined;
-  return { forms, opensPage, openCommand, page, model: config.approvals.allowModelAnswers };
+  return { forms, opensPage, isUnread, openCommand, page, model: config.approvals.allowModelAnswers };
 }
+
+const pendingIn = (outcome: Outcome): Approval[] =>
+  outcome.kind === "run" ? pendingApprovals(outcome.view) : [];
 
 /** Renders the run for an MCP App, with its journal. */
 async function pictureOf(
@@ -128,7 +136,7 @@ async function pictureOf(
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
-/** Whatever goes wrong becomes a text for the client; only our own errors are written for it. */
+/** Turns every error into a text for the client; only our own errors are written for it. */
 async function guarded(tool: string, { logger }: ServerDeps, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work();
@@ -165,7 +173,7 @@ function listingOf(tool: ServerTool): Listing {
     inputSchema: inputSchema(tool),
     outputSchema: outputSchema(tool.output),
     annotations: ANNOTATIONS[tool.kind],
-    ...(tool.app === undefined ? {} : { _meta: { ui: { resourceUri: tool.app } } }),
+    ...metaOf(tool),
   };
   listings.set(tool, listing);
   return listing;
@@ -223,7 +231,7 @@ function jsonSchema(schema: z.ZodObject): Json {
       delete node.minLength;
       delete node.maxLength;
       delete node.propertyNames;
-      if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
+      if (node.minimum === Number.MIN_SAFE_INTEGER || node.minimum === 0) delete node.minimum;
       if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
     },
   });
@@ -241,9 +249,7 @@ function outline({ properties = {} }: Json): Json {
 
 function typeOnly({ type, enum: values, items, required }: Json): Json {
   return {
-    ...(type === undefined ? {} : { type }),
-    ...(values === undefined ? {} : { enum: values }),
-    ...(required === undefined ? {} : { required }),
+    ...defined({ type, enum: values, required }),
     ...(items === undefined ? {} : { items: typeOnly(items as Json) }), // arrays here have one item schema
   };
 }
@@ -251,12 +257,7 @@ function typeOnly({ type, enum: values, items, required }: Json): Json {
 /** Arguments that several tools have. */
 export const runId = z.string().min(1).max(200).describe("From run_deep_agent");
 
-export const waitSeconds = z
-  .number()
-  .min(0)
-  .max(86_400)
-  .optional()
-  .describe("Longest wait, up to the server's limit");
+export const waitSeconds = z.number().min(0).max(86_400).optional().describe("Up to the server's limit");
 
 /**
  * Reports when the result of a request was written to its client, which does not happen when the client cancelled
@@ -291,4 +292,15 @@ export class SentResults {
       });
     };
   }
+}
+
+function metaOf({ app, alwaysLoaded }: ServerTool): Pick<Listing, "_meta"> {
+  if (app === undefined && alwaysLoaded === undefined) return {};
+  return {
+    _meta: {
+      ...(app === undefined ? {} : { ui: { resourceUri: app } }),
+      // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
+      ...(alwaysLoaded === undefined ? {} : { "anthropic/alwaysLoad": true }),
+    },
+  };
 }

@@ -36,12 +36,12 @@ export interface ResourceChanges {
 export interface ResourceChangesOptions {
   runs: () => Promise<PrincipalRuns>;
   logger: Logger;
-  /** Longest delay of an announcement, in milliseconds; changes of that time become one. Default 200. */
-  delayMs?: number;
 }
 
 /** Newest runs that are searched for running ones when a client begins to listen. */
 const RECENT_RUNS = 50;
+/** Longest delay of an announcement, in milliseconds; changes of that time become one. */
+const DELAY_MS = 200;
 /** How long to wait when storage cannot be read, in milliseconds. */
 const RETRY_MS = 1000;
 
@@ -85,7 +85,7 @@ class Changes implements ResourceChanges {
     const stop = new AbortController();
     const signal = AbortSignal.any([stop.signal, this.#stop.signal]);
     const done = this.#persist("resources.watch_failed", signal, async (again) => {
-      // Nobody announced what was started meanwhile.
+      // Runs that were started meanwhile are not announced yet.
       if (again) for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
       await this.#watchStarts(principal, signal);
     }).finally(() => {
@@ -155,7 +155,7 @@ class Changes implements ResourceChanges {
   }
 
   async #followRun(principal: Principal, runId: string, fromStart: boolean): Promise<void> {
-    const { runs, delayMs = 200 } = this.#options;
+    const { runs } = this.#options;
     const service = await runs();
     const view = await service.view(principal, runId);
     if (view === undefined || (!fromStart && isFinal(view.run.status))) return;
@@ -168,7 +168,7 @@ class Changes implements ResourceChanges {
     try {
       const after = fromStart ? 0 : view.run.lastSeq;
       for await (const event of service.watch(principal, runId, { after, signal: this.#stop.signal })) {
-        if (changed.size === 0) timer = setTimeout(flush, delayMs).unref();
+        if (changed.size === 0) timer = setTimeout(flush, DELAY_MS).unref();
         for (const uri of changedUris(event)) changed.add(uri);
       }
     } finally {

@@ -17,7 +17,7 @@ export const RUN_APP: ResourceSpec = {
   mimeType: "text/html;profile=mcp-app",
   read: async () => {
     const { appDocument } = await import("../page/app-document.ts");
-    // Nothing from elsewhere is loaded or asked: an empty policy allows just what is in the document.
+    // An empty policy allows nothing but what is in the document.
     return { text: appDocument(), _meta: { ui: { csp: {} } }, ttlMs: TTL_MS, cacheScope: "public" };
   },
 };

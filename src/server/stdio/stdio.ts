@@ -13,6 +13,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
+import { isDoneWithin } from "../../core/clock.ts";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { checkedLines } from "../../core/message-lines.ts";
 import { createServerFactory } from "../protocol/create-server.ts";
@@ -199,16 +200,8 @@ function warmUpWhenQuiet({ runs, page, logger }: ServerDeps) {
 }
 
 async function withinGrace(work: () => Promise<void>, { logger }: ServerDeps): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(() => {
-      logger.warn("stdio.closed_late", { milliseconds: GRACE_MS });
-      resolve();
-    }, GRACE_MS);
-  });
   const done = work().catch((error: unknown) => logger.error("stdio.close_failed", { error }));
-  await Promise.race([done, late]);
-  clearTimeout(timer);
+  if (!(await isDoneWithin(GRACE_MS, done))) logger.warn("stdio.closed_late", { milliseconds: GRACE_MS });
 }
 
 /**

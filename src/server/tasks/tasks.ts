@@ -10,6 +10,7 @@ import {
 import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import { type Approval, type ModelCall, type Principal, type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, pageMessage, takeAnswer } from "../delivery/answers.ts";
@@ -235,7 +236,7 @@ export interface Question {
 export class TaskQuestions {
   readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
   readonly #started: number;
-  readonly #questions = new Map<string, Question & { since: number }>();
+  readonly #questions = new NewestOf<Question & { since: number }>(MOST_QUESTIONS);
 
   constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
     this.#clocks = clocks;
@@ -272,7 +273,7 @@ export class TaskQuestions {
   }
 
   #remember<Known extends Question & { since: number }>(approval: Approval, question: Known): Known {
-    remember(this.#questions, nameOf(approval), question, MOST_QUESTIONS);
+    this.#questions.keep(nameOf(approval), question);
     return question;
   }
 }
@@ -304,7 +305,7 @@ const PAGE_CLOSED = "Asked again: the page was not opened, so the approval is st
  */
 export class TaskPages {
   readonly #clock: Clock;
-  readonly #shown = new Map<string, Shown>();
+  readonly #shown = new NewestOf<Shown>(MOST_PAGES);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -326,7 +327,7 @@ export class TaskPages {
     const params = { mode: "url" as const, message: pageMessage(runId, pending), url };
     const at = this.#laterThan(shown);
     const approvals = new Set(pending.map(({ id }) => id));
-    remember(this.#shown, runId, { at, params, approvals, isOpened: false }, MOST_PAGES);
+    this.#shown.keep(runId, { at, params, approvals, isOpened: false });
     return { requests: { [pageKey(runId, at)]: elicitation(params) } };
   }
 
@@ -343,14 +344,6 @@ export class TaskPages {
   #laterThan(shown: Shown | undefined): number {
     return Math.max(this.#clock(), (shown?.at ?? 0) + 1);
   }
-}
-
-/** Keeps `value` as the newest of `map`, and forgets the oldest beyond `most`. */
-function remember<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  const oldest = map.keys().next();
-  if (map.size > most && oldest.done !== true) map.delete(oldest.value);
 }
 
 const pageKey = (runId: string, at: number): string => `${runId}@${at.toString(36)}`;

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import { CLIENT_MODEL, type Config } from "../../config/schema.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
 import { type Decision, alreadyDecided, isFinal } from "../../runs/run.ts";
 import type { Started } from "../../runs/service.ts";
@@ -50,6 +51,7 @@ export const runDeepAgent = defineTool({
   input: runInput,
   output: RunReport,
   app: RUN_APP_URI,
+  alwaysLoaded: true,
   handle: async (args, call) => {
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
@@ -63,8 +65,7 @@ async function start(args: RunInput, call: ToolCall): Promise<Outcome> {
   const started = await runs.start(principal, {
     task: args.task,
     askedAt: call.begunAt,
-    ...(args.thread_id === undefined ? {} : { threadId: args.thread_id }),
-    ...(args.idempotency_key === undefined ? {} : { idempotencyKey: args.idempotency_key }),
+    ...defined({ threadId: args.thread_id, idempotencyKey: args.idempotency_key }),
   });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
@@ -104,8 +105,13 @@ export const checkDeepAgent = defineTool({
   scopes: [],
   description:
     "Status, progress, open approvals and answer of a run, or your recent runs without run_id. Returns as soon " +
-    "as something changes. Call it until the status is completed, failed or cancelled.",
-  input: z.strictObject({ run_id: runId.optional(), wait_seconds: waitSeconds }),
+    "as something changes. Call it until status is completed, failed or cancelled.",
+  input: z.strictObject({
+    run_id: runId.optional(),
+    after: z.int().min(0).optional().describe("last_event of its last report"),
+    wait_seconds: waitSeconds,
+  }),
+  alwaysLoaded: true,
   // A report of one run, or a list of runs.
   output: RunReport.partial().extend(RunList.partial().shape),
   handle: async (args, call) => {
@@ -116,7 +122,8 @@ export const checkDeepAgent = defineTool({
     const view = await runs.view(principal, args.run_id);
     if (view === undefined) return unknownRun(args.run_id);
     const { answers } = carried;
-    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, answers });
+    const { after, wait_seconds: seconds } = args;
+    return deliver(call, view, { waitSeconds: seconds, untilChange: true, after, answers });
   },
 });
 
@@ -165,7 +172,7 @@ function decisionOf(
     return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
   }
   if (decision === "approve") return { type: "approve" };
-  if (decision === "reject") return { type: "reject", ...(message === undefined ? {} : { message }) };
+  if (decision === "reject") return { type: "reject", ...defined({ message }) };
   if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";
   const name = approvals.find(({ id }) => id === args.approval_id)?.tool ?? "";
   return { type: "edit", editedAction: { name, args: editedArgs } };
@@ -230,11 +237,7 @@ async function read(
     import("../../tools/call.ts"),
   ]);
   const tool = readFileTool(resolveOptions({}));
-  const parsed = parseArguments(tool, {
-    file_path: path,
-    ...(offset === undefined ? {} : { offset }),
-    ...(limit === undefined ? {} : { limit }),
-  });
+  const parsed = parseArguments(tool, { file_path: path, ...defined({ offset, limit }) });
   if (!parsed.ok) return { status: "error", content: parsed.message };
   const { id, signal } = call.context.mcpReq;
   return tool.handle(parsed.args, { callId: String(id), signal, backend });

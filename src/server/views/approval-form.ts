@@ -103,6 +103,11 @@ export const agentTypes = (agent: AgentPath): string => labelOf(agent, ({ name }
 const labelOf = (agent: AgentPath, name: (segment: AgentPath[number]) => string): string =>
   agent.length === 0 ? "main agent" : agent.map(name).join(" › ");
 
+/** Agents by their tasks, in quotes: a task is a text of a model. */
+export const whoAsks = (agent: AgentPath): string =>
+  agent.map((segment) => `"${oneLine(displayName(agentName(segment)), 130)}"`).join(" › ") ||
+  "The main agent";
+
 /** What `approve_same` allows beyond the call itself. */
 const sameText = ({ same }: Approval): string =>
   `approve_same: also every further ${same?.text ?? "call like this"}, in this run, without asking again.`;
@@ -130,10 +135,10 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...(place.problem === undefined ? [] : [oneLine(place.problem, MAX_SUMMARY_CHARACTERS), ""]),
-    `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
+    `${whoAsks(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
     plainText(oneLine(displayText(beginningOf(summary)), MAX_SUMMARY_CHARACTERS)),
     "",
-    indented(displayText((kind === "diff" ? cutDiff : cutMiddle)(detail, MAX_DETAIL_CHARACTERS))),
+    indented(detailInForm(detail, kind === "diff")),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
@@ -141,6 +146,10 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
     ...(tooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
 }
+
+/** What a call would do, as far as a form shows it. */
+export const detailInForm = (detail: string, isDiff: boolean): string =>
+  displayText((isDiff ? cutDiff : cutMiddle)(detail, MAX_DETAIL_CHARACTERS));
 
 const EFFECTS: Record<Approval["preview"]["kind"], string> = {
   diff: "changes a file",

@@ -2,10 +2,19 @@
 import { isoTime } from "../../core/clock.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import type { Approval, ModelUsage, RunView, SubagentView } from "../../runs/run.ts";
+import {
+  type AgentPath,
+  type Approval,
+  type ModelUsage,
+  type RunView,
+  type SubagentView,
+  agentName,
+  isWithin,
+} from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
+import { pendingApprovals } from "./run-report.ts";
 
 /**
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
@@ -31,7 +40,7 @@ export function runDocument(view: RunView): object {
     failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
     todos: run.todos,
-    agents: subagents.map(agentDocument),
+    agents: subagents.map((subagent) => agentDocument(subagent, pendingApprovals(view))),
     approvals: approvals.map(approvalDocument),
     approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
       tool,
@@ -85,9 +94,25 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
   return `has not ended (${status}): ${activity}`;
 }
 
-function agentDocument({ agent, description, status, step, toolCalls }: SubagentView): object {
-  return { agent: agentTypes(agent), description, status, step, tool_calls: toolCalls };
+/** `call_ids`: the calls that started it and those it works for, outermost first. */
+function agentDocument(
+  { agent, description, status, step, toolCalls }: SubagentView,
+  pending: readonly Approval[],
+): object {
+  return {
+    agent: agentTypes(agent),
+    name: agent.slice(-1).map(agentName).join(""),
+    call_ids: agent.map(({ callId }) => callId),
+    description,
+    status,
+    step,
+    tool_calls: toolCalls,
+    pending_approvals: pending.filter((approval) => isSameAgent(approval.agent, agent)).length,
+  };
 }
+
+const isSameAgent = (one: AgentPath, other: AgentPath): boolean =>
+  one.length === other.length && isWithin(one, other);
 
 function approvalDocument(approval: Approval): object {
   return {

@@ -5,6 +5,7 @@ import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "..
 import {
   type Approval,
   DEADLINE,
+  GENERAL_PURPOSE,
   type Principal,
   type Run,
   type RunHead,
@@ -32,6 +33,8 @@ export const RunReport = z.object({
   status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
   message: z.string(),
   activity: z.string(),
+  /** Number of the newest event of the run that is in the report. */
+  last_event: z.int(),
   answer: z.string().optional(),
   structured: z.unknown().optional(),
   stop_reason: z.string().optional(),
@@ -79,11 +82,13 @@ export interface AnswerWays {
   openCommand?: (run: Run) => string | undefined;
   /** The client shows forms. */
   forms: boolean;
-  /** The client opens the local page, on which approvals are decided. */
+  /** The client opens the page, on which approvals are decided. */
   opensPage?: boolean;
+  /** The client closed such a question before anyone could read it. */
+  isUnread?: boolean;
   /** `answer_deep_agent` is allowed. */
   model: boolean;
-  /** Link to the local page of this run, where people see it; it decides nothing. */
+  /** Link to the page of this run, where people see it; by itself it decides nothing. */
   page?: string | undefined;
 }
 
@@ -105,6 +110,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     thread_id: run.threadId,
     status: run.status,
     activity: line(view.activity),
+    last_event: run.lastSeq,
     ...(answer === undefined ? {} : { answer }),
     ...(structured === undefined ? {} : { structured }),
     ...(run.stopReason === undefined ? {} : { stop_reason: run.stopReason }),
@@ -182,10 +188,10 @@ export function reportText(report: RunReport): string {
     ),
     section(
       "Agents",
-      agents.map(
-        ({ agent, description, status, step }) =>
-          `- ${agent}, "${firstSentence(description, MAX_ENDED.line)}" (${status}): ${step}`,
-      ),
+      agents.map(({ agent, description, status, step }) => {
+        const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${agent}, `;
+        return `- ${type}"${firstSentence(description, MAX_ENDED.line)}" (${status}): ${step}`;
+      }),
     ),
     ...approvals.map(approvalText),
     section(
@@ -193,9 +199,7 @@ export function reportText(report: RunReport): string {
       files.map((file) => `- ${line(file)}`),
     ),
     report.structured === undefined ? "" : `Structured answer: ${JSON.stringify(report.structured)}`,
-    report.page === undefined
-      ? ""
-      : `For the user, to watch the run in a browser on this machine: ${report.page}`,
+    report.page === undefined ? "" : `For the user, to see the run in a browser: ${report.page}`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
   return sections.filter((text) => text !== "").join("\n\n");
@@ -226,7 +230,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
   const { run } = view;
   switch (run.status) {
     case "working":
-      return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
+      return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id and after: ${run.lastSeq} to wait for it.`;
     case "input_required":
       if (pendingApprovals(view).length === 0) {
         return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;
@@ -255,16 +259,22 @@ function deniedInTime({ approvals }: RunView): string[] {
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
-function howToAnswer(run: Run, { forms, opensPage, model, openCommand }: AnswerWays): string {
+function howToAnswer(run: Run, { forms, opensPage, isUnread, model, openCommand }: AnswerWays): string {
   if (model) return "Ask the user, then call answer_deep_agent with their decision.";
-  if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
-  if (opensPage === true) return "Tell the user, then call check_deep_agent: it opens the page for them.";
+  if (forms && !isUnread)
+    return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
+  if (opensPage === true && !isUnread)
+    return "Tell the user, then call check_deep_agent: it opens the page for them.";
   const command = openCommand?.(run);
   const terminal = command === undefined ? "" : `in a terminal with ${command} or `;
+  const why = isUnread
+    ? "This client closed the question before anyone could read it."
+    : "This client cannot show an approval form.";
   return (
-    `This client cannot show an approval form. Tell the user that they can decide ${terminal}` +
+    `${why} Tell the user that they can decide ${terminal}` +
     "in a client that shows forms (by check_deep_agent with this run_id there), or set " +
-    "approvals.allowModelAnswers to true, which lets you pass on their decision with answer_deep_agent."
+    "approvals.allowModelAnswers to true, which lets you pass on their decision with answer_deep_agent. " +
+    `check_deep_agent with after: ${run.lastSeq} waits for their decision.`
   );
 }
 

@@ -56,7 +56,7 @@ const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-
 /** Whether a text is stored apart. */
 export const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
 
-/** What a reference stands for. */
+/** The value that a reference stands for. */
 export type LargePart =
   | { kind: "text"; value: string }
   | { kind: "bytes"; value: Uint8Array }

@@ -1,8 +1,13 @@
-/** Writes of tasks on their way into a database and out of it. */
+/** Checkpoints and writes of tasks on their way into a database and out of it. */
+import { isDeepStrictEqual } from "node:util";
 import {
+  type Checkpoint,
   type CheckpointPendingWrite,
+  type CheckpointTuple,
   type SerializerProtocol,
+  TASKS,
   WRITES_IDX_MAP,
+  maxChannelVersion,
 } from "@langchain/langgraph-checkpoint";
 import { mapAtMost } from "../../core/concurrency.ts";
 
@@ -37,6 +42,32 @@ export async function revive(
     bytes += value?.length ?? 0;
     return [task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")];
   });
+}
+
+/**
+ * LangGraph's format before version 4 has the tasks to start among the writes of the checkpoint before: `writes`.
+ * `first` makes the first version of a channel.
+ */
+export function addSends(
+  checkpoint: Checkpoint,
+  writes: readonly CheckpointPendingWrite[],
+  first: () => number,
+): void {
+  const sends = writes.filter(([, channel]) => channel === TASKS);
+  checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
+  const versions = Object.values(checkpoint.channel_versions);
+  checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : first();
+}
+
+/** Whether a checkpoint has all of these facts; one that is `undefined` says nothing. */
+export function hasMetadata(
+  { metadata }: CheckpointTuple,
+  wanted: Readonly<Record<string, unknown>>,
+): boolean {
+  const facts: Record<string, unknown> = { ...metadata };
+  return Object.entries(wanted).every(
+    ([key, value]) => value === undefined || isDeepStrictEqual(facts[key], value),
+  );
 }
 
 /**

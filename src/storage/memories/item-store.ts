@@ -1,4 +1,4 @@
-/** What every store of items has in common, wherever its rows are. */
+/** The common part of all stores of items, wherever their rows are. */
 import {
   BaseStore,
   type GetOperation,

@@ -1,4 +1,4 @@
-/** What a search for words looks for, and what of a stored value it looks at. */
+/** Parses searches for words, and picks the text of a value that they look at. */
 import { oneLine, tailOf } from "../../core/text.ts";
 
 /**
@@ -57,7 +57,7 @@ function runsOf(text: string): string[][] {
 const pairsOf = (run: readonly string[]): string[] =>
   run.slice(1).map((next, index) => `${run[index]}${next}`);
 
-/** What a full-text search looks for. */
+/** The words and phrases of a full-text search. */
 export interface TextQuery {
   /** FTS5 expressions for the index of words, any of which may match. */
   terms: string[];

@@ -122,7 +122,7 @@ interface Prepared {
   /** By which each connection knows it after the first time. */
   name: string;
   text: string;
-  /** Of the values, in the order of `$1`, `$2`. */
+  /** Names of the values, in the order of `$1`, `$2`. */
   names: readonly string[];
 }
 

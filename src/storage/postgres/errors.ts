@@ -1,7 +1,7 @@
-/** What Postgres and the connection to it report, as errors with a text that says what to do. */
-import { StorageError, type StorageErrorCode } from "../../core/errors.ts";
+/** Turns errors of Postgres and its connections into ours, whose texts say what to do. */
+import { StorageError, type StorageErrorCode, codeOf } from "../../core/errors.ts";
 
-/** Of classes of SQLSTATE, or of single codes: the code of ours, and what to say. */
+/** Classes of SQLSTATE, or single codes, with our code and what to say. */
 const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]> = [
   [
     /^(28|3D000)/,
@@ -48,15 +48,11 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
   ],
 ];
 
-const codeOf = (thrown: unknown): string =>
-  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
-
 /** Whether the transaction was undone for the sake of another one, and may be carried out again. */
-export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown));
+export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown) ?? "");
 
 /** Whether the connection takes no changes. */
-export const isReadOnly = (thrown: unknown): thrown is Error =>
-  thrown instanceof Error && codeOf(thrown) === "25006";
+export const isReadOnly = (thrown: unknown): thrown is Error => codeOf(thrown) === "25006";
 
 /** Anything that is not a known failure of Postgres comes back as it is. */
 export function postgresError(thrown: unknown): unknown {
@@ -69,7 +65,7 @@ export function postgresError(thrown: unknown): unknown {
     const text = "This server is ending and has closed its storage. Ask again in a moment.";
     return new StorageError("storage_busy", text, { cause: thrown });
   }
-  const code = codeOf(thrown) || (isBrokenOff(thrown) ? "08006" : "");
+  const code = codeOf(thrown) ?? (isBrokenOff(thrown) ? "08006" : "");
   const known = KNOWN.find(([state]) => state.test(code));
   return known === undefined ? thrown : new StorageError(known[1], known[2], { cause: thrown });
 }

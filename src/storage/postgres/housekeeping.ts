@@ -1,19 +1,16 @@
-/** What is forgotten, counted and checked in Postgres. */
+/** Forgets, counts and checks runs in Postgres. */
 import type { Pool, PoolClient } from "pg";
 import {
   type Checkpoints,
   KEPT_FOR_SIZE_MS,
   type PruneContext,
-  type PrunePlan,
   type PruneReport,
   type Retention,
 } from "../../runs/ports.ts";
-import type { RunStatus } from "../../runs/run.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
-import type { StoredStatistics } from "../sql/repository.ts";
 import { TABLES_OF_RUN } from "../sql/schema.ts";
 
-/** Nobody copies a thread for so long. */
+/** Copying a thread never takes so long, in milliseconds. */
 const COPY_MS = 3_600_000;
 /** Runs that one transaction forgets. */
 const RUNS_AT_ONCE = 100;
@@ -53,44 +50,6 @@ export async function prune(
   return report;
 }
 
-/** As `RunRepository.planPrune`. */
-export async function planPrune(
-  pool: Pool,
-  { maxAgeMs, maxBytes }: Retention,
-  checkpoints: Checkpoints | undefined,
-  now: number,
-): Promise<PrunePlan> {
-  const count = (condition: string, values: unknown[] = []): Promise<number> =>
-    numberOf(pool, `SELECT count(*) FROM runs WHERE ${condition}`, values);
-  const over = "ended_at < $1 AND lease_owner IS NULL";
-  const runs = maxAgeMs === undefined ? 0 : await count(over, [now - maxAgeMs]);
-  const forSize = maxBytes === undefined ? 0 : await count(over, [now - KEPT_FOR_SIZE_MS]);
-  return {
-    runs,
-    runsForSize: Math.max(0, forSize - runs),
-    unfinished: await count("ended_at IS NULL"),
-    storedBytes: await storedBytes(pool),
-    orphans: (await findOrphans(pool, checkpoints)).length,
-  };
-}
-
-/** As `RunRepository.statistics`. */
-export async function statistics(pool: Pool): Promise<StoredStatistics> {
-  const runs: Record<RunStatus, number> = {
-    working: 0,
-    input_required: 0,
-    completed: 0,
-    failed: 0,
-    cancelled: 0,
-  };
-  const { rows } = await pool.query<{ status: RunStatus; count: number }>(
-    "SELECT status, count(*) AS count FROM runs GROUP BY status",
-  );
-  for (const { status, count } of rows) runs[status] = count;
-  const pending = "SELECT count(*) FROM approvals WHERE delivered = 0 AND status = 'pending'";
-  return { runs, pendingApprovals: await numberOf(pool, pending) };
-}
-
 /** As `RunRepository.assertWritable`. */
 export async function assertWritable(pool: Pool): Promise<void> {
   await pool.query("DELETE FROM runs WHERE false");
@@ -102,7 +61,7 @@ async function numberOf(pool: Pool, sql: string, values: unknown[] = []): Promis
 }
 
 /** Bytes of all tables of the schema, with their indexes, and of the objects in S3. */
-const storedBytes = (pool: Pool): Promise<number> =>
+export const storedBytes = (pool: Pool): Promise<number> =>
   numberOf(
     pool,
     `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint + ${BYTES_IN_OBJECTS} FROM pg_class
@@ -154,7 +113,7 @@ async function forget(client: PoolClient, endedBefore: number, limit: number): P
 }
 
 /** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
-async function findOrphans(pool: Pool, checkpoints: Checkpoints | undefined): Promise<string[]> {
+export async function findOrphans(pool: Pool, checkpoints: Checkpoints | undefined): Promise<string[]> {
   const threads = (await checkpoints?.threads()) ?? [];
   const { rows } = await pool.query<{ id: string }>(
     `SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN (

@@ -81,7 +81,7 @@ export class ChangeNews {
     this.#changed.clear();
     for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
       const values = [this.#channel, `${this.#me} ${ids.slice(at, at + IDS_AT_ONCE).join(" ")}`];
-      // What is not told is found by the next look.
+      // The next look finds what could not be told.
       const told = this.#pool.query("SELECT pg_notify($1, $2)", values).catch(() => undefined);
       this.#sending = Promise.all([this.#sending, told]);
     }
@@ -151,7 +151,7 @@ export class ChangeNews {
     this.#client = client;
     this.#toldAt = undefined;
     client.once("end", again);
-    // What was told before this was not heard.
+    // News from before this was not heard.
     this.#all((listener) => listener.changedElsewhere());
   }
 

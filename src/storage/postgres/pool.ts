@@ -1,6 +1,6 @@
 /** Connections to a Postgres schema of ours. */
 import type { Client, PoolConfig } from "pg";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, codeOf } from "../../core/errors.ts";
 import { Access } from "./access.ts";
 import { postgresError } from "./errors.ts";
 import { migratePostgres } from "./schema.ts";
@@ -9,7 +9,7 @@ import { buildWall } from "./wall.ts";
 export interface PostgresOptions {
   /** `postgres://user:password@host/database`, with TLS as `pg` takes it. */
   url: string;
-  /** Of this server's tables. Default `deepagent`. */
+  /** Schema of this server's tables. Default `deepagent`. */
   schema?: string | undefined;
   /** Most connections of this process, besides the one that listens. Default 10. */
   connections?: number | undefined;
@@ -34,7 +34,7 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     );
   }
   const { default: pg } = await import("pg").catch((error: unknown) => {
-    if (!isMissing(error)) throw error;
+    if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new ConfigurationError(
       "INVALID_CONFIG",
       "storage names a Postgres, which needs a package that is not installed: npm install pg.",
@@ -75,6 +75,3 @@ const ANSWER_MS = 15_000;
 const SESSION = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];
 /** Short enough to be a part of other names in Postgres, and the same with and without quotes. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
-
-const isMissing = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";

@@ -12,7 +12,7 @@ import { POSTGRES_SESSIONS } from "./sessions.ts";
 import { POSTGRES_SERVERS } from "./servers.ts";
 import { POSTGRES_SHARED } from "./streams.ts";
 
-/** What SQLite says in another way, in the order in which it is replaced. */
+/** SQL that Postgres writes in another way, in the order in which it is replaced. */
 const REPLACED: readonly [RegExp, string][] = [
   [/INTEGER PRIMARY KEY AUTOINCREMENT/g, "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"],
   [/\bINTEGER\b/g, "BIGINT"],

@@ -6,7 +6,7 @@ import type { AgentStorage, SharedStorage } from "../storage.ts";
 import type { Access } from "./access.ts";
 import { postgresEngine, query, translated } from "./engine.ts";
 import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";
-import { assertWritable, planPrune, prune, statistics } from "./housekeeping.ts";
+import { assertWritable, findOrphans, prune, storedBytes } from "./housekeeping.ts";
 import { ChangeNews } from "./news.ts";
 import { type PostgresOptions, openPool } from "./pool.ts";
 import { rateStore } from "./rates.ts";
@@ -40,10 +40,11 @@ export async function openPostgres({
         }
         return report;
       },
-      planPrune: (...args) => translated(() => planPrune(pool, ...args)),
-      statistics: () => translated(async () => ({ ...(await statistics(pool)), ...news.lag() })),
+      storedBytes: () => translated(() => storedBytes(pool)),
+      orphans: (checkpoints) => translated(() => findOrphans(pool, checkpoints)),
       assertWritable: () => translated(() => assertWritable(pool)),
       changed: (runId) => news.tell(runId),
+      lag: () => news.lag(),
       watchOthers: (listener) => news.listen(listener),
     }),
     clock: facts.clock,
@@ -101,7 +102,7 @@ async function agentStorage(
   };
 }
 
-/** What all servers on one Postgres have to agree on, asked for now and then. */
+/** Facts that all servers on one Postgres share, asked for now and then. */
 class SharedFacts {
   readonly #access: Access;
   readonly #timer: NodeJS.Timeout;

@@ -1,4 +1,4 @@
-/** What 2025-era sessions were sent, in Postgres. */
+/** Messages sent to 2025-era sessions, in Postgres. */
 import { randomBytes } from "node:crypto";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sqlite/migrations.ts";

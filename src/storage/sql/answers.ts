@@ -1,4 +1,4 @@
-/** What people answer, and clients in their place. Each belongs into one transaction with all that follows from it. */
+/** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import type { Decision, SamplingReply } from "../../agent/agent.ts";
 import { decidedEntry } from "../../runs/events.ts";
 import type { AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
@@ -20,7 +20,7 @@ import { type Steps, change } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
-/** What the model is told in the place of the call's result. */
+/** Told to the model in place of the call's result. */
 const TOO_LATE: Decision = {
   type: "reject",
   expired: true,

@@ -1,6 +1,7 @@
 /** Approvals of runs, and what people approved for the rest of a run. */
 import type { Decision, HitlResponse } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import {
   type Approval,
   type Grant,
@@ -88,6 +89,12 @@ export function* countPendingOf(principal: Principal): Steps<number> {
     principal,
   });
   return row?.pending ?? 0;
+}
+
+/** Of all principals. The index of undelivered approvals has the pending ones and few others. */
+export function* countAllPending(): Steps<number> {
+  const sql = "SELECT count(*) AS pending FROM approvals WHERE delivered = 0 AND status = 'pending'";
+  return (yield* first<{ pending: number }>(sql))?.pending ?? 0;
 }
 
 export function* countPending(runId: string): Steps<number> {
@@ -183,12 +190,7 @@ interface DecidedApprovals {
  * at a run costs the same after a thousand. Not for use within a transaction, which may be undone.
  */
 export class ApprovalViews {
-  readonly #capacity: number;
-  readonly #decided = new Map<string, DecidedApprovals>();
-
-  constructor(capacity = 256) {
-    this.#capacity = capacity;
-  }
+  readonly #decided = new NewestOf<DecidedApprovals>(256);
 
   /** Oldest first. */
   *of(runId: string): Steps<Approval[]> {
@@ -197,15 +199,8 @@ export class ApprovalViews {
     const firstPending = rows.findIndex(({ status }) => status === "pending");
     const decided = firstPending === -1 ? rows : rows.slice(0, firstPending);
     const approvals = [...known.approvals, ...decided.map(toApproval)];
-    this.#keep(runId, { upTo: decided.at(-1)?.number ?? known.upTo, approvals });
+    this.#decided.keep(runId, { upTo: decided.at(-1)?.number ?? known.upTo, approvals });
     return [...approvals, ...rows.slice(decided.length).map(toApproval)];
-  }
-
-  #keep(runId: string, decided: DecidedApprovals): void {
-    this.#decided.delete(runId);
-    this.#decided.set(runId, decided);
-    const oldest = this.#decided.keys().next();
-    if (this.#decided.size > this.#capacity && oldest.done !== true) this.#decided.delete(oldest.value);
   }
 }
 
@@ -229,7 +224,7 @@ export function* grant({ runId, id, tool, same }: Approval, by: string, now: num
   );
 }
 
-/** What lets this call go ahead unasked, where a person may approve it at all. */
+/** The grant by which this call goes ahead without a question, where a person may approve it at all. */
 export function* grantFor({ runId, same, allowedDecisions }: Approval): Steps<Grant | undefined> {
   if (same === undefined || !allowedDecisions.includes("approve")) return undefined;
   const sql = "SELECT * FROM run_grants WHERE run_id = @run_id AND key = @key";

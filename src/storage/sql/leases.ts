@@ -9,7 +9,7 @@ import {
   type OwnedRun,
   type SeenLease,
 } from "../../runs/ports.ts";
-import { type Place, type Waiting, fairest, turnOf } from "../../runs/queue.ts";
+import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
 import type { FailureDetails, OpenStatus } from "../../runs/run.ts";
 import type { RunRow } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
@@ -91,17 +91,20 @@ export function* placeOf(runId: string): Steps<Place | undefined> {
      WHERE id = @id AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
     { id: runId },
   );
-  if (queued === undefined) return undefined;
-  const { environment } = queued;
+  return queued && (yield* placesIn(queued.environment)).get(runId);
+}
+
+/** Where all runs stand in line that wait for a server of this environment, by id. */
+export function* placesIn(environment: string): Steps<Map<string, Place>> {
   const waiting = yield* all<Waiting>(
     `SELECT id, principal, ${RANK} AS rank FROM runs
      WHERE ${IN_LINE} ORDER BY principal, ${ORDER}`,
     { environment },
   );
   const active = yield* loads(environment);
-  const number = turnOf(runId, waiting, active);
   const atWork = [...active.values()].reduce((sum, count) => sum + count, 0);
-  return number === undefined ? undefined : { number, waiting: waiting.length, atWork };
+  const turns = [...turnsOf(waiting, active)];
+  return new Map(turns.map(([id, number]) => [id, { number, waiting: waiting.length, atWork }]));
 }
 
 /** How many runs of each principal all servers of the environment work on. */

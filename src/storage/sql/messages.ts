@@ -1,4 +1,4 @@
-/** What people told runs while they worked. */
+/** Messages of people to runs at work. */
 import type { InboxMessage } from "../../agent/agent.ts";
 import type { RunInbox } from "../../runs/ports.ts";
 import type { Principal } from "../../runs/run.ts";
@@ -36,7 +36,7 @@ export function* add(
   );
 }
 
-/** What earlier runs of the thread were told, whether or not they came to read it; oldest first. */
+/** Messages to earlier runs of the thread, read or not; oldest first. */
 export function* beforeRun(runId: string): Steps<InboxMessage[]> {
   const rows = yield* all<MessageRow>(
     `SELECT message.number, message.id, message.text FROM runs run

@@ -1,32 +1,34 @@
 /** Runs over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import type { SamplingReply } from "../../agent/agent.ts";
-import type {
-  AppliedAnswer,
-  Checkpoints,
-  Claim,
-  ClaimRequest,
-  Created,
-  DecidedCall,
-  Lease,
-  NewMessage,
-  NewRun,
-  OwnedRun,
-  PruneContext,
-  PrunePlan,
-  PruneReport,
-  Retention,
-  RunListener,
-  RunQueries,
-  RunRepository,
-  RunStatistics,
-  SeenLease,
-  Sent,
-  SignedAnswer,
-  StartRequest,
-  WorkLog,
-  WorkOptions,
+import { ownTurn } from "../../core/concurrency.ts";
+import {
+  type AppliedAnswer,
+  type Checkpoints,
+  type Claim,
+  type ClaimRequest,
+  type Created,
+  type DecidedCall,
+  KEPT_FOR_SIZE_MS,
+  type Lease,
+  type NewMessage,
+  type NewRun,
+  type OwnedRun,
+  type PruneContext,
+  type PrunePlan,
+  type PruneReport,
+  type Retention,
+  type RunListener,
+  type RunQueries,
+  type RunRepository,
+  type RunStatistics,
+  type SeenLease,
+  type Sent,
+  type SignedAnswer,
+  type StartRequest,
+  type WorkLog,
+  type WorkOptions,
 } from "../../runs/ports.ts";
-import type { Approval, Principal, Run } from "../../runs/run.ts";
+import type { Approval, Principal, Run, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
@@ -37,18 +39,17 @@ import * as runs from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
 
-/** What an engine counts in a way of its own. */
-export type StoredStatistics = Omit<RunStatistics, "waiting" | "waitingSince" | "atWork">;
-
-/** What an engine does in a way of its own; each as `RunRepository` describes it. */
+/** The parts of `RunRepository` that each engine implements itself. */
 export interface Housekeeping {
   prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
-  planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
-  /** All but those of the queue. */
-  statistics(): Promise<StoredStatistics>;
+  storedBytes(checkpoints: Checkpoints | undefined): Promise<number>;
+  /** Threads of checkpoints that no run has. */
+  orphans(checkpoints: Checkpoints | undefined): Promise<string[]>;
   assertWritable(): Promise<void>;
   /** This process changed a run; for engines whose other processes have to be told. */
   changed?(runId: string): void;
+  /** How long its other processes take to hear of changes. */
+  lag?(): Pick<RunStatistics, "newsLagMs">;
   /** Tells `listener` of what other processes change, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
@@ -187,14 +188,45 @@ export class StoredRuns implements RunRepository {
     return this.#housekeeping.prune(retention, context);
   }
 
-  planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan> {
-    return this.#housekeeping.planPrune(retention, checkpoints, now);
+  async planPrune(
+    { maxAgeMs, maxBytes }: Retention,
+    checkpoints: Checkpoints | undefined,
+    now: number,
+  ): Promise<PrunePlan> {
+    const count = (keptMs: number) => this.#engine.read(() => runs.countForgettable(now - keptMs));
+    const ofAge = maxAgeMs === undefined ? 0 : await count(maxAgeMs);
+    const forSize = maxBytes === undefined ? 0 : await count(KEPT_FOR_SIZE_MS);
+    return {
+      runs: ofAge,
+      runsForSize: Math.max(0, forSize - ofAge),
+      unfinished: await this.#engine.read(runs.countUnfinished),
+      storedBytes: await this.#housekeeping.storedBytes(checkpoints),
+      orphans: (await this.#housekeeping.orphans(checkpoints)).length,
+    };
   }
 
   async statistics(): Promise<RunStatistics> {
     const { waiting, since, atWork } = await this.#engine.read(leases.queue);
-    const stored = await this.#housekeeping.statistics();
-    return { ...stored, waiting, atWork, ...(since === null ? {} : { waitingSince: since }) };
+    return {
+      runs: await this.#countAll(),
+      pendingApprovals: await this.#engine.read(approvals.countAllPending),
+      waiting,
+      atWork,
+      ...(since === null ? {} : { waitingSince: since }),
+      ...this.#housekeeping.lag?.(),
+    };
+  }
+
+  /** In pieces, because a look at many runs would hold up the event loop. */
+  async #countAll(): Promise<Record<RunStatus, number>> {
+    const counts = { ...runs.NO_RUNS };
+    for (let last = 0; ;) {
+      const rows = await this.#engine.read(() => runs.countNext(last));
+      if (rows.length === 0) return counts;
+      for (const { status, count } of rows) counts[status] += count;
+      last = Math.max(...rows.map((row) => row.last));
+      await ownTurn();
+    }
   }
 
   assertWritable(): Promise<void> {
@@ -229,14 +261,29 @@ function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | un
   return { lease, run: toRun(before), recovered, crashes };
 }
 
+/** Where a run stands in line follows from the runs of all principals. */
+async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSummary[]> {
+  const queued = found.filter(({ status, leasedUntil }) => status === "working" && leasedUntil === undefined);
+  const environments = [...new Set(queued.map(({ environment }) => environment))];
+  const lines = await Promise.all(
+    environments.map((environment) => engine.read(() => leases.placesIn(environment))),
+  );
+  return found.map((run) => {
+    const place = lines.map((line) => line.get(run.id)).find((one) => one !== undefined);
+    return place === undefined ? run : { ...run, place };
+  });
+}
+
 function queriesOf(engine: Engine): RunQueries {
   const views = new approvals.ApprovalViews();
   const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
   return {
     run: (principal, runId) => read(principal, () => runs.get(principal, runId)),
     list: (principal, limit, before) => read(principal, () => runs.list(principal, limit, before)),
-    summaries: (principal, filter, limit, before) =>
-      read(principal, () => runs.summaries(principal, filter, limit, before)),
+    summaries: async (principal, filter, limit, before) => {
+      const found = await read(principal, () => runs.summaries(principal, filter, limit, before));
+      return withPlaces(engine, found);
+    },
     counts: (principal) => read(principal, () => runs.counts(principal)),
     pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
     countPending: (principal) => read(principal, () => approvals.countPendingOf(principal)),

@@ -13,7 +13,7 @@ import type {
 import type { CallPreview, Todo } from "../../tools/tool.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 
-/** Of a row with a `run_id`. */
+/** Condition for rows with a `run_id`. */
 export const IS_OF_PRINCIPAL =
   "EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id AND principal = @principal)";
 
@@ -62,7 +62,7 @@ export interface RunRow {
   subagents_failed: number;
 }
 
-/** What one US dollar is in the column `cost_nanos`. */
+/** One US dollar in the unit of the column `cost_nanos`. */
 export const NANOS = 1_000_000_000;
 
 /** A row of `run_events`. */
@@ -121,13 +121,14 @@ export function toRun(row: RunRow): Run {
 
 /** The columns of a run that are read where its answer does not matter. */
 export const HEAD_COLUMNS =
-  "id, thread_id, principal, task, status, created_at, updated_at, last_seq, lease_expires_at";
+  "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, lease_expires_at";
 
 export type HeadRow = Pick<
   RunRow,
   | "id"
   | "thread_id"
   | "principal"
+  | "environment"
   | "task"
   | "status"
   | "created_at"
@@ -140,6 +141,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   id: row.id,
   threadId: row.thread_id,
   principal: row.principal,
+  environment: row.environment,
   task: row.task,
   status: row.status,
   createdAt: row.created_at,
@@ -148,7 +150,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
 });
 
-/** What a list shows of a run, beside its head. */
+/** The columns that a list shows of a run, beside its head. */
 export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_tokens, cached_input_tokens,
   cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed,
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END

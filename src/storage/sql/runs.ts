@@ -96,8 +96,35 @@ export function* counts(principal: Principal): Steps<Record<RunStatus, number>> 
     "SELECT status, count(*) AS number FROM runs WHERE principal = @principal GROUP BY status",
     { principal },
   );
-  const none = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
-  return { ...none, ...Object.fromEntries(rows.map(({ status: one, number }) => [one, number])) };
+  return { ...NO_RUNS, ...Object.fromEntries(rows.map(({ status: one, number }) => [one, number])) };
+}
+
+export const NO_RUNS: Readonly<Record<RunStatus, number>> = {
+  working: 0,
+  input_required: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+};
+
+/** Counts the next 2000 runs of all principals by status; `last` is the highest number among them. */
+export const countNext = (after: number): Steps<{ status: RunStatus; count: number; last: number }[]> =>
+  all(
+    `SELECT status, count(*) AS count, max(number) AS last FROM (
+       SELECT status, number FROM runs WHERE number > @after ORDER BY number LIMIT 2000
+     ) AS next GROUP BY status`,
+    { after },
+  );
+
+/** Counts runs that ended before then and that nobody is still stopping. */
+export function* countForgettable(endedBefore: number): Steps<number> {
+  const sql = "SELECT count(*) AS count FROM runs WHERE ended_at < @before AND lease_owner IS NULL";
+  return (yield* first<{ count: number }>(sql, { before: endedBefore }))?.count ?? 0;
+}
+
+export function* countUnfinished(): Steps<number> {
+  const sql = "SELECT count(*) AS count FROM runs WHERE ended_at IS NULL";
+  return (yield* first<{ count: number }>(sql))?.count ?? 0;
 }
 
 /** The run that the principal started with this key. */

@@ -205,7 +205,7 @@ CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`;
 /** Null in rows of an older version. */
 const COPIES_OF_PRINCIPALS = "ALTER TABLE thread_copies ADD COLUMN principal TEXT;";
 
-/** What a list of runs shows, so that it needs no journal; 0 in runs that ended before. */
+/** Lets a list of runs do without their journals; 0 in runs that ended before. */
 const SUMS = `
 ALTER TABLE runs ADD COLUMN cost_nanos INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;

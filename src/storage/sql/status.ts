@@ -7,7 +7,7 @@ import * as models from "./model-requests.ts";
 import type { RunRow } from "./rows.ts";
 import { type Steps, change, first } from "./steps.ts";
 
-/** What is kept of a run's end. */
+/** The stored facts of a run's end. */
 export interface Ending {
   now: number;
   /** Replaces the newest text of the main agent as the answer. */

@@ -1,5 +1,5 @@
 import { open } from "node:fs/promises";
-import type { Transaction } from "better-sqlite3";
+import type { Transaction } from "./api.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StorageError, isLocked, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
@@ -104,7 +104,7 @@ type Job = () => void;
 interface Facts {
   /** Roughly how much it writes. */
   bytes: number;
-  /** Who asked for it; all steps of one agent have one source. */
+  /** The asker; all steps of one agent have one source. */
   source: string;
 }
 

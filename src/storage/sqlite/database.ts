@@ -1,9 +1,9 @@
 import { type Stats, chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type SqliteDatabase from "better-sqlite3";
+import type { Database } from "./api.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import { StorageError, isLocked } from "../../core/errors.ts";
+import { StorageError, isLocked, codeOf } from "../../core/errors.ts";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { openConnection, openInThread } from "./driver.ts";
 
@@ -151,7 +151,7 @@ export function throwKnownErrors(database: Database, name: string, assertInPlace
 }
 
 /** A connection to the database. Who opened it closes it. */
-export type Database = SqliteDatabase.Database;
+export type { Database } from "./api.ts";
 
 export interface DatabaseOptions {
   /**
@@ -283,7 +283,7 @@ function createDirectory(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });
   } catch (thrown) {
-    if (!hasCode(thrown, "EEXIST")) throw thrown;
+    if (codeOf(thrown) !== "EEXIST") throw thrown;
   }
 }
 
@@ -297,15 +297,11 @@ function createPrivate(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (thrown) {
-    if (!hasCode(thrown, "EEXIST")) throw thrown;
+    if (codeOf(thrown) !== "EEXIST") throw thrown;
     const found = statSync(path);
     const isOwn = found.isFile() && found.uid === process.getuid?.();
     if (isOwn && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
   }
-}
-
-function hasCode(thrown: unknown, code: string): boolean {
-  return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
 /**

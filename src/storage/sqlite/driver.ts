@@ -1,15 +1,16 @@
 import { once } from "node:events";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { basename, dirname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { Database, Options } from "better-sqlite3";
+import type { Database, OpenOptions } from "./api.ts";
 import { codeName, hasNodeSqlite, nodeIsAtLeast, openNodeDatabase } from "./node-driver.ts";
+import { codeOf } from "../../core/errors.ts";
 
 const load = createRequire(import.meta.url);
 
 /** Whether this Node is too old for release 13 of better-sqlite3, which crashes it. */
 const NEEDS_OLD_RELEASE = !nodeIsAtLeast(22, 0);
-/** Without Python npm leaves release 13 out, although it comes compiled; release 12 works on most versions of Node. */
+/** Node 20 needs release 12, which is installed by who needs it; it works on most versions of Node. */
 const PACKAGE =
   !NEEDS_OLD_RELEASE && isInstalled("better-sqlite3-13") ? "better-sqlite3-13" : "better-sqlite3";
 
@@ -28,24 +29,28 @@ function isInstalled(name: string): boolean {
   }
 }
 
+/** Arguments of npm that repair the installation. */
+const REMEDY = !NEEDS_OLD_RELEASE
+  ? "install --include=optional"
+  : isInstalled("better-sqlite3")
+    ? "rebuild better-sqlite3 --ignore-scripts=false"
+    : "install better-sqlite3@12";
+
 /** The command that repairs the installation, where this program is installed. */
-export const REPAIR = NEEDS_OLD_RELEASE
-  ? "npm rebuild better-sqlite3 --ignore-scripts=false"
-  : "npm install --include=optional";
+export const REPAIR = `npm ${REMEDY}`;
 
 /** The same for any folder. */
 export function repairAnywhere(): string {
-  // Release 12 is always there: LangGraph's package for SQLite needs it.
-  const folder = dirname(load.resolve("better-sqlite3/package.json"));
-  return NEEDS_OLD_RELEASE
-    ? `npm --prefix "${folder}" run install`
-    : `npm --prefix "${join(folder, "../..")}" install --include=optional`;
+  const own = dirname(load.resolve("deepagent-mcp/package.json"));
+  const modules = dirname(own);
+  const folder = basename(modules) === "node_modules" ? dirname(modules) : own;
+  return `npm --prefix "${folder}" ${REMEDY}`;
 }
 
-/** What SQLite itself reports; `code` is its extended result code. */
+/** An error of SQLite itself; `code` is its extended result code. */
 type SqliteError = Error & { code: string };
 
-type Driver = new (file: string, options?: Options) => Database;
+type Driver = new (file: string, options?: OpenOptions) => Database;
 
 const driver = (): Driver => load(PACKAGE) as Driver;
 
@@ -65,7 +70,7 @@ export const driverFile = (): string | undefined =>
  * Opens `file`, or a database in memory, with the SQLite of Node when the driver cannot be loaded and this Node has
  * it. Throws `SqliteError`, or what `missingModule` knows.
  */
-export function openConnection(file: string, options?: Options): Database {
+export function openConnection(file: string, options?: OpenOptions): Database {
   if (fallback !== undefined) return openNodeDatabase(file, options);
   try {
     return new (driver())(file, options);
@@ -87,18 +92,19 @@ export const isSqliteError = (thrown: unknown): thrown is SqliteError =>
 /** Says why the driver could not be loaded; `undefined` when `thrown` is another error. */
 export function missingModule(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined;
-  const code = "code" in thrown ? thrown.code : undefined;
+  const code = codeOf(thrown);
   if (code === "ERR_DLOPEN_FAILED")
     return "is damaged, or was built for another version of Node or another system";
   if (code === "ERR_DLOPEN_DISABLED") return "may not be loaded, because Node was started with --no-addons";
   const isMissing = code === "MODULE_NOT_FOUND" && thrown.message.includes("better-sqlite3");
+  if (isMissing && !isInstalled(PACKAGE)) return "is not installed";
   // Release 12 looks for its module in several places.
   return "tries" in thrown || isMissing
     ? "was not built when this program was installed, as with --ignore-scripts"
     : undefined;
 }
 
-/** What a thread does with its connection to `file`; `work` is the source of a function of JavaScript. */
+/** Work of a thread with its connection to `file`; `work` is the source of a function of JavaScript. */
 interface ThreadWork {
   file: string;
   readonly?: boolean;

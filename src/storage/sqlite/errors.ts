@@ -1,5 +1,5 @@
-/** What SQLite and the file system report, as errors with a text that says what to do. */
-import { StorageError, type StorageErrorCode, errorMessage } from "../../core/errors.ts";
+/** Turns errors of SQLite and the file system into ours, whose texts say what to do. */
+import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
 import { REPAIR, isSqliteError, missingModule } from "./driver.ts";
 
 function damaged(name: string): string {
@@ -21,7 +21,7 @@ export const damagedError = (name: string): StorageError =>
  * SQLite does not notice this damage, because the page itself is intact. `database` completes "a row of …".
  */
 export function unreadable(thrown: unknown, database: string): unknown {
-  const isPacked = thrown instanceof Error && "code" in thrown && String(thrown.code).startsWith("Z_");
+  const isPacked = codeOf(thrown)?.startsWith("Z_") ?? false;
   if (!(thrown instanceof SyntaxError) && !isPacked) return thrown;
   return new StorageError(
     "storage_corrupt",
@@ -37,10 +37,9 @@ function notLoaded(thrown: unknown): StorageError | undefined {
   if (what === undefined) return undefined;
   return new StorageError(
     "storage_not_loaded",
-    `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Where this program is installed, run ` +
-      `"${REPAIR}" with the Node that runs it, ${process.version} ` +
-      `(${process.platform} ${process.arch}). Then try again. The command doctor names the folder. ` +
-      `Node 22.13 and later need none of this: they bring SQLite with them.`,
+    `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Use Node 22.13 or later, which brings ` +
+      `SQLite with it; or, where this program is installed, run "${REPAIR}" with the Node that runs it, ` +
+      `${process.version} (${process.platform} ${process.arch}), and try again. The command doctor names the folder.`,
     { cause: thrown },
   );
 }
@@ -125,7 +124,7 @@ export function isBusy(thrown: unknown): boolean {
 
 /** Makes the error for a directory that cannot hold the database. */
 export function directoryError(name: string, thrown: unknown): StorageError {
-  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+  const code = codeOf(thrown) ?? "";
   const reasons: Readonly<Record<string, string>> = {
     EACCES: "permission was denied",
     EPERM: "permission was denied",

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "./api.ts";
 import { isFull } from "../../core/errors.ts";
 import { inTransaction, quickly } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";

@@ -3,7 +3,7 @@
  * on which the native module cannot be loaded. Written against Node 22.13 to 24.
  */
 import { createRequire } from "node:module";
-import type { Database, Options, RunResult, Statement } from "better-sqlite3";
+import type { Database, OpenOptions, RunResult, Statement } from "./api.ts";
 
 /** The part of `node:sqlite` that is used here; only later versions of Node bring its types. */
 interface NodeStatement {
@@ -49,7 +49,10 @@ function nodeSqlite(): NodeSqlite {
 }
 
 /** Opens `file`, or a database in memory. Throws errors with the names and codes of better-sqlite3. */
-export function openNodeDatabase(file: string, { readonly = false, timeout = 5000 }: Options = {}): Database {
+export function openNodeDatabase(
+  file: string,
+  { readonly = false, timeout = 5000 }: OpenOptions = {},
+): Database {
   const { DatabaseSync } = nodeSqlite();
   const database = withCodes(() => new DatabaseSync(file, { readOnly: readonly }));
   database.exec(`PRAGMA busy_timeout = ${timeout}; PRAGMA foreign_keys = OFF`);

@@ -30,7 +30,7 @@ describe("openBubblewrap", () => {
     ["its version", "exec sleep 60"],
     ["a command", '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit 0\nexec sleep 60'],
   ])("knows nothing yet when %s takes too long", async (_what, script) => {
-    const probe = await probeBubblewrap(fakeBwrap(script), 300);
+    const probe = await probeBubblewrap(fakeBwrap(script), { timeoutMs: 300 });
     expect(probe).toMatchObject({
       ok: false,
       isTransient: true,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { checkEmbeddings, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
+import { checkEmbeddings, checkKeys, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 
@@ -62,6 +62,23 @@ it("names tools of subagents that do not exist, and files that describe none", a
     { name: "Subagent", ok: true, text: expect.stringContaining("'WebFetch', which belongs to Claude Code") },
     { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },
   ]);
+});
+
+it("says where each key that is used comes from", () => {
+  const config = read({
+    model: "anthropic:claude-x",
+    fallbackModels: ["openai:gpt-5.4", "offline"],
+    subagents: [{ name: "reviewer", description: "d", systemPrompt: "p", model: "mistralai:m" }],
+  });
+  const env = { ANTHROPIC_API_KEY: "sk-a", OPENAI_API_KEY: "sk-o", GROQ_API_KEY: "sk-g" };
+  expect(checkKeys(config, env, ["ANTHROPIC_API_KEY"])).toEqual([
+    {
+      name: "Keys",
+      ok: true,
+      text: "ANTHROPIC_API_KEY, from the keychain\nOPENAI_API_KEY, from the environment",
+    },
+  ]);
+  expect(checkKeys(read({ model: "offline" }), env, [])).toEqual([]);
 });
 
 it("looks at the models of fallbacks and subagents", () => {

@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -16,8 +16,10 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findClient } from "../../../src/cli/install-files.ts";
+import { findClient } from "../../../src/cli/clients/catalogue.ts";
 import { parseJson } from "../../../src/config/load.ts";
+import { fakeKeychain } from "../../support/fake-keychain.ts";
+import { openTerminal } from "../../support/pseudo-terminal.ts";
 import { BIN, type Outcome } from "../built-bin.ts";
 
 let home: string;
@@ -115,6 +117,26 @@ describe("a client's file", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
     await bin(["uninstall", "cursor"]);
     expect(existsSync(file)).toBe(false);
+  });
+
+  it("that was changed by a second install is gone after uninstall, and so is the key in it", async () => {
+    const file = join(home, CURSOR);
+    const env = ["--env", "ANTHROPIC_API_KEY=sk-first"];
+    await bin(["install", "cursor", ...READY, project, ...env]);
+    const { stdout } = await bin(["install", "cursor", ...READY, home]);
+    expect(stdout).toContain(`Changed in Cursor: ${file}`);
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+    await bin(["uninstall", "cursor"]);
+    expect(readdirSync(dirname(file))).toEqual([]);
+  });
+
+  it("that is read-only is left alone", async () => {
+    const file = written(CURSOR, "{}", 0o444);
+    const { code, stderr } = await bin(["install", "cursor", ...READY, project]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("it is read-only") });
+    expect(stderr).toContain("Add this to it yourself");
+    expect(readFileSync(file, "utf8")).toBe("{}");
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
   });
 
   it("loses only this server when it was changed since", async () => {
@@ -237,6 +259,45 @@ describe("keys", () => {
   });
 });
 
+describe("keys and places that are shared", () => {
+  const KEY = "sk-very-secret";
+  const repository = () => mkdirSync(join(home, ".git"));
+
+  it.each([
+    [["--env", `ANTHROPIC_API_KEY=${KEY}`], {}],
+    [["--env", "ANTHROPIC_API_KEY"], { ANTHROPIC_API_KEY: KEY }],
+    [["--env", `DEEPAGENT_STORAGE=postgres://me:${KEY}@host/runs`], {}],
+  ])("a value is refused for a file in a git repository: %j", async (flags, env) => {
+    repository();
+    for (const more of [[], ["--print"], ["--yes"]]) {
+      const refused = await bin(["install", "cursor", ...READY, project, ...flags, ...more], env);
+      expect(refused).toMatchObject({ code: 2, stdout: "" });
+      expect(refused.stderr).toMatch(
+        /mcp\.json is in the git repository .*does not belong\. Leave it out, and/,
+      );
+      expect(refused.stderr).not.toContain(KEY);
+    }
+    expect(existsSync(join(home, ".cursor"))).toBe(false);
+  });
+
+  it("a value is refused for a file in the folder the agent works in, and one that is no key is not", async () => {
+    const refused = await bin(["install", "cursor", ...READY, home, "--env", `OPENAI_API_KEY=${KEY}`]);
+    expect(refused).toMatchObject({ code: 2 });
+    expect(refused.stderr).toMatch(/is in the folder the agent works in.* keys set OPENAI_API_KEY/);
+    const plain = await bin(["install", "cursor", ...READY, home, "--env", "DEEPAGENT_LOG_LEVEL=debug"]);
+    expect(plain).toMatchObject({ code: 0 });
+  });
+
+  it("the command of a client has no value of a key in it", async () => {
+    const args = ["install", "codex", ...READY, project, "--env", `OPENAI_API_KEY=${KEY}`, "--env", "A=b c"];
+    const { code, stdout, stderr } = await bin(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain(`--env OPENAI_API_KEY="$OPENAI_API_KEY" --env A='b c' -- `);
+    expect(stdout).toContain("Before that, set OPENAI_API_KEY in that shell.");
+    expect(stdout).not.toContain(KEY);
+  });
+});
+
 describe("deepagent-mcp install", () => {
   it("says what is missing where the client will start the server, whatever this shell has", async () => {
     const { code, stdout, stderr } = await bin(["install", "cursor"], { ANTHROPIC_API_KEY: "sk-here" });
@@ -247,28 +308,69 @@ describe("deepagent-mcp install", () => {
     expect(stderr).toContain("Cursor cannot work with it yet");
   });
 
-  it.runIf(existsSync("/usr/bin/script"))("asks for it on a terminal (needs script)", async () => {
-    const line = `'${process.execPath}' '${BIN}' install cursor`;
-    const child = spawn("script", ["-qec", line, "/dev/null"], {
-      cwd: project,
-      env: { PATH: process.env["PATH"], HOME: home, TERM: "dumb" },
-    });
-    const answers = ["", "openai:gpt-x", "", "sk-typed"];
-    let seen = "";
-    child.stdout.on("data", (chunk: Buffer) => {
-      seen += chunk.toString();
-      if (seen.split(" › ").length > 5 - answers.length) child.stdin.write(`${answers.shift()}\r`);
-    });
-    await new Promise((resolve) => child.once("close", resolve));
-    expect(seen).toContain("Everything a run needs is there.");
-    expect(seen).not.toContain("sk-typed");
-    expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
-      deepagent: {
-        args: [BIN, "--workspace", project, "--model", "openai:gpt-x"],
-        env: { OPENAI_API_KEY: "sk-typed" },
-      },
-    });
-  });
+  it(
+    "asks for what is missing at a terminal, and leaves nothing behind at Ctrl-C",
+    {
+      tags: "python3",
+    },
+    async () => {
+      const open = (client: string) =>
+        openTerminal([process.execPath, BIN, "install", client], {
+          columns: 80,
+          rows: 50,
+          cwd: project,
+          env: { PATH: process.env["PATH"], HOME: home },
+        });
+      const left = open("windsurf");
+      await left.until(/Enter takes it/);
+      left.type("\r");
+      await left.until(/Which model thinks[^]*›/);
+      left.type("\u0003");
+      expect(await left.exited).toBe(1);
+      expect(left.output()).toContain("Nothing was written.");
+      expect(existsSync(join(home, ".codeium"))).toBe(false);
+
+      const terminal = open("cursor");
+      await terminal.until(/Enter takes it/);
+      terminal.type("\r");
+      await terminal.until(/Which model thinks[^]*openai:[^]*›/);
+      terminal.type("2");
+      await terminal.until(/OPENAI_API_KEY, which is not shown/);
+      terminal.type("sk-typed\r");
+      expect(await terminal.exited).toBe(0);
+      expect(terminal.output()).toContain("Everything a run needs is there.");
+      expect(terminal.output()).not.toContain("sk-typed");
+      expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
+        deepagent: {
+          args: [BIN, "--workspace", project, "--model", expect.stringMatching(/^openai:/)],
+          env: { OPENAI_API_KEY: "sk-typed" },
+        },
+      });
+    },
+  );
+
+  it(
+    "asks for no key that nothing could keep, and lets the project's file refer to it",
+    {
+      tags: "python3",
+    },
+    async () => {
+      const terminal = openTerminal([process.execPath, BIN, "install", "cursor", "--project"], {
+        columns: 80,
+        rows: 50,
+        cwd: project,
+        env: { PATH: fakeKeychain().path, HOME: home, KEYCHAIN_FAILS: "1" },
+      });
+      await terminal.until(/Which model thinks[^]*›/);
+      terminal.type("1");
+      expect(await terminal.exited).toBe(1);
+      expect(terminal.output()).toContain("Cursor has no safe place for ANTHROPIC_API_KEY");
+      expect(terminal.output()).not.toContain("which is not shown");
+      expect(valueOf(join(project, CURSOR))["mcpServers"]).toMatchObject({
+        deepagent: { env: { ANTHROPIC_API_KEY: "${env:ANTHROPIC_API_KEY}" } },
+      });
+    },
+  );
 
   it("shows the command of clients that have one, and how to remove it", async () => {
     const folder = join(home, "it's here");

@@ -92,6 +92,8 @@ test("an answer is stored, and the run goes on with it", async () => {
   );
   const shown = (await home.bin("runs", "show", runId)).stdout;
   expect(shown).toMatch(/Approved for this run \(terminal\): every further write_file of \/workspace\//);
+  expect((await home.bin("runs", "list")).stdout).toContain("  waiting  ");
+  expect(await listed(home)).toMatchObject([{ run_id: runId, status: "waiting" }]);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
   expect((await home.bin("run", "--resume", runId)).code).toBe(0);
   expect(readdirSync(home.workspace)).toHaveLength(2);

@@ -48,6 +48,7 @@ function person(answers: string[], edited?: string): Person {
     print: (text) => void printed.push(text),
     key: next,
     line: next,
+    secret: next,
     edit: async () => edited,
   };
 }
@@ -118,11 +119,24 @@ describe("askQuestion", () => {
     expect(first).toContain("? Approval 1 of 2 waiting");
     expect(first).toContain("+ line 0");
     expect(first).not.toContain("+ line 29");
-    expect(warning).toMatch(/^\d+ lines were not shown\. The same key again approves them unseen\.$/);
+    expect(warning).toMatch(/^\d+ lines were not shown\. The same key again approves them\sunseen\.$/);
     expect(asked.prompts[0]).toMatch(/space \d+ more lines/);
     expect(asked.prompts.at(-1)).not.toContain("space");
     const shown = [first, ...pages].join("\n");
     expect(shown.match(/\+ line \d+/g)).toHaveLength(30);
+  });
+
+  it("has its beginning on a small screen, whatever is long in it", async () => {
+    const [columns, rows] = [40, 24];
+    const asked = { ...person(["r", ""]), size: () => ({ columns, rows }) };
+    const path = `/workspace/${"a-long-folder/".repeat(4)}report.md`;
+    const title = ["The main agent wants to run write_file:", `Create ${path} (30 lines)`];
+    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
+    await askQuestion(question(write, { title, notes: [`approve the same: ${path}`], decisions }), asked);
+    const lines = (asked.printed[0] ?? "").split("\n");
+    for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
+    const promptRows = Math.ceil(displayWidth(asked.prompts[0] ?? "") / columns);
+    expect(lines.length + promptRows).toBeLessThanOrEqual(rows);
   });
 
   it("shows the call in full on request", async () => {

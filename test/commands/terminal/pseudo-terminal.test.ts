@@ -1,67 +1,12 @@
 // @module-tag python3
 import { setTimeout as delay } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { displayWidth } from "../../../src/cli/terminal/text.ts";
 import { program } from "../../support/harness-stdio.ts";
-import { type PseudoTerminal, openTerminal } from "../../support/pseudo-terminal.ts";
-import {
-  startWireServer,
-  type WireReply,
-  type WireRequest,
-  type WireServer,
-} from "../../support/wire-server.ts";
+import { openTerminal } from "../../support/pseudo-terminal.ts";
 import { cleanEnv } from "../built-bin.ts";
-import { type TerminalHome, terminalHome, waitingRun } from "../terminal-home.ts";
-
-interface Scene {
-  columns: number;
-  rows?: number;
-  args: readonly string[];
-  /** What the model answers: the main agent's, by how often it was asked, and that of each subagent. */
-  main: readonly WireReply[];
-  subagent?: (request: WireRequest) => WireReply | Promise<WireReply>;
-  env?: Record<string, string>;
-}
-
-/** The program in a terminal, with a model that says what the scene says. */
-async function play({
-  columns,
-  rows,
-  args,
-  main,
-  subagent,
-  env,
-}: Scene): Promise<PseudoTerminal & { model: WireServer; home: TerminalHome }> {
-  let turn = 0;
-  const server = await startWireServer((request) =>
-    request.tools.includes("task") || subagent === undefined
-      ? (main[turn++] ?? { text: "Nothing more." })
-      : subagent(request),
-  );
-  onTestFinished(() => server.close());
-  const home = terminalHome();
-  const terminal = openTerminal([process.execPath, await program(), ...args], {
-    columns,
-    ...(rows === undefined ? {} : { rows }),
-    cwd: home.workspace,
-    env: { ...cleanEnv(), ...home.env, ...server.env("openai"), DEEPAGENT_MODEL: "openai:gpt-5", ...env },
-  });
-  return { ...terminal, model: server, home };
-}
-
-const delegate = (descriptions: readonly string[]): WireReply => ({
-  toolCalls: descriptions.map((description) => ({
-    name: "task",
-    args: { description, subagent_type: "general-purpose" },
-  })),
-});
-
-/** A promise that the test fulfils. */
-function gate(): { open: () => void; opened: Promise<void> } {
-  let open = (): void => {};
-  const opened = new Promise<void>((resolve) => (open = resolve));
-  return { open, opened };
-}
+import { terminalHome, waitingRun } from "../terminal-home.ts";
+import { delegate, gate, play } from "./scene.ts";
 
 const EMOJI = ["👩‍👩‍👧 family", "🇩🇪 flag", "👍🏽 thumb", "1️⃣ key", "漢字 words", "한 e\u0301 marks"];
 const AGENTS = Array.from({ length: 12 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}. Then report.`);
@@ -94,6 +39,36 @@ test.each([40, 100])(
     const all = terminal.everything().join("\n");
     expect(all.match(/family 1 /g)).toHaveLength(1);
     await terminal.until(/Next task/);
+    terminal.type("\r");
+    expect(await terminal.exited).toBe(0);
+  },
+);
+
+test.each([40, 100])(
+  "a hundred agents take no more lines than the terminal has, on %i columns",
+  async (columns) => {
+    const names = Array.from({ length: 100 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}`);
+    const { open, opened } = gate();
+    let done = 0;
+    const terminal = await play({
+      columns,
+      rows: 20,
+      args: ["run", "Compare everything"],
+      main: [delegate(names), { text: "All compared." }],
+      subagent: async () => {
+        done += 1;
+        if (done > 87) await opened;
+        return { text: "Compared." };
+      },
+    });
+    const working = await terminal.until(/87 finished[^]*8 of 100 agents at work, 5 waiting/);
+    const lines = working.split("\n");
+    expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
+    expect(working).toMatch(/◌ .* waits, +number 1|◌ .* waits, …/);
+    expect(terminal.everything()).toHaveLength(lines.length);
+    for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
+    open();
+    await terminal.until(/All compared\.[^]*Next task/);
     terminal.type("\r");
     expect(await terminal.exited).toBe(0);
   },
@@ -142,6 +117,55 @@ test.each([40, 100])("one key decides on a diff that is shown whole, on %i colum
   expect(await terminal.exited).toBe(0);
 });
 
+test("a question of a subagent names it by its task and comes first in its tree, and whoever watches is called", async () => {
+  const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
+  let turn = 0;
+  const terminal = await play({
+    columns: 80,
+    args: ["run", "Write"],
+    main: [delegate(["Write a note. Then tell."]), { text: "Written." }],
+    subagent: () => ((turn += 1) === 1 ? { toolCalls: [call] } : { text: "Told." }),
+  });
+  expect(await terminal.until(/d details/)).toContain('"Write a note" wants to run write_file:\n');
+  const watching = openTerminal([process.execPath, await program(), "runs", "watch", "last"], {
+    columns: 80,
+    cwd: terminal.home.workspace,
+    env: { ...cleanEnv(), ...terminal.home.env },
+  });
+  const watched = await watching.until(/waits for approval/);
+  expect(watched).toMatch(/└─ \? Write a note /);
+  expect(watched).not.toContain("general-purpose");
+  await expect.poll(() => watching.bells()).toBe(1);
+  terminal.type("a");
+  await watching.until(/Written\./);
+  expect(await watching.exited).toBe(0);
+  expect(watching.bells()).toBe(1);
+});
+
+test("the demo shows the whole of a change that its form has the beginning of", async () => {
+  const home = terminalHome();
+  const terminal = openTerminal([process.execPath, await program(), "demo"], {
+    columns: 100,
+    rows: 60,
+    cwd: home.workspace,
+    env: { ...cleanEnv(), HOME: home.workspace, TMPDIR: home.workspace },
+  });
+  await terminal.until(/d details/);
+  for (let more = true; more;) {
+    const before = terminal.everything().length;
+    terminal.type(" ");
+    await expect.poll(() => terminal.everything().length).toBeGreaterThan(before);
+    more = (await terminal.until(/d details[^]*›/)).includes("more lines");
+  }
+  const all = terminal.everything().join("\n");
+  const lines = Number(/Create \/workspace\/deepagent-report\.md \((\d+) lines\)/.exec(all)?.[1]);
+  expect(lines).toBeGreaterThan(100);
+  expect(all).toMatch(new RegExp(`^ +${lines} \\+ `, "m"));
+  expect(all).not.toContain("diff cut");
+  terminal.type("a");
+  expect(await terminal.exited).toBe(0);
+});
+
 test("a question that is answered elsewhere goes away, and the run goes on", async () => {
   const call = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
   const terminal = await play({
@@ -162,8 +186,14 @@ test("Ctrl-C at a question leaves the run for later, with the cursor and the key
   const terminal = await play({ columns: 80, args: ["run", "Write"], main: [{ toolCalls: [call] }] });
   await terminal.until(/d details/);
   expect(terminal.bells()).toBe(1);
+  // Keys that mean nothing leave nothing behind, however many they are.
+  for (let count = 0; count < 15; count += 1) {
+    terminal.type("x");
+    await delay(50);
+  }
   terminal.type("\u0003");
   expect(await terminal.exited).toBe(1);
+  expect(terminal.everything().join("\n")).not.toMatch(/warning/i);
   expect(terminal.everything().join("\n")).toMatch(/waits for a decision[^]*runs answer run_/);
   expect(terminal.output().lastIndexOf("\u001b[?25h")).toBeGreaterThan(
     terminal.output().lastIndexOf("\u001b[?25l"),
@@ -194,12 +224,12 @@ test("a person goes on in the same conversation, and an empty line ends it", asy
   ).toEqual([expect.stringContaining("two and two"), expect.stringContaining("and now?")]);
 });
 
-test("alone at a terminal the program says what it is, and with pipes it serves", async () => {
+test("alone at a terminal the program says what it is, what is missing and what comes next", async () => {
   const terminal = await play({ columns: 100, args: [], main: [] });
   expect(await terminal.exited).toBe(0);
   const lines = terminal.screen();
-  expect(lines.length).toBeLessThan(16);
-  expect(lines.join("\n")).toMatch(/MCP server[^]* install CLIENT[^]* doctor[^]*"mcpServers"/);
+  expect(lines.length).toBeLessThan(20);
+  expect(lines.join("\n")).toMatch(/MCP server[^]* Model [^]* Client [^]*Next: [^]* init[^]*doctor/);
 });
 
 test("a terminal that is closed parks its run, which is then shown as one that waits", async () => {
@@ -216,7 +246,8 @@ test("a terminal that is closed parks its run, which is then shown as one that w
   const { home } = terminal;
   expect((await home.bin("runs", "list")).stdout).toMatch(/ waiting +Compare/);
   const { stdout } = await home.bin("runs", "show", "last");
-  expect(stdout).toMatch(/◌ waits for a server of its workspace\n/);
+  expect(stdout).toMatch(/◌ waits for a server of its workspace\n[^]*\n◌ run_\S+ waiting · /);
+  expect(stdout).not.toMatch(/▸|working/);
   expect(stdout).toMatch(/No server of its workspace is running\.[^]* run --resume run_/);
 });
 

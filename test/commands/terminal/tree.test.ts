@@ -10,7 +10,7 @@ const plain = picocolors.createColors(false);
 const picture: RunPicture = {
   run_id: "run_1",
   status: "working",
-  activity: "general-purpose: reads",
+  activity: "Study docs: reads",
   todos: [
     { content: "Map the workspace", status: "completed" },
     { content: "Study the areas", status: "in_progress" },
@@ -19,17 +19,23 @@ const picture: RunPicture = {
   agents: [
     {
       agent: "general-purpose",
+      name: "Study src",
+      call_ids: ["a"],
       description: "Study src",
       status: "completed",
       step: "12 findings",
       tool_calls: 1,
+      pending_approvals: 0,
     },
     {
       agent: "general-purpose",
+      name: "Study docs",
+      call_ids: ["b"],
       description: "Study docs",
       status: "working",
       step: "read_file /workspace/docs/a.md",
       tool_calls: 3,
+      pending_approvals: 0,
     },
   ],
   created_at: "2026-01-01T12:00:00.000Z",
@@ -52,11 +58,15 @@ const anyPicture = fc.record<RunPicture>({
   agents: fc.array(
     fc.record({
       agent: fc.constantFrom("a", "a › b", "a › b › c"),
+      name: fc.string({ unit: "binary", maxLength: 20 }),
+      call_ids: fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 4 }),
       description: fc.string({ unit: "binary", maxLength: 200 }),
       status: fc.constantFrom("queued" as const, "working" as const, "completed" as const, "failed" as const),
       step: fc.string({ unit: "binary", maxLength: 200 }),
       tool_calls: fc.nat(9999),
+      pending_approvals: fc.nat(2),
     }),
+    { maxLength: 30 },
   ),
   created_at: fc.constant("2026-01-01T12:00:00.000Z"),
   files_changed: fc.constant([]),
@@ -93,17 +103,63 @@ describe("renderTree", () => {
     expect(named("scout", " ")).toMatch(/⠋ scout {2}/);
   });
 
-  it("folds what is done and what waits where the screen is too low, and never hides who works", () => {
-    const agents = Array.from({ length: 12 }, (_, index) => ({
+  const MARKS = { completed: "✔", working: "⠋", queued: "◌", failed: "✖" };
+  /** So many agents of each kind, in an order that says nothing. */
+  function agentsOf(counts: Partial<Record<keyof typeof MARKS | "asking", number>>): RunPicture["agents"] {
+    return Object.entries(counts).flatMap(([kind, count]) =>
+      Array.from({ length: count }, (_, index) => ({
+        ...picture.agents[1]!,
+        call_ids: [`${kind}${index}`],
+        description: `${kind} ${index} 👩‍👩‍👧`,
+        status: kind === "asking" ? ("working" as const) : (kind as keyof typeof MARKS), // a key of the counts
+        pending_approvals: kind === "asking" ? 1 : 0,
+      })),
+    );
+  }
+  const marksOf = (lines: string[]): string =>
+    lines.flatMap((line) => /[├└]─ (.) /u.exec(line)?.[1] ?? []).join("");
+
+  it("puts first who needs a person, of many agents, and those that are done last", () => {
+    const agents = agentsOf({ completed: 2, queued: 3, working: 4, failed: 1, asking: 2 });
+    expect(marksOf(shown({ agents }, { width: 100, height: 40 }))).toBe("??✖⠋⠋⠋⠋◌◌◌✔✔");
+    expect(marksOf(shown({ agents: agents.slice(0, 8) }, { width: 100, height: 40 }))).toBe("✔✔◌◌◌⠋⠋⠋");
+  });
+
+  it.each([40, 100])(
+    "shows of a hundred agents what matters in as many lines as there are, on %i columns",
+    (width) => {
+      const agents = agentsOf({ completed: 87, queued: 20, working: 8, failed: 12, asking: 1 });
+      const lines = shown({ agents, todos: [] }, { width, height: 16 });
+      expect(lines).toHaveLength(16);
+      expect(marksOf(lines)).toBe("?✖✖✖⠋⠋⠋⠋⠋⠋⠋◌");
+      expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +waits, number/);
+      expect(lines[12]).toMatch(/^ {2}… 9 more failed · 1 more at work · /);
+      if (width === 100) expect(lines[12]).toMatch(/ · 19 more in line · 87 finished$/);
+      for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);
+      // The steps stand below each other, whatever is in the titles.
+      const columns = lines
+        .slice(4, 11)
+        .map((line) => displayWidth(line.slice(0, line.indexOf("read_file"))));
+      expect(new Set(columns).size).toBe(1);
+    },
+  );
+
+  it("draws every agent below the one that started it", () => {
+    const nested = (ids: string[]) => ({
       ...picture.agents[1]!,
-      description: `Task ${index}`,
-      status: index < 4 ? ("completed" as const) : index < 8 ? ("working" as const) : ("queued" as const),
-    }));
-    const lines = shown({ agents }, { width: 60, height: 12 });
-    expect(lines).toHaveLength(12);
-    expect(lines.filter((line) => line.includes("⠋ Task"))).toHaveLength(4);
-    expect(lines).toContain("  and 4 done · 4 waiting");
-    expect(lines.at(-2)).toBe("  ⠋ 4 of 12 agents at work, 4 waiting");
+      agent: ids.map(() => "general-purpose").join(" › "),
+      call_ids: ids,
+      description: ids.join("/"),
+    });
+    const agents = [["a"], ["b"], ["a", "x"], ["b", "y"], ["a", "x", "z"]].map(nested);
+    const lines = shown({ agents, todos: [] }, { width: 60 }).slice(0, 5);
+    expect(lines.map((line) => line.slice(0, 20).trimEnd())).toEqual([
+      "  ├─ ⠋ a      read_f",
+      "  │  └─ ⠋ a/x    rea",
+      "  │     └─ ⠋ a/x/z",
+      "  └─ ⠋ b      read_f",
+      "     └─ ⠋ b/y    rea",
+    ]);
   });
 
   it("shows a run that nobody works on as one that waits", () => {
@@ -139,14 +195,13 @@ describe("newLines", () => {
       "  - Write the report",
       "done: Map the workspace",
       "now: Study the areas",
-      "  subagent 1: Study src",
-      "  subagent 1 completed after 1 tool calls: 12 findings",
-      "  subagent 2: Study docs",
+      "  Study src: completed after 1 tool call: 12 findings",
+      "  Study docs: read_file /workspace/docs/a.md",
     ]);
     expect(newLines(picture, picture)).toEqual([]);
     const agents = picture.agents.map((agent) => ({ ...agent, step: "grep TODO" }));
-    expect(newLines(picture, { ...picture, agents, activity: "general-purpose: grep TODO" })).toEqual([
-      "  subagent 2: grep TODO",
+    expect(newLines(picture, { ...picture, agents, activity: "Study docs: grep TODO" })).toEqual([
+      "  Study docs: grep TODO",
     ]);
     expect(newLines(picture, { ...picture, activity: "waits for approval" })).toEqual(["waits for approval"]);
     const todos = picture.todos.map((todo) => ({ ...todo, status: "completed" as const }));

@@ -36,9 +36,9 @@ describe.each(["legacy", { pin: "2026-07-28" }] as const)("for a client of %j", 
   test("the app is declared, linked from the tool, listed and read", async () => {
     const client = await connect(approvalRuns().service, APPS, mode);
     expect(client.getServerCapabilities()?.extensions).toMatchObject({ "io.modelcontextprotocol/ui": {} });
-    const linked = (await client.listTools()).tools.filter(({ _meta }) => _meta !== undefined);
-    expect(linked.map(({ name, _meta }) => [name, _meta])).toEqual([
-      ["run_deep_agent", { ui: { resourceUri: URI } }],
+    const linked = (await client.listTools()).tools.filter(({ _meta }) => _meta?.["ui"] !== undefined);
+    expect(linked.map(({ name, _meta }) => [name, _meta?.["ui"]])).toEqual([
+      ["run_deep_agent", { resourceUri: URI }],
     ]);
     const listed = (await client.listResources()).resources.find(({ uri }) => uri === URI);
     expect(listed).toMatchObject({ mimeType: "text/html;profile=mcp-app" });

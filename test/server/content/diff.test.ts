@@ -46,6 +46,24 @@ describe("rows", () => {
     ]);
   });
 
+  test("lead to what is not shown, where that is known", () => {
+    const before = numbered(1, 40);
+    const after = before.replace("line 12\n", "line twelve\nnew\n").replace("line 30\n", "");
+    const links = (diff: string): string[] =>
+      [...renderDiff(diff, { label: "l", path: "/a", lines: "/x?a=1" }).text.matchAll(/href="([^"]*)"/g)].map(
+        ([, address = ""]) => address.replaceAll("&#38;", "&"),
+      );
+    expect(links(diffOf(before, after))).toEqual([
+      "/x?a=1&old=1&new=1&count=8",
+      "/x?a=1&old=16&new=17&count=11",
+      "/x?a=1&old=34&new=34&count=0",
+    ]);
+    expect(links(diffOf(numbered(1, 9), `first\n${numbered(1, 9)}`))).toEqual(["/x?a=1&old=4&new=5&count=0"]);
+    expect(links("@@ -5,2 +4,0 @@\n-a\n-b")).toEqual(["/x?a=1&old=1&new=1&count=4"]);
+    expect(links("--- /a\n+++ /a\n@@ one place @@\n-a\n+b")).toEqual([]);
+    expect(links(diffOf(undefined, "a\nb"))).toEqual([]);
+  });
+
   test("of a new file, and of one that ends without a line break", () => {
     expect(rows(diffOf(undefined, "a\nb"))).toEqual(["|1|+|a", "|2|+|b no line break at the end"]);
     expect(rows(diffOf("a", "a\n"))).toEqual(["1||−|a no line break at the end", "|1|+|a"]);

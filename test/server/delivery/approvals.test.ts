@@ -167,7 +167,7 @@ test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing i
   expect(text).toContain('"text": "a"');
   const uri = `deepagent://runs/${String(structured["run_id"])}`;
   expect(raw).toMatchObject({ content: [{ type: "text" }, { type: "resource_link", uri }] });
-  const again = await client.call("check_deep_agent", { run_id: structured["run_id"] });
+  const again = await client.call("check_deep_agent", { run_id: structured["run_id"], wait_seconds: 0 });
   expect(again.structured).toMatchObject({ status: "input_required" });
   expect(notes).toEqual([]);
 });

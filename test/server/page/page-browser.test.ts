@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { tool } from "@langchain/core/tools";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
   calling,
@@ -17,6 +17,7 @@ import {
 } from "../../runs/support.ts";
 import { browserPath } from "../../support/programs.ts";
 import { plainRuns } from "../support.ts";
+import { seededRuns } from "./seeded-runs.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
 /** Patience is for slow machines: what is waited for comes at once. */
@@ -48,6 +49,8 @@ describe("in Chromium", { tags: "chromium" }, () => {
     });
     context.setDefaultTimeout(PATIENCE_MS);
   });
+  // Every test is another person: browsers do not tell apart the ports of a host.
+  beforeEach(() => context.clearCookies());
   afterAll(async () => {
     await context.close();
     rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
@@ -99,6 +102,16 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
+  test("Ctrl and return in a field press the button that it belongs to", async () => {
+    const { service, runId } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    await page.keyboard.press("x");
+    await page.keyboard.type("not now");
+    await page.keyboard.press("Control+Enter");
+    const view = await reach(service, runId, "completed");
+    expect(view.approvals).toMatchObject([{ decision: { type: "reject", message: "not now" } }]);
+  });
+
   test("the return key in a field decides nothing", async () => {
     const { service, runId } = await waitingRun("a");
     const { page } = await open(linkTo(await openPages(service), runId, "decide"));
@@ -111,20 +124,6 @@ describe("in Chromium", { tags: "chromium" }, () => {
       { status: "rejected", decision: { type: "reject", message: "no, because a" } },
     ]);
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
-  });
-
-  test("arguments are changed in place, and a mistake is told with the text kept", async () => {
-    const { service, runId, notes } = await waitingRun("a");
-    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
-    await page.keyboard.press("e");
-    await page.getByLabel("Arguments (JSON)").fill("{oops");
-    await page.getByRole("button", { name: "Approve with changes" }).click();
-    await page.getByRole("alert").getByText("not a JSON object").waitFor();
-    expect(await page.getByLabel("Arguments (JSON)").inputValue()).toBe("{oops");
-    await page.getByLabel("Arguments (JSON)").fill('{"text": "b"}');
-    await page.getByRole("button", { name: "Approve with changes" }).click();
-    await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
-    expect(notes).toEqual(["b"]);
   });
 
   test("a text of many lines is edited as it is, and comes back unchanged when it is left alone", async () => {
@@ -152,7 +151,8 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await loaded;
     await eventually(() => page.locator("[data-approval]").count()).toBe(1);
     await page.locator("[data-fold=edit] summary").click();
-    await page.getByLabel("content").fill(`${content}third`);
+    await page.locator("[data-mounted]").first().waitFor();
+    await page.getByRole("textbox", { name: "content" }).fill(`${content}third`);
     await page.getByRole("button", { name: "Approve with changes" }).click();
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(kept.toSorted()).toEqual([content, `${content}third`]);
@@ -180,6 +180,59 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await eventually(() => code("tr.d")).toEqual(["    return 1;", "--- a"]);
     expect(await code("tr.a")).toEqual(["    return 2;", "++ b"]);
     expect(await code("tr")).toContain("  if (x) {");
+  });
+
+  test("agents that have finished stay unfolded when the page changes, and after a reload", async () => {
+    const { service, runs } = await seededRuns();
+    const { page } = await open(linkTo(await openPages(service), runs.twelve, "decide"));
+    await page.getByRole("link", { name: "Work", exact: true }).click();
+    const finished = page.getByText("Check deploy/ and the crontab").first();
+    expect(await finished.isVisible()).toBe(false);
+    await page.locator("summary").getByText("4 finished").focus();
+    await page.locator(".tl-fold > summary").press("Enter");
+    await service.tell(ME, runs.twelve, { text: "look at the crontab again" });
+    await page.locator("#act-h").locator("../..").getByText("look at the crontab again").waitFor();
+    expect(await finished.isVisible()).toBe(true);
+    await page.reload();
+    expect(await finished.isVisible()).toBe(true);
+    await finished.click();
+    await page.locator("a[aria-current]").getByText("Check deploy/ and the crontab").waitFor();
+    await page.getByText("3 finished").waitFor();
+  });
+
+  test("on a phone one goes from folders to files and back, and looks at either", async () => {
+    const { service, runs } = await seededRuns();
+    const pages = await openPages(service);
+    const { page } = await open(pages.link({ principal: ME, purpose: "decide", first: runs.done }));
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.getByRole("navigation", { name: "Main, phone" }).getByText("Files").click();
+    await page.getByRole("link", { name: "memories/" }).click();
+    await page.getByRole("link", { name: "stations.md" }).click();
+    await page.locator(".prose").getByText("Lerwick has no time zone.").waitFor();
+    expect(await page.getByRole("link", { name: "pager.md" }).isVisible()).toBe(false);
+    await page.getByRole("link", { name: "All files" }).click();
+    await page.getByRole("link", { name: "pager.md" }).click();
+    await page.locator(".prose").getByText("The pager answers within ten seconds").waitFor();
+  });
+
+  test("what has the focus in a request is not below its buttons", async () => {
+    const { service, runs } = await seededRuns();
+    const { page } = await open(linkTo(await openPages(service), runs.twelve, "decide"));
+    await page.setViewportSize({ width: 1280, height: 500 });
+    await page
+      .getByRole("link", { name: /^Review/ })
+      .first()
+      .click();
+    const command = page.getByRole("region", { name: "The command" });
+    await page.locator("[data-approval]").first().focus();
+    for (
+      let presses = 0;
+      presses < 12 && !(await command.evaluate("(e) => e === document.activeElement"));
+      presses += 1
+    )
+      await page.keyboard.press("Tab");
+    const [box, foot] = [await command.boundingBox(), await page.locator(".ask-foot").nth(1).boundingBox()];
+    expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(foot?.y ?? 0);
   });
 
   test("a page from a tool result has nothing to press, and says where to decide", async () => {

@@ -61,3 +61,22 @@ test("the journal keeps the beginning and the end of a large change only", async
   expect(diff).toMatch(/not shown\]$/);
   expect(diff.length).toBeLessThan(4200);
 });
+
+test("the answer shows the newest changes, and leads to those that would make it too long", async () => {
+  const write = (index: number) => ({
+    name: "write_file",
+    args: { file_path: `/part-${index}.md`, content: `line of ${index}\n`.repeat(400) },
+  });
+  const { service } = openServer(databaseFile(), {
+    model: calling(...Array.from({ length: 60 }, (_, index) => write(index))),
+  });
+  const { id } = await startRun(service, "write very much");
+  await reach(service, id, "completed");
+  const visitor = await visit(linkTo(await openPages(service), id, "watch"));
+  const { body } = await visitor.get(`${visitor.path}/answer`);
+  const links = [...body.matchAll(/href="([^"]*)">Show this change/g)].map(([, link]) => link);
+  expect(links).toContain(`/runs/${id}/changes?path=%2Fpart-0.md`);
+  expect(links).not.toContain(`/runs/${id}/changes?path=%2Fpart-59.md`);
+  expect(body).toMatch(/<tr class="a">[^]*line of 59/);
+  expect(body).not.toContain("line of 0");
+});

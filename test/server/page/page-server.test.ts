@@ -1,5 +1,5 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { createServer, request as httpRequest } from "node:http";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -247,70 +247,6 @@ describe("decisions", () => {
     expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
     await reach(service, runId, "completed");
     expect(notes).toEqual(["a"]);
-  });
-});
-
-describe("updates", () => {
-  interface Update {
-    title: string;
-    waiting: number;
-    html: string;
-  }
-
-  /** Reads updates until the stream ends. */
-  function updates(url: string, cookie: string, onUpdate: (count: number) => void) {
-    return new Promise<{ seen: Update[]; text: string }>((resolve, reject) => {
-      const headers = { cookie, accept: "text/event-stream" };
-      const request = httpRequest(url, { headers }, (response) => {
-        let text = "";
-        const all = () =>
-          [...text.matchAll(/^event: update\ndata: (.*)\n\n/gm)].map(
-            ([, data = ""]) => JSON.parse(data) as Update,
-          );
-        response.setEncoding("utf8").on("data", (chunk: string) => {
-          text += chunk;
-          onUpdate(all().length);
-        });
-        response.once("close", () => resolve({ seen: all(), text }));
-      });
-      request.once("error", reject).end();
-    });
-  }
-
-  test("follow the run from where it is to its end", async () => {
-    const { service, runId, view } = await waitingRun("a");
-    const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
-    const cookie = visitor.setCookie.split(";")[0] ?? "";
-    const { seen, text } = await updates(`${visitor.origin}${visitor.path}`, cookie, (count) => {
-      const approvalId = view.approvals[0]?.id ?? "";
-      if (count === 1) void service.decide(ME, runId, approvalId, { type: "approve" }, "test");
-    });
-    expect(seen[0]).toMatchObject({ waiting: 1, html: expect.stringContaining("data-approval") });
-    expect(seen.at(-1)).toMatchObject({ waiting: 0, html: expect.stringContaining("Completed") });
-    expect(text).toMatch(/event: end\ndata: {}\n\n$/);
-  });
-
-  test("end when the server closes", async () => {
-    const { service, runId } = await waitingRun("a");
-    const pages = await openPages(service);
-    const visitor = await visit(linkTo(pages, runId, "watch"));
-    const cookie = visitor.setCookie.split(";")[0] ?? "";
-    const { seen, text } = await updates(`${visitor.origin}${visitor.path}`, cookie, (count) => {
-      if (count === 1) void pages.close();
-    });
-    expect(seen).toHaveLength(1);
-    expect(text).not.toContain("event: end");
-  });
-
-  test("of a run that has ended are one, and the page shows the answer", async () => {
-    const service = plainRuns("the <answer>");
-    const { id } = await startRun(service, "go");
-    await reach(service, id, "completed");
-    const visitor = await visit(linkTo(await openPages(service), id, "watch"));
-    const { body } = await visitor.get(visitor.path);
-    expect(body).toContain("the &#60;answer&#62;");
-    const { body: stream } = await visitor.get(visitor.path, { accept: "text/event-stream" });
-    expect(stream.match(/^event: update$/gm)).toHaveLength(1);
   });
 });
 

@@ -1,17 +1,24 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
 import type { RunView, SubagentView } from "../../../src/runs/run.ts";
 import { html } from "../../../src/server/views/html.ts";
+import { renderDiff } from "../../../src/server/views/content/diff.ts";
 import { renderAnswer } from "../../../src/server/views/room/answer.ts";
 import { type Complaint, renderReview, requestsOf } from "../../../src/server/views/room/review.ts";
 import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
 import { renderDocument } from "../../../src/server/views/room/shell.ts";
+import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
 import { renderWork } from "../../../src/server/views/room/work.ts";
 import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
 import { NO_WORK, anApproval, aView } from "../support.ts";
 
-const SESSION: PageSession = { run: "run_1", principal: ME, purpose: "decide", csrf: "secret" };
+const SESSION: PageSession = {
+  run: "run_1",
+  principal: ME,
+  scopes: ["run", "approve", "read"],
+  csrf: "secret",
+};
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
 
 const agent = (path: string[], name = "researcher"): SubagentView => ({
@@ -30,12 +37,18 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
   const viewer = { session: SESSION, openCommand: undefined };
   const more = { steps: events, activity: events, isAll: true, older: undefined, selected: "" };
   const points = [{ id: EVIL, time: 0, summary: EVIL }];
-  const changes = events.filter((event) => event.kind === "file_changed");
+  const changes = events
+    .filter((event) => event.kind === "file_changed")
+    .map(({ time, data }) => ({
+      time,
+      data,
+      shown: renderDiff(data.diff ?? "", { label: EVIL, path: EVIL }),
+    }));
   const main = html`${renderRunHead(view, SESSION, "work", 0)}
   ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
   ${renderAnswer({ view, viewer: SESSION, changes, points })}`;
-  return renderDocument({ title: EVIL, place: "runs", waiting: 1, isLive: true, hasNavigation: true, main })
+  return renderDocument({ title: EVIL, place: "runs", waiting: 1, isLive: true, session: SESSION, main })
     .text;
 }
 
@@ -88,6 +101,54 @@ test("agents stand below those that started them", () => {
   );
   expect(order).toEqual(order.toSorted((a, b) => a - b));
   expect(order).not.toContain(-1);
+});
+
+describe("of many agents", () => {
+  const states: Partial<SubagentView>[] = [
+    { status: "completed", startedAt: 0, endedAt: 5 },
+    { status: "queued" },
+    { status: "working", startedAt: 1 },
+    { status: "working", startedAt: 2, isRetrying: true },
+    { status: "failed", startedAt: 0, endedAt: 5 },
+    { status: "working", startedAt: 3 },
+  ];
+  const many = Array.from({ length: 12 }, (_, index) => ({ ...agent([`c${index}`]), ...states[index % 6] }));
+  const below = { ...agent(["c6", "x"]), status: "completed" as const };
+  const asking = anApproval({ agent: [{ callId: "c5", name: "researcher" }] });
+  const view = aView({ subagents: [...many, below], approvals: [asking] });
+  const namesIn = (rows: readonly AgentRow[]) => rows.map(({ name }) => name.replace("does ", ""));
+
+  test("those come first that need something, and those that have finished are folded", () => {
+    const { shown, folded } = inOrder(agentRows(view), "");
+    expect(namesIn(shown)).toEqual([
+      "Main agent",
+      "c5",
+      "c3",
+      "c4",
+      "c9",
+      "c10",
+      "c2",
+      "c8",
+      "c11",
+      "c1",
+      "c7",
+    ]);
+    expect(namesIn(folded)).toEqual(["c0", "c6", "c6 x"]);
+    expect(rendered(view)).toMatch(/<summary class="tl-row" data-row>[^]*3 finished/);
+  });
+
+  test("the one that is looked at is shown, and few are not folded", () => {
+    const rows = agentRows(view);
+    const selected = rows.find(({ name }) => name === "does c6 x")?.key ?? "";
+    const { shown, folded } = inOrder(rows, selected);
+    expect(folded).toEqual([]);
+    expect(namesIn(shown).slice(-3)).toEqual(["c0", "c6", "c6 x"]);
+  });
+
+  test("a few stand in the order in which they were started", () => {
+    const rows = agentRows(aView({ subagents: many.slice(0, 8) }));
+    expect(inOrder(rows, "")).toEqual({ shown: rows, folded: [] });
+  });
 });
 
 test("a long run is shown in bounds", () => {

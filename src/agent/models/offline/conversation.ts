@@ -22,7 +22,7 @@ export interface Turn {
   calls: CallRecord[];
 }
 
-/** What to say and call next; without calls it is the final answer. */
+/** The next reply: its text and calls. Without calls it is the final answer. */
 export interface Step {
   text: string;
   calls: { name: string; args: Record<string, unknown> }[];

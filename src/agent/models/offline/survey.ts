@@ -179,7 +179,7 @@ export function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** What a subagent is to do, as it stands in the description of its `task` call. */
+/** The work of a subagent, as the description of its `task` call has it. */
 export interface Assignment {
   goal: string;
   folders: AreaFolder[];

@@ -7,6 +7,10 @@ declare module "*.browser.js" {
   const text: string;
   export default text;
 }
+declare module "*.module.js" {
+  const text: string;
+  export default text;
+}
 declare module "*.woff2" {
   const base64: string;
   export default base64;

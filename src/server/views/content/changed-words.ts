@@ -33,7 +33,7 @@ export function changedWords(removed: readonly string[], added: readonly string[
 /** Compared for each run of changed lines. With the limit of edits this takes a few milliseconds. */
 const MAX_CHARACTERS = 4000;
 const MAX_EDITS = 100;
-/** Of a line that is not blank, this much has to be the same for its other words to count as changed. */
+/** Share of a line that must be unchanged; below it the line counts as replaced, without marked words. */
 const LEAST_EQUAL = 0.4;
 
 /** The lines of one side, and what of them was read. */

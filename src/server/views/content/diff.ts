@@ -11,28 +11,61 @@ export interface DiffView {
   label: string;
   /** The end of its name says which language it is in. */
   path: string;
+  /** Address that gives unchanged lines by `old`, `new` and `count`; absent where they are not known. */
+  lines?: string | undefined;
+}
+
+/** Unchanged lines that are not shown. */
+export interface Gap {
+  /** Numbers of the first in both files. */
+  old: number;
+  new: number;
+  /** How many; 0: all to the end. */
+  count: number;
 }
 
 /**
  * Rows of one unified diff, as `.diff` in the page's style has them. A run of removed and added lines is a `tbody` by
  * itself, so that a style may put its two sides beside each other. A long diff is folded, a huge one stays text.
  */
-export function renderDiff(diff: string, { label, path }: DiffView): Html {
+export function renderDiff(diff: string, { label, path, lines: address }: DiffView): Html {
   const lines = diffLines(displayText(diff));
   if (lines.length > MAX_LINES) return asText(diff, lines.length, label);
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
+  if (address !== undefined) groups.push(...endOf(groups));
   colour(groups, path);
   const shown = headOfGroups(groups, lines.length > FOLD_ABOVE ? FOLDED_TO : MAX_LINES);
   const rest = groups.slice(shown);
   return html`<div class="diff" tabindex="0" role="region" aria-label="${label}">
-    ${table(groups.slice(0, shown))}${
+    ${table(groups.slice(0, shown), address)}${
       rest.length === 0
         ? undefined
         : html`<details class="rest">
             <summary>Show ${rowsOf(rest)} more lines</summary>
-            ${table(rest)}
+            ${table(rest, address)}
           </details>`
     }
+  </div>`;
+}
+
+/** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
+export function renderGap(
+  { old, new: now, count }: Gap,
+  lines: readonly string[],
+  { label, path, lines: address }: DiffView,
+): Html {
+  const rows = lines.map((line, index): Row => {
+    const code = displayText(line);
+    const numbers = { oldLine: old + index, newLine: now + index };
+    return { kind: "context", ...numbers, code, pieces: [{ text: code }], changed: [], isUnended: false };
+  });
+  const groups: Group[] = rows.length === 0 ? [] : [{ isChange: false, rows }];
+  colour(groups, path);
+  const left = count - lines.length;
+  if (left > 0) groups.push(gapOf({ old: old + lines.length, new: now + lines.length, count: left }));
+  if (rows.length === 0) groups.push({ remark: "The file ends here" });
+  return html`<div class="diff" data-part tabindex="0" role="region" aria-label="${label}">
+    ${table(groups, address)}
   </div>`;
 }
 
@@ -65,7 +98,9 @@ interface Row {
 }
 
 /** Rows that belong together: unchanged ones, a run of changed ones, or a remark between rows. */
-type Group = { remark: string } | { remark?: undefined; isChange: boolean; rows: Row[] };
+type Group =
+  | { remark: string; gap?: Gap | undefined }
+  | { remark?: undefined; isChange: boolean; rows: Row[] };
 
 function groupsOf(lines: readonly DiffLine[]): Group[] {
   const groups: Group[] = [];
@@ -85,8 +120,9 @@ function groupsOf(lines: readonly DiffLine[]): Group[] {
       const row = last?.remark === undefined ? last?.rows.at(-1) : undefined;
       if (row !== undefined) row.isUnended = true;
     } else {
-      const remark = kind === "hunk" ? hunkRemark(text, nextOld, lines[index + 1]) : noteRemark(text);
-      if (remark !== "") groups.push({ remark });
+      const group =
+        kind === "hunk" ? hunkGroup(text, nextOld, lines[index + 1]) : { remark: noteRemark(text) };
+      if (group !== undefined) groups.push(group);
     }
   }
   return groups;
@@ -97,13 +133,38 @@ const rowOf = (kind: Row["kind"], { text, oldLine, newLine }: DiffLine): Row => 
   return { kind, oldLine, newLine, code, pieces: [{ text: code }], changed: [], isUnended: false };
 };
 
-/** What is between this hunk and the one before. */
-function hunkRemark(header: string, from: number, next: DiffLine | undefined): string {
-  const range = /^@@ -(\d+)(,0)?/.exec(header);
-  if (range === null) return header.replace(/^@@ ?/, "").replace(/ ?@@$/, "");
-  const start = next?.oldLine ?? Number(range[1]) + (range[2] === undefined ? 0 : 1);
-  if (start <= from) return "";
-  return start - 1 === from ? `Line ${from} is unchanged` : `Lines ${from}–${start - 1} are unchanged`;
+/** The unchanged lines between the previous hunk and this one. */
+function hunkGroup(header: string, from: number, next: DiffLine | undefined): Group | undefined {
+  const range = HUNK.exec(header);
+  if (range === null) {
+    const remark = header.replace(/^@@ ?/, "").replace(/ ?@@$/, "");
+    return remark === "" ? undefined : { remark };
+  }
+  const [, oldStart, oldLines, newStart, newLines] = range;
+  const start = next?.oldLine ?? Number(oldStart) + (oldLines === "0" ? 1 : 0);
+  const now = Number(newStart) + (newLines === "0" ? 1 : 0);
+  const count = start - from;
+  return count < 1 ? undefined : gapOf({ old: from, new: now - count, count });
+}
+
+const HUNK = /^@@ -(\d+)(?:,(\d+))?(?: \+(\d+)(?:,(\d+))?)?/;
+
+function gapOf(gap: Gap): Group {
+  const { old, count } = gap;
+  const remark = count === 1 ? `Line ${old} is unchanged` : `Lines ${old}–${old + count - 1} are unchanged`;
+  return { remark, ...(gap.new > 0 ? { gap } : {}) };
+}
+
+/** The unchanged lines after the last hunk; none if the file ends there or the diff was cut. */
+function endOf(groups: readonly Group[]): Group[] {
+  const last = groups.at(-1);
+  if (last === undefined || last.remark !== undefined || last.rows.some(({ isUnended }) => isUnended))
+    return [];
+  const rows = runsOf(groups).at(-1)?.rows ?? [];
+  const old = rows.findLast(({ oldLine }) => oldLine !== undefined)?.oldLine;
+  const now = rows.findLast(({ newLine }) => newLine !== undefined)?.newLine;
+  if (old === undefined || now === undefined) return [];
+  return [{ remark: "What follows is unchanged", gap: { old: old + 1, new: now + 1, count: 0 } }];
 }
 
 function noteRemark(note: string): string {
@@ -172,7 +233,7 @@ function headOfGroups(groups: Group[], most: number): number {
   return groups.length;
 }
 
-const table = (groups: readonly Group[]): Html =>
+const table = (groups: readonly Group[], address: string | undefined): Html =>
   html`<table>
     <colgroup>
       <col class="c1" />
@@ -180,22 +241,33 @@ const table = (groups: readonly Group[]): Html =>
       <col class="c3" />
       <col />
     </colgroup>
-    ${groups.map(renderGroup)}
+    ${groups.map((group) => renderGroup(group, address))}
   </table>`;
 
-const renderGroup = (group: Group): Html =>
-  group.remark === undefined
-    ? html`<tbody>
-        ${group.rows.map(renderRow)}
-      </tbody>`
-    : html`<tbody>
-        <tr class="gap">
-          <td class="ln"></td>
-          <td class="ln"></td>
-          <td class="sg"></td>
-          <td>${group.remark}</td>
-        </tr>
-      </tbody>`;
+function renderGroup(group: Group, address: string | undefined): Html {
+  if (group.remark === undefined) {
+    return html`<tbody>
+      ${group.rows.map(renderRow)}
+    </tbody>`;
+  }
+  const said = (address === undefined ? undefined : gapLink(group.gap, address)) ?? group.remark;
+  return html`<tbody>
+    <tr class="gap">
+      <td class="ln"></td>
+      <td class="ln"></td>
+      <td class="sg"></td>
+      <td>${said}</td>
+    </tr>
+  </tbody>`;
+}
+
+function gapLink(gap: Gap | undefined, address: string): Html | undefined {
+  if (gap === undefined) return undefined;
+  const { old, new: now, count } = gap;
+  const name = count === 0 ? "what follows" : count === 1 ? "1 unchanged line" : `${count} unchanged lines`;
+  const to = `${address}&old=${old}&new=${now}&count=${count}`;
+  return html`<a class="link" data-lines href="${to}">Show ${name}</a>`;
+}
 
 const SIGNS = { add: "+", del: "−", context: "" } as const;
 

@@ -136,17 +136,28 @@ const NAMES: Readonly<Record<keyof typeof LANGUAGES | OwnForm, string>> = {
   diff: "diff patch",
 };
 
-const SYNTAXES: ReadonlyMap<string, Syntax> = new Map(
-  Object.entries(NAMES).flatMap(([key, names]) => {
-    const syntax = key in LANGUAGES ? LANGUAGES[key as keyof typeof LANGUAGES] : (key as OwnForm); // keys of NAMES
-    return names.split(" ").map((name): [string, Syntax] => [name, syntax]);
-  }),
+type LanguageKey = keyof typeof NAMES;
+
+const KEYS: ReadonlyMap<string, LanguageKey> = new Map(
+  Object.entries(NAMES).flatMap(([key, names]) =>
+    names.split(" ").map((name): [string, LanguageKey] => [name, key as LanguageKey]),
+  ),
 );
+
+function syntaxAt(name: string): Syntax | undefined {
+  const key = KEYS.get(name.toLowerCase());
+  return key === undefined || key === "markup" || key === "markdown" || key === "diff" ? key : LANGUAGES[key];
+}
 
 /** The syntax of a language by its name, as behind the fence of a code block. */
 export const syntaxNamed = (name: string): Syntax | undefined =>
-  SYNTAXES.get((shownName(name).split(/[\s,{]/, 1)[0] ?? "").toLowerCase());
+  syntaxAt(shownName(name).split(/[\s,{]/, 1)[0] ?? "");
 
 /** The syntax of a file by the end of its name. */
-export const syntaxOf = (path: string): Syntax | undefined =>
-  SYNTAXES.get(path.slice(Math.max(path.lastIndexOf("."), path.lastIndexOf("/")) + 1).toLowerCase());
+export const syntaxOf = (path: string): Syntax | undefined => syntaxAt(endOf(path));
+
+/** The name of that language, for the editor. */
+export const languageOf = (path: string): string | undefined => KEYS.get(endOf(path).toLowerCase());
+
+const endOf = (path: string): string =>
+  path.slice(Math.max(path.lastIndexOf("."), path.lastIndexOf("/")) + 1);

@@ -4,32 +4,38 @@ import type { RunEvent } from "../../../runs/events.ts";
 import type { RunView } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
-import { type Viewer, mayDecide, runPath } from "../../page/sessions.ts";
-import { renderDiff, renderDiffCounts } from "../content/diff.ts";
+import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
+import { renderDiffCounts } from "../content/diff.ts";
 import { renderMarkdown } from "../content/markdown.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
-import { dayAndTime, money, timeOf, tokens } from "./figures.ts";
+import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { composeBox, csrf, mainOf } from "./pieces.ts";
+import { composeBox, csrf, diffLooks, mainOf } from "./pieces.ts";
 import { agentRows } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };
 
+export interface ShownChange extends Pick<Extract<RunEvent, { kind: "file_changed" }>, "time" | "data"> {
+  /** Its diff; `undefined` when it was not told or is not for this page. */
+  shown: Html | undefined;
+}
+
 export interface AnswerScreen {
   view: RunView;
   viewer: Viewer;
-  /** `file_changed` events, newest first. */
-  changes: readonly Extract<RunEvent, { kind: "file_changed" }>[];
+  /** Newest first. */
+  changes: readonly ShownChange[];
   /** Newest first. */
   points: readonly RunPoint[];
 }
 
 export function renderAnswer({ view, viewer, changes, points }: AnswerScreen): Html {
   const content = html`<div>
-      ${outcome(view)} ${files(view, changes)} ${mayDecide(viewer) ? continuing(view, viewer) : undefined}
-      ${mayDecide(viewer) ? forking(view, viewer, points) : undefined}
+      ${outcome(view)} ${files(view, viewer, changes)}
+      ${mayRun(viewer) ? continuing(view, viewer) : undefined}
+      ${mayRun(viewer) ? forking(view, viewer, points) : undefined}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
@@ -69,7 +75,7 @@ const paper = (label: string, text: string): Html =>
     ${text === "" ? html`<p class="note">It said nothing.</p>` : renderMarkdown(text)}
   </article>`;
 
-function files({ run }: RunView, changes: AnswerScreen["changes"]): Html | undefined {
+function files({ run }: RunView, viewer: Viewer, changes: AnswerScreen["changes"]): Html | undefined {
   if (changes.length === 0) return undefined;
   const byPath = new Map<string, AnswerScreen["changes"][number][]>();
   for (const change of changes)
@@ -84,14 +90,20 @@ function files({ run }: RunView, changes: AnswerScreen["changes"]): Html | undef
             ${own.length === 1 ? undefined : `${own.length} changes, `}${timeOf(own[0]?.time ?? run.createdAt)}</span
           >
         </summary>
-        ${own.toReversed().map(({ data }) => (data.diff === undefined ? html`<p class="note pad">What changed was not told.</p>` : renderDiff(data.diff, { label: `Change of ${path}`, path })))}
+        ${own.toReversed().map((change) => change.shown ?? unshown(run, change))}
       </details>`,
   );
   return html`<section class="section" aria-labelledby="fc-h">
     <h2 id="fc-h">Files changed <span class="count">${byPath.size}</span></h2>
+    ${diffLooks(viewer)}
     <div class="panel">${items}</div>
   </section>`;
 }
+
+const unshown = ({ id }: RunView["run"], { data: { diff, path } }: ShownChange): Html =>
+  diff === undefined
+    ? html`<p class="note pad">What changed was not told.</p>`
+    : html`<p class="note pad"><a href="${changesPath(id, path)}">Show this change</a></p>`;
 
 function countsOf(changes: AnswerScreen["changes"]): Html | undefined {
   const sum = (key: "added" | "removed"): number =>
@@ -152,8 +164,8 @@ function sums(view: RunView): Html {
   const rows: readonly (readonly [string, string])[] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
     ["Waited for you", duration(waitedMs(view))],
-    ["Model calls", calls.toLocaleString("en-US")],
-    ["Tool calls", toolCalls.toLocaleString("en-US")],
+    ["Model calls", grouped(calls)],
+    ["Tool calls", grouped(toolCalls)],
     ["Tokens in", tokens(inputTokens)],
     ["of those cached", `${cached}%`],
     ["Tokens out", tokens(outputTokens)],

@@ -5,10 +5,15 @@ import { dollars, totalCost } from "../../../runs/view.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 
+/** A whole number from 0 on, such as `1,234,567`. `Intl` would take 20 ms of the first page. */
+export function grouped(count: number): string {
+  return count < 1000 ? String(count) : `${grouped(Math.floor(count / 1000))},${String(count).slice(-3)}`;
+}
+
 /** `1.84M`, `412k`, `950`. */
 export function tokens(count: number): string {
   if (count >= 999_500) return `${(count / 1_000_000).toPrecision(3)}M`;
-  return count >= 10_000 ? `${Math.round(count / 1000)}k` : count.toLocaleString("en-US");
+  return count >= 10_000 ? `${Math.round(count / 1000)}k` : grouped(count);
 }
 
 /** Two places are enough from a cent on; less is told exactly, and what is not known not at all. */

@@ -2,7 +2,7 @@
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { FileInfo, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
-import { type PageSession, mayDecide } from "../../page/sessions.ts";
+import { type PageSession, mayRun } from "../../page/sessions.ts";
 import { highlightedLines } from "../content/highlight.ts";
 import { syntaxOf } from "../content/languages.ts";
 import { renderMarkdown } from "../content/markdown.ts";
@@ -34,7 +34,8 @@ export interface FilesScreen {
 const MAX_ENTRIES = 1000;
 
 export function renderFiles(screen: FilesScreen): Html {
-  const panel = html`<div class="panel files">
+  const shows = screen.file !== undefined || screen.search !== undefined;
+  const panel = html`<div class="panel files${shows ? " shows" : ""}">
     <nav class="tree" aria-label="Files" id="tree">
       ${screen.base === "/files" ? searchForm(screen) : undefined}
       <h2 class="anywhere">${crumbs(screen)}</h2>
@@ -121,9 +122,12 @@ function content(screen: FilesScreen): Html {
   ${isWhole ? editor(screen, text) : undefined}`;
 }
 
+/** Where there is room for one of both. */
+const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
+
 function head({ base, path, asSource }: FilesScreen, isMarkdown = false): Html {
   return html`<div class="view-head">
-    <a class="phone btn small" href="#tree">${icon("folder")}</a>
+    ${TO_TREE}
     <h1 class="file-title anywhere">${displayText(path)}</h1>
     ${isMarkdown ? html`<span class="end seg">${choice("Read", address(base, path), !asSource)}${choice("Source", address(base, path, { view: "source" }), asSource)}</span>` : undefined}
   </div>`;
@@ -149,7 +153,7 @@ function source(text: string, { path, file }: FilesScreen): Html {
 }
 
 function editor({ session, path, file, complaint }: FilesScreen, text: string): Html | undefined {
-  if (!mayDecide(session) || !path.startsWith(MEMORIES) || session.run !== undefined) return undefined;
+  if (!mayRun(session) || !path.startsWith(MEMORIES) || session.run !== undefined) return undefined;
   const problem = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
   return html`<details class="pad" data-fold="change" ${complaint === undefined ? undefined : html` open`}>
     <summary class="btn small">Change this memory</summary>
@@ -181,7 +185,10 @@ function found({ query, found: { hits, note } }: NonNullable<FilesScreen["search
         <pre class="json">${displayText(snippet)}</pre>
       </li>`,
   );
-  return html`<div class="view-head"><h1 class="file-title">Memories about “${oneLine(query, 100)}”</h1></div>
+  return html`<div class="view-head">
+      ${TO_TREE}
+      <h1 class="file-title">Memories about “${oneLine(query, 100)}”</h1>
+    </div>
     ${note === undefined ? undefined : html`<p class="note pad">${oneLine(note, 500)}</p>`}
     ${
       items.length === 0

@@ -2,13 +2,14 @@
 import { isoTime } from "../../../core/clock.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { PendingApproval, RunFilter, RunStatus, RunSummary } from "../../../runs/run.ts";
-import { type PageSession, mayDecide, runPath } from "../../page/sessions.ts";
+import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
-import { elapsed, money, tokens } from "./figures.ts";
+import { elapsed, grouped, money, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { choice, composeBox, csrf, mainOf, searchField } from "./pieces.ts";
 import { anchorOf, headline, who } from "./review.ts";
-import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
+import { QUEUED, RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
+import { decisionsWait, decisionsWaitForYou } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300 };
 
@@ -16,11 +17,16 @@ const MAX = { needs: 8, line: 300 };
 export interface ListedRun extends RunSummary {
   /** While it is open. */
   activity: string | undefined;
+  /** The name of the folder it works in, where that is known. */
+  folder: string | undefined;
 }
 
 export interface HomeScreen {
   session: PageSession;
   counts: Readonly<Record<RunStatus, number>>;
+  /** How many decisions wait. */
+  waiting: number;
+  /** The oldest of them. */
   pending: readonly PendingApproval[];
   runs: readonly ListedRun[];
   filter: RunFilter;
@@ -32,23 +38,22 @@ export interface HomeScreen {
 }
 
 export function renderHome(screen: HomeScreen): Html {
-  const { counts, session, runs, hasOlder, filter, pending } = screen;
+  const { counts, session, runs, hasOlder, filter, waiting } = screen;
   const content = html`<div class="home-head">
       <h1>Runs</h1>
-      <span class="dim">${stand(counts, pending.length)}</span>
+      <span class="dim">${stand(counts, waiting)}</span>
     </div>
-    ${needs(screen)} ${mayDecide(session) ? startForm(screen) : undefined} ${tools(screen)}
-    ${runs.length === 0 ? empty(filter) : list(screen)}
+    ${needs(screen)} ${mayRun(session) ? startForm(screen) : undefined} ${tools(screen)}
+    ${runs.length === 0 ? empty(screen) : list(screen)}
     ${hasOlder ? html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>` : undefined}`;
   return mainOf(session, "home", content);
 }
 
 function stand({ working }: HomeScreen["counts"], waiting: number): string {
-  const decisions = waiting === 1 ? "1 decision waits for you" : `${waiting} decisions wait for you`;
-  return [`${working} at work`, ...(waiting > 0 ? [decisions] : [])].join(", ");
+  return [`${working} at work`, ...(waiting > 0 ? [decisionsWaitForYou(waiting)] : [])].join(", ");
 }
 
-function needs({ pending, now }: HomeScreen): Html | undefined {
+function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   if (pending.length === 0) return undefined;
   const items = pending.slice(0, MAX.needs).map((approval) => {
     return html`<li id="need-${anchorOf(approval)}">
@@ -58,11 +63,11 @@ function needs({ pending, now }: HomeScreen): Html | undefined {
       ><a class="btn small" data-row href="/review#${anchorOf(approval)}">Review</a>
     </li>`;
   });
-  const rest = pending.length - items.length;
+  const rest = waiting - items.length;
   return html`<section class="panel needs" aria-labelledby="needs-h">
     <div class="panel-head">
       <h2 id="needs-h">Needs you</h2>
-      <span class="count amber">${pending.length}</span>
+      <span class="count amber">${waiting}</span>
       <span class="end small dim desk">Only the agents that asked are waiting. The others go on.</span>
     </div>
     <ul class="needs-list">
@@ -110,7 +115,7 @@ function tools({ counts, filter }: HomeScreen): Html {
       ...(filter.text === undefined ? {} : { text: filter.text }),
       ...(status === undefined ? {} : { status }),
     });
-    return choice(`${name} ${count.toLocaleString("en-US")}`, target, filter.status === status);
+    return choice(`${name} ${grouped(count)}`, target, filter.status === status);
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
@@ -121,13 +126,14 @@ function tools({ counts, filter }: HomeScreen): Html {
   </div>`;
 }
 
-function empty({ status, text }: RunFilter): Html {
+function empty({ session, filter: { status, text } }: HomeScreen): Html {
   const isFiltered = status !== undefined || text !== undefined;
+  const start = mayRun(session) ? "Start one here, or from" : "Start one from";
   return html`<div class="panel empty">
     ${icon("list")}
     <h3>${isFiltered ? "No run is like that" : "No runs so far"}</h3>
     <p>
-      ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : "Start one here, or from any MCP client that is connected to this server."}
+      ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : `${start} any MCP client that is connected to this server.`}
     </p>
   </div>`;
 }
@@ -148,6 +154,7 @@ function dayName(time: number, now: number): string {
 }
 
 function list({ runs, now }: HomeScreen): Html {
+  const isOfMany = new Set(runs.map(({ folder }) => folder)).size > 1;
   let day = "";
   const rows = runs.flatMap((run) => {
     const own = dayName(run.createdAt, now);
@@ -156,7 +163,7 @@ function list({ runs, now }: HomeScreen): Html {
         ? []
         : [html`<h3 class="group" id="day-${isoTime(run.createdAt).slice(0, 10)}">${own}</h3>`];
     day = own;
-    return [...head, row(run, now)];
+    return [...head, row(isOfMany ? run : { ...run, folder: undefined }, now)];
   });
   return html`<section class="panel" aria-label="Runs, newest first">
     <div class="run-row head desk" aria-hidden="true">
@@ -168,13 +175,15 @@ function list({ runs, now }: HomeScreen): Html {
 }
 
 function row(run: ListedRun, now: number): Html {
-  const { id, task, status, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
+  const { id, task, status, place, folder, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
   const used = usage.inputTokens + usage.outputTokens;
   return html`<a class="run-row" id="row-${id}" data-row href="${runPath(id)}"
-    ><span>${stateIcon(RUN_STATES[status])}</span
+    ><span>${stateIcon(place === undefined ? RUN_STATES[status] : QUEUED)}</span
     ><span class="cut"
       ><span class="t cut block">${oneLine(displayText(task.slice(0, 2000)), MAX.line)}</span
-      ><span class="s cut block">${secondLine(run)}</span></span
+      ><span class="s cut block"
+        >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${secondLine(run)}</span
+      ></span
     ><span class="agents-mini">${agentsBar(run)}</span
     ><span class="num dur">${elapsed(createdAt, endedAt, now)}</span
     ><span class="num tok">${used === 0 ? "–" : tokens(used)}</span
@@ -182,11 +191,11 @@ function row(run: ListedRun, now: number): Html {
   >`;
 }
 
-function secondLine({ status, pending, activity, outcome }: ListedRun): string {
-  const waits = pending === 0 ? [] : [pending === 1 ? "1 decision waits" : `${pending} decisions wait`];
+function secondLine({ status, place, pending, activity, outcome }: ListedRun): string {
+  const waits = pending === 0 ? [] : [decisionsWait(pending)];
   if (activity !== undefined) return [...waits, oneLine(displayText(activity), MAX.line)].join(" · ");
   const text = oneLine(displayText(outcome ?? "").replace(/^#+ |[`*]/gm, ""), MAX.line);
-  if (text === "") return RUN_STATES[status].word;
+  if (text === "") return (place === undefined ? RUN_STATES[status] : QUEUED).word;
   return status === "completed" ? `“${text}”` : text;
 }
 

@@ -16,6 +16,17 @@ export const csrf = (viewer: Viewer): Html | undefined =>
 export const current = (isCurrent: boolean): Html | undefined =>
   isCurrent ? html` aria-current="true"` : undefined;
 
+/** Both sides of diffs below or beside each other: shown where there is room for that, and a script. */
+export const diffLooks = (viewer: Viewer): Html | undefined =>
+  viewer === "app"
+    ? undefined
+    : html`<p class="diff-looks">
+        <span class="seg"
+          ><button type="button" data-diffs="unified" aria-pressed="true">Unified</button
+          ><button type="button" data-diffs="split" aria-pressed="false">Split</button></span
+        >
+      </p>`;
+
 /** One of several views of the same. */
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;

@@ -8,14 +8,22 @@ import {
   offeredDecisions,
 } from "../../../runs/run.ts";
 import { editableArguments } from "../../page/decision.ts";
-import { type ApprovalViewer, type PageSession, mayDecide, runPath } from "../../page/sessions.ts";
+import {
+  type ApprovalViewer,
+  type PageSession,
+  type Viewer,
+  linesPath,
+  mayDecide,
+  runPath,
+} from "../../page/sessions.ts";
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
+import { languageOf } from "../content/languages.ts";
 import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { csrf, mainOf } from "./pieces.ts";
+import { csrf, diffLooks, mainOf } from "./pieces.ts";
 import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
 
 /** One that waits, with what its agent said before it asked. */
@@ -26,7 +34,7 @@ export interface Request {
   task?: string | undefined;
 }
 
-/** What a person sent that could not be carried out; shown again with their text. */
+/** A form that was refused; it is shown again with the text that the person typed. */
 export interface Complaint {
   approvalId: string;
   problem: string;
@@ -48,6 +56,8 @@ export function headline({ preview, tool }: Pick<Approval, "preview" | "tool">):
 
 export interface ReviewScreen {
   requests: readonly Request[];
+  /** How many more wait. Default: none. */
+  rest?: number;
   viewer: ApprovalViewer;
   now: number;
   complaint?: Complaint | undefined;
@@ -60,7 +70,8 @@ export const renderRequests = (screen: ReviewScreen): Html =>
   html`${screen.requests.map((request, index) => renderRequest(request, index, screen))}`;
 
 export function renderReview(screen: ReviewScreen): Html {
-  const { requests, view, viewer, now, complaint } = screen;
+  const { requests, rest = 0, view, viewer, now, complaint } = screen;
+  const waiting = requests.length + rest;
   const gone =
     complaint !== undefined && !requests.some(({ approval }) => approval.id === complaint.approvalId)
       ? html`<p class="notice red" role="alert">${complaint.problem}</p>`
@@ -79,7 +90,7 @@ export function renderReview(screen: ReviewScreen): Html {
   );
   const content = html`<aside class="queue" aria-label="Decisions">
       <section>
-        <h2>Waiting<span class="count${requests.length > 0 ? " amber" : ""}">${requests.length}</span></h2>
+        <h2>Waiting<span class="count${waiting > 0 ? " amber" : ""}">${waiting}</span></h2>
         <ol class="list">
           ${queue}
         </ol>
@@ -88,6 +99,7 @@ export function renderReview(screen: ReviewScreen): Html {
     </aside>
     <div id="requests">
       ${gone}${renderRequests(screen)} ${requests.length === 0 ? NOTHING_WAITS : undefined}
+      ${rest === 0 ? undefined : html`<p class="note pad">${rest} more come when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
 }
@@ -168,17 +180,21 @@ function renderRequest(request: Request, index: number, { requests, viewer, comp
       ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(approval.runId)}">${oneLine(task, 160)}</a></p>`}
       ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX.why)}</blockquote>`}
     </div>
-    ${detail(approval)} ${facts(approval)} ${foot(approval, viewer, own, task !== undefined)}
+    ${detail(approval, viewer.session)} ${facts(approval)} ${foot(approval, viewer, own, task !== undefined)}
   </article>`;
 }
 
 const pathOf = (args: Approval["args"]): string =>
   typeof args["file_path"] === "string" ? args["file_path"] : "";
 
-function detail({ preview, args }: Approval): Html {
+function detail({ id, runId, preview, args }: Approval, viewer: Viewer): Html {
   const text = displayText(preview.detail);
-  if (preview.kind === "diff")
-    return renderDiff(preview.detail, { label: "What would change", path: pathOf(args) });
+  if (preview.kind === "diff") {
+    const path = pathOf(args);
+    const lines = viewer === "app" || path === "" ? undefined : linesPath(runId, { approval: id });
+    const diff = renderDiff(preview.detail, { label: "What would change", path, lines });
+    return html`${diffLooks(viewer)}${diff}`;
+  }
   if (preview.kind === "command") {
     return html`<div class="command" tabindex="0" role="region" aria-label="The command">
       <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
@@ -212,7 +228,7 @@ function foot(
   isOfAll: boolean,
 ): Html {
   if (session !== "app" && mayDecide(session)) return decisionForm(approval, session, complaint, isOfAll);
-  const why = session === "app" ? BESIDE_APP : ONLY_LOOKS;
+  const why = whyNot(session);
   return html`<p class="ask-foot note">
     ${icon("eye")} ${why} ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
   </p>`;
@@ -223,6 +239,13 @@ const BESIDE_APP = "Nothing is decided in this view. Answer the form of your cli
 /** A session that came from a tool result only looks on: the model that read the link could have opened it. */
 const ONLY_LOOKS =
   "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms";
+
+const LACKS_SCOPE = "Your token only looks. To decide, log in with one that has the scope approve";
+
+function whyNot(viewer: Viewer): string {
+  if (viewer === "app") return BESIDE_APP;
+  return viewer.isLoggedIn ? LACKS_SCOPE : ONLY_LOOKS;
+}
 
 function decisionForm(
   approval: Approval,
@@ -271,8 +294,9 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("edited_args") ?? undefined;
   const typedText = complaint?.form.get("edited_text") ?? undefined;
   const isBare = text !== undefined && json === "{}";
-  const fields = html`${text === undefined ? undefined : area("edited_text", text.name, typedText ?? text.value, 14)}
-    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, 6)}
+  const language = text?.name === "command" ? "shell" : languageOf(pathOf(approval.args));
+  const fields = html`${text && area("edited_text", text.name, typedText ?? text.value, { rows: 14, language })}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, { rows: 6, language: "json" })}
     <p>
       ${button("edit", "ok", html`Approve with changes`)}
       <span class="note">The agent is told what ran instead.</span>
@@ -280,12 +304,22 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   return fold("edit", typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
 }
 
-/** Parsers drop a line break right after the tag: this one, and not the first of the text. */
-const area = (name: string, label: string, text: string, rows: number): Html =>
-  html`<label
-    ><span class="label">${label}</span>
-    <textarea class="field mono" name="${name}" rows="${rows}" spellcheck="false">${"\n"}${text}</textarea>
-  </label>`;
+interface AreaLook {
+  rows: number;
+  language: string | undefined;
+}
+
+/**
+ * A field that the script puts an editor over. Parsers drop a line break right after the tag: this one, and not the
+ * first of the text.
+ */
+const area = (name: string, label: string, text: string, { rows, language = "" }: AreaLook): Html =>
+  html`<div data-code data-language="${language}">
+    <label
+      ><span class="label">${label}</span>
+      <textarea class="field mono" name="${name}" rows="${rows}" spellcheck="false">${"\n"}${text}</textarea>
+    </label>
+  </div>`;
 
 function rejection(complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";

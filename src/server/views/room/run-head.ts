@@ -1,14 +1,15 @@
 /** What stands above every screen of a run: its task, how it stands, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
-import { mayDecide, runPath, type Viewer } from "../../page/sessions.ts";
+import { mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
-import { costOf, dayAndTime, elapsed, tokens } from "./figures.ts";
+import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { csrf } from "./pieces.ts";
 import { QUEUED, RUN_STATES, type State, WORKING, pill } from "./states.ts";
 import { agentsText } from "./timeline.ts";
+import { decisionsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
@@ -34,13 +35,16 @@ export function stateOf({ run, place, subagents, approvals }: RunView): State {
   return works ? WORKING : RUN_STATES.input_required;
 }
 
-export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: number): Html {
+/** `folder`: the name of the one it works in. */
+export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: number, folder?: string): Html {
   const { run } = view;
   const waiting = pendingApprovals(view).length;
   return html`<div class="run-head">
       <div class="wrap">
         <p class="crumbs">
-          ${isAll(viewer) ? html`<a href="/">Runs</a>${icon("chev")}` : undefined}<code>${run.id}</code>
+          ${isAll(viewer) ? html`<a href="/">Runs</a>${icon("chev")}` : undefined}${folder === undefined ? undefined : html`<span class="cut">${oneLine(folder, 60)}</span>${icon("chev")}`}<code
+            >${run.id}</code
+          >
         </p>
         <div class="run-title">
           <h1 title="${oneLine(run.task, 2000)}">${oneLine(run.task, 300)}</h1>
@@ -53,58 +57,35 @@ export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: numb
 }
 
 function facts(view: RunView, now: number): Html {
-  const { run, models, subagents } = view;
+  const { run, models, subagents, place } = view;
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const cost = costOf(models);
   const used = models.find(({ role }) => role === "main")?.model ?? "";
-  const tokensTip = `${inputTokens.toLocaleString("en-US")} in, of which ${cachedInputTokens.toLocaleString("en-US")} cached; ${outputTokens.toLocaleString("en-US")} out`;
+  const tokensTip = `${grouped(inputTokens)} in, of which ${grouped(cachedInputTokens)} cached; ${grouped(outputTokens)} out`;
   return html`<dl class="facts">
     <div>
       <dt class="hide">State</dt>
       <dd>${pill(stateOf(view))}</dd>
     </div>
-    <div>
-      <dt>Time</dt>
-      <dd>${elapsed(run.createdAt, run.endedAt, now)}</dd>
-    </div>
+    ${place && fact("In line", `${place.number} of ${place.waiting}`)}
+    ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}
     <div title="${tokensTip}">
       <dt>Tokens</dt>
       <dd>${tokens(inputTokens + outputTokens)}</dd>
     </div>
-    ${
-      cost === undefined
-        ? undefined
-        : html`<div>
-            <dt>Cost</dt>
-            <dd>${cost}</dd>
-          </div>`
-    }
-    ${
-      subagents.length === 0
-        ? undefined
-        : html`<div class="opt">
-            <dt>Agents</dt>
-            <dd>${agentsText(view)}</dd>
-          </div>`
-    }
-    ${
-      run.endedAt === undefined
-        ? undefined
-        : html`<div class="opt">
-            <dt>Ended</dt>
-            <dd>${dayAndTime(run.endedAt)}</dd>
-          </div>`
-    }
-    ${
-      used === ""
-        ? undefined
-        : html`<div class="opt">
-            <dt>Model</dt>
-            <dd><span class="tag">${oneLine(used, 60)}</span></dd>
-          </div>`
-    }
+    ${cost === undefined ? undefined : fact("Cost", cost)}
+    ${subagents.length === 0 ? undefined : fact("Agents", agentsText(view), "opt")}
+    ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
+    ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
   </dl>`;
 }
+
+/** `look`: how it is shown; `opt` where there is room. */
+const fact = (name: string, value: Html | string, look = ""): Html =>
+  html`<div class="${look}">
+    <dt>${name}</dt>
+    <dd>${value}</dd>
+  </div>`;
 
 const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
 
@@ -122,7 +103,7 @@ function tabs(view: RunView, current: Tab, waiting: number): Html {
 }
 
 function actions({ run }: RunView, viewer: Viewer): Html | undefined {
-  if (!mayDecide(viewer) || isFinal(run.status)) return undefined;
+  if (!mayRun(viewer) || isFinal(run.status)) return undefined;
   return html`<div class="actions">
     <a class="btn" href="${runPath(run.id)}/work#tell" data-tell
       >${icon("say")}Message<kbd aria-hidden="true">M</kbd></a
@@ -146,7 +127,7 @@ function reviewBar(view: RunView): Html {
   return html`<aside class="review-bar" aria-label="What waits for you">
     <div class="wrap">
       ${icon("ask", "amber")}
-      <strong>${pending.length} ${pending.length === 1 ? "decision waits" : "decisions wait"} for you</strong>
+      <strong>${decisionsWaitForYou(pending.length)}</strong>
       <span class="dim cut desk">${named.join(", ")}${rest}</span>
       <a class="btn ink" href="${runPath(view.run.id)}/review">Review<kbd aria-hidden="true">R</kbd></a>
     </div>

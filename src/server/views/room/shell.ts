@@ -1,11 +1,15 @@
 /** What is around every screen: the document, navigation, and the list of keys. */
 import { Html, html } from "../html.ts";
+import type { PageSession } from "../../page/sessions.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
+import { csrf } from "./pieces.ts";
 
 export const ASSETS = {
   style: "/assets/page.css",
   script: "/assets/page.js",
   opener: "/assets/open.js",
+  /** Loaded by the script when somebody edits. */
+  editor: "/assets/editor.js",
 } as const;
 
 type Place = "runs" | "review" | "files";
@@ -18,8 +22,8 @@ export interface Screen {
   waiting: number;
   /** Whether it is kept up to date; otherwise a reload shows what is new. */
   isLive: boolean;
-  /** Whether this browser sees all runs, and can go from one to another. */
-  hasNavigation: boolean;
+  /** Whose browser it is; one that sees all runs can go from one to another. */
+  session: PageSession;
   main: Html;
 }
 
@@ -30,12 +34,13 @@ const PLACES: readonly { place: Place; href: string; name: string; icon: IconNam
 ];
 
 /** The part of the document that follows what happens. */
-export function renderScreen({ place, waiting, isLive, hasNavigation, main }: Screen): Html {
+export function renderScreen({ place, waiting, isLive, session, main }: Screen): Html {
+  const hasNavigation = session.run === undefined;
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
-        ${isLive ? LIVE : undefined}
+        ${isLive ? LIVE : undefined} ${session.isLoggedIn ? logOut(session) : undefined}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
           ${icon("help")}
         </button>
@@ -44,6 +49,11 @@ export function renderScreen({ place, waiting, isLive, hasNavigation, main }: Sc
     ${main}
     ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
 }
+
+const logOut = (session: PageSession): Html =>
+  html`<form method="post" action="/logout">
+    ${csrf(session)}<button class="btn bare small">Log out</button>
+  </form>`;
 
 const LIVE = html`<span class="live" id="live"
   ><span class="dot"></span><span id="live-word">Live</span></span
@@ -61,8 +71,16 @@ const links = (current: Place, waiting: number, withIcons: boolean): Html[] =>
     return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
   });
 
+/** How the script of a document goes on from it. */
+export interface Follow {
+  /** Says what the document shows. */
+  mark: string;
+  /** Where to follow it. Default: its own address. */
+  address?: string;
+}
+
 /** A whole document; complete without scripts, which only keep it up to date and take keys. */
-export function renderDocument(screen: Screen): Html {
+export function renderDocument(screen: Screen, { mark = "", address }: Partial<Follow> = {}): Html {
   const { waiting } = screen;
   return html`<!doctype html>
     <html lang="en">
@@ -78,7 +96,9 @@ export function renderDocument(screen: Screen): Html {
       <body>
         ${SPRITE}
         <a class="skip" href="#main">Skip to content</a>
-        <div id="screen">${renderScreen(screen)}</div>
+        <div id="screen" data-mark="${mark}" ${address && html` data-address="${address}"`}>
+          ${renderScreen(screen)}
+        </div>
         <div id="spoken" class="hide" aria-live="polite"></div>
         ${KEYS}
       </body>

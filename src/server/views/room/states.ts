@@ -12,6 +12,7 @@ export interface State {
 export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
 export const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
+export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 const COMPLETED: State = { icon: "done", tone: "green", word: "Completed" };
 const FAILED: State = { icon: "fail", tone: "red", word: "Failed" };
 

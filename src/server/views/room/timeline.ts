@@ -4,8 +4,9 @@ import { type AgentWork, type RunView, type SubagentView, isFinal, isWithin } fr
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money } from "./figures.ts";
+import { icon } from "./icons.ts";
 import { current } from "./pieces.ts";
-import { AGENT_STATES, ASKING, RUN_STATES, type State, stateIcon } from "./states.ts";
+import { AGENT_STATES, ASKING, RETRYING, RUN_STATES, type State, WORKING, stateIcon } from "./states.ts";
 
 /** One agent as the page shows it. */
 export interface AgentRow {
@@ -40,7 +41,7 @@ export function agentRows(view: RunView): AgentRow[] {
     depth: 0,
     name: "Main agent",
     type: undefined,
-    state: askedAt([]) === undefined ? mainState(view) : ASKING,
+    state: stateOf(mainState(view), view.mainAgent, askedAt([])),
     work: view.mainAgent,
     askedAt: askedAt([]),
     subagent: undefined,
@@ -53,8 +54,14 @@ export function agentRows(view: RunView): AgentRow[] {
 }
 
 /** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
-function mainState({ run }: RunView): State {
+function mainState({ run, place }: RunView): State {
+  if (place !== undefined) return AGENT_STATES.queued;
   return run.status === "input_required" ? RUN_STATES.working : RUN_STATES[run.status];
+}
+
+function stateOf(state: State, { isRetrying }: AgentWork, askedAt: number | undefined): State {
+  if (askedAt !== undefined) return ASKING;
+  return state === WORKING && isRetrying === true ? RETRYING : state;
 }
 
 function rowOf(subagent: SubagentView, askedAt: number | undefined): AgentRow {
@@ -64,11 +71,60 @@ function rowOf(subagent: SubagentView, askedAt: number | undefined): AgentRow {
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
     type: name === GENERAL ? undefined : oneLine(name, 40),
-    state: askedAt === undefined ? AGENT_STATES[status] : ASKING,
+    state: stateOf(AGENT_STATES[status], subagent, askedAt),
     work: subagent,
     askedAt,
     subagent,
   };
+}
+
+/** Up to so many agents stand in the order in which they were started. Of more, those that need something come first. */
+const FEW = 8;
+/** Fewer that are finished are not worth a fold. */
+const MIN_FOLDED = 3;
+
+const ORDER: readonly (readonly State[])[] = [
+  [ASKING],
+  [RUN_STATES.failed, RETRYING],
+  [WORKING],
+  [AGENT_STATES.queued],
+];
+
+interface OrderedRows {
+  shown: readonly AgentRow[];
+  /** Those that are finished, behind one row that opens them. */
+  folded: readonly AgentRow[];
+}
+
+/** Keeps each agent below the one that started it. The `selected` one is never folded. */
+export function inOrder(rows: readonly AgentRow[], selected: string): OrderedRows {
+  if (rows.length <= FEW + 1) return { shown: rows, folded: [] };
+  const [main, ...others] = rows;
+  const branches: AgentRow[][] = [];
+  for (const row of others) {
+    if (row.depth === 1) branches.push([row]);
+    else branches.at(-1)?.push(row);
+  }
+  const ranked = branches
+    .map((branch) => ({ branch, rank: rankOf(branch) }))
+    .toSorted((one, other) => one.rank - other.rank);
+  const isFolded = ({ branch, rank }: (typeof ranked)[number]): boolean =>
+    rank === ORDER.length && branch.every(({ key }) => key !== selected);
+  const folded = ranked.filter(isFolded).flatMap(({ branch }) => branch);
+  const open = folded.length < MIN_FOLDED ? ranked : ranked.filter((one) => !isFolded(one));
+  return {
+    shown: [...(main === undefined ? [] : [main]), ...open.flatMap(({ branch }) => branch)],
+    folded: folded.length < MIN_FOLDED ? [] : folded,
+  };
+}
+
+/** By what any agent in it needs; when its first has finished, it needs nothing any more. */
+function rankOf(branch: readonly AgentRow[]): number {
+  const ranks = branch.map(({ state }) => {
+    const rank = ORDER.findIndex((states) => states.includes(state));
+    return rank === -1 ? ORDER.length : rank;
+  });
+  return ranks[0] === ORDER.length ? ORDER.length : Math.min(...ranks);
 }
 
 interface Axis {
@@ -82,7 +138,7 @@ const MINUTE = 60_000;
 /** Minutes: the axis grows in these, so that bars do not creep. */
 const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
 const MAX_MARKS = 5;
-/** What has not happened yet has some room at the right. */
+/** Leaves some room at the right for the future. */
 const FUTURE = 1.1;
 
 function axisOf({ run }: RunView, now: number): Axis {
@@ -110,58 +166,117 @@ const MAX_ROWS = 300;
 /** Up to so many agents their tool calls are drawn too. */
 const MAX_WITH_CALLS = 40;
 
+interface Drawing {
+  axis: Axis;
+  at: (time: number) => string;
+  grid: Html;
+  now: number;
+  withCalls: boolean;
+  selected: string;
+  link: (key: string) => string | undefined;
+}
+
 /** `selected`: key of the agent whose steps are shown. */
 export function renderTimeline(
   view: RunView,
   rows: readonly AgentRow[],
-  { now, selected, link }: { now: number; selected: string; link: (key: string) => string | undefined },
+  { now, selected, link }: Pick<Drawing, "now" | "selected" | "link">,
 ): Html {
   const axis = axisOf(view, now);
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
   const marks = markTimes(axis);
-  const grid = marks.map((time) => html`<line x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`);
-  const line =
-    axis.now === undefined
-      ? undefined
-      : html`<line class="nowline" x1="${at(axis.now)}" x2="${at(axis.now)}" y1="0" y2="32" />`;
-  const isFew = rows.length <= MAX_WITH_CALLS;
-  const body = rows.slice(0, MAX_ROWS).map((row) => {
-    const address = link(row.key);
-    const cells = html`<span class="tl-name d${Math.min(row.depth, 4)}"
-        >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
-        >${row.type === undefined ? undefined : html`<span class="tag">${row.type}</span>`}</span
-      ><span class="lane-cell"
-        ><svg class="lane" aria-hidden="true"><g>${grid}${line}${bar(row, axis, at, isFew)}</g></svg></span
-      ><span class="num">${timeText(row, now)}</span
-      ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
-    return address === undefined
-      ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
-      : html`<li id="agent-${row.key}">
-          <a class="tl-row" data-row href="${address}" ${current(row.key === selected)}>${cells}</a>
-        </li>`;
-  });
+  const line = (time: number, look = ""): Html =>
+    html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
+  const grid = html`${marks.map((time) => line(time))}${axis.now === undefined ? undefined : line(axis.now, "nowline")}`;
+  const drawing: Drawing = { axis, at, grid, now, withCalls: rows.length <= MAX_WITH_CALLS, selected, link };
+  const { shown, folded } = inOrder(rows, selected);
+  const isOrdered = rows.length > FEW + 1;
+  const rest = Math.max(0, MAX_ROWS - shown.length);
   return html`<section class="panel" aria-labelledby="tl-h">
     <div class="panel-head">
       <h2 id="tl-h">Agents</h2>
-      <span class="count">${rows.length}</span>
+      <span class="count">${rows.length - 1}</span>
       <span class="end desk">${LEGEND}</span>
     </div>
-    <div class="tl-row tl-axis" aria-hidden="true">
-      <span>Agent</span>
-      <span class="lane-cell"
-        ><svg class="lane">
-          <text x="0%" y="20" text-anchor="start">0m</text>
-          ${marks.filter((time) => axis.now === undefined || Math.abs(time - axis.now) > (axis.end - axis.start) / 12).map((time) => html`<text x="${at(time)}" y="20" text-anchor="middle">${markText(time - axis.start)}</text>`)}
-          ${axis.now === undefined ? undefined : html`<text x="${at(axis.now)}" y="20" text-anchor="middle">now</text>`}
-        </svg></span
-      >
-      <span class="num">Time</span><span class="num">Cost</span>
-    </div>
-    <ol class="tl-body" tabindex="0" aria-label="Agents in the order in which they were started">
-      ${body}
+    ${axisRow(axis, marks, at)}
+    <ol
+      class="tl-body"
+      tabindex="0"
+      aria-label="Agents${isOrdered ? ", those that need something first" : " in the order in which they were started"}"
+    >
+      ${shown.slice(0, MAX_ROWS).map((row) => agentRow(row, drawing))}
+      ${folded.length === 0 ? undefined : foldedRows(folded, folded.slice(0, rest), drawing, isFinal(view.run.status))}
     </ol>
     ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
   </section>`;
+}
+
+function axisRow(axis: Axis, marks: readonly number[], at: (time: number) => string): Html {
+  const length = axis.end - axis.start;
+  const isFree = (time: number): boolean => axis.now === undefined || Math.abs(time - axis.now) > length / 12;
+  const text = (time: number, words: string): Html =>
+    html`<text x="${at(time)}" y="20" text-anchor="middle">${words}</text>`;
+  return html`<div class="tl-row tl-axis" aria-hidden="true">
+    <span>Agent</span>
+    <span class="lane-cell"
+      ><svg class="lane">
+        <text x="0%" y="20" text-anchor="start">0m</text>
+        ${marks.filter(isFree).map((time) => text(time, markText(time - axis.start)))}
+        ${axis.now === undefined ? undefined : text(axis.now, "now")}
+      </svg></span
+    >
+    <span class="num">Time</span><span class="num">Cost</span>
+  </div>`;
+}
+
+const lane = (content: Html): Html =>
+  html`<span class="lane-cell"
+    ><svg class="lane" aria-hidden="true"><g>${content}</g></svg></span
+  >`;
+
+function agentRow(row: AgentRow, { axis, at, grid, now, withCalls, selected, link }: Drawing): Html {
+  const address = link(row.key);
+  const cells = html`<span class="tl-name d${Math.min(row.depth, 4)}"
+      >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
+      >${row.type === undefined ? undefined : html`<span class="tag">${row.type}</span>`}</span
+    >${lane(html`${grid}${bar(row, axis, at, withCalls)}`)}<span class="num">${timeText(row, now)}</span
+    ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
+  return address === undefined
+    ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
+    : html`<li id="agent-${row.key}">
+        <a class="tl-row" data-row href="${address}" ${current(row.key === selected)}>${cells}</a>
+      </li>`;
+}
+
+/** `all` of them in one row, which opens the `rows` of those that there is room for. */
+function foldedRows(
+  all: readonly AgentRow[],
+  rows: readonly AgentRow[],
+  drawing: Drawing,
+  isOpen: boolean,
+): Html {
+  const bars = all.map(({ work }) => wholeBar(work, drawing));
+  const costs = all.map(({ work }) => work.costUsd);
+  const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
+  return html`<li id="finished">
+    <details class="tl-fold" id="finished-fold" data-kept ${isOpen ? html` open` : undefined}>
+      <summary class="tl-row" data-row>
+        <span class="tl-name d1"
+          >${icon("done", "green")}<span class="cut">${all.length} finished</span
+          >${icon("chev", "faint")}</span
+        >${lane(html`${drawing.grid}${bars}`)}<span class="num"></span><span class="num">${money(cost)}</span>
+      </summary>
+      <ol aria-label="Agents that have finished">
+        ${rows.map((row) => agentRow(row, drawing))}
+      </ol>
+    </details>
+  </li>`;
+}
+
+function wholeBar({ startedAt, endedAt }: AgentWork, { axis, at }: Drawing): Html | undefined {
+  if (startedAt === undefined || endedAt === undefined) return undefined;
+  const width = percent(Math.max(0.003, (endedAt - startedAt) / (axis.end - axis.start)));
+  return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
 }
 
 function timeText({ work, state }: AgentRow, now: number): Html | string {
@@ -218,7 +333,7 @@ const LEGEND = html`<div class="legend">
   ${key("asks", "waits for you", "lane")} ${key("broke", "failed", "lane")}
 </div>`;
 
-/** What is told of agents in one line: `5 of 12 done, 1 failed`. */
+/** Counts the agents by state: `5 of 12 done, 1 failed`. */
 export function agentsText({ run, subagents }: RunView): string {
   const count = (status: SubagentView["status"]): number =>
     subagents.filter((one) => one.status === status).length;

@@ -3,10 +3,10 @@ import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
-import { changesPath, mayDecide, runPath, type Viewer } from "../../page/sessions.ts";
+import { changesPath, mayRun, runPath, stepPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
-import { elapsed, money, timeOf, tokens } from "./figures.ts";
+import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { choice, csrf, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
@@ -154,16 +154,16 @@ export const share = (name: string, own: number, total: number): Html =>
     </svg>
   </li>`;
 
-function agentPanel(row: AgentRow, { view, steps, now }: WorkScreen): Html {
+function agentPanel(row: AgentRow, screen: WorkScreen): Html {
+  const { view, steps, now } = screen;
   const { work, subagent, state, name, type } = row;
   const facts = [
     ...(type === undefined ? [] : [html`<span>${type}</span>`]),
     ...(work.startedAt === undefined ? [] : [elapsed(work.startedAt, work.endedAt, now)]),
     html`<span>${work.toolCalls} ${work.toolCalls === 1 ? "tool call" : "tool calls"}</span>`,
     html`<span>${tokens(work.usage.inputTokens + work.usage.outputTokens)} tokens</span>`,
-    ...(work.model === ""
-      ? []
-      : [html`<span>${money(work.costUsd)}</span>`, html`<span>${oneLine(work.model, 60)}</span>`]),
+    ...(work.costUsd === undefined || work.costUsd === 0 ? [] : [html`<span>${money(work.costUsd)}</span>`]),
+    ...(work.model === "" ? [] : [html`<span>${oneLine(work.model, 60)}</span>`]),
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;
   return html`<section class="panel" id="agent" aria-labelledby="ag-h">
@@ -179,7 +179,7 @@ function agentPanel(row: AgentRow, { view, steps, now }: WorkScreen): Html {
       <div class="agent-facts">${facts}</div>
     </div>
     <ol class="steps" aria-label="Steps, newest first">
-      ${stepRows(steps)}
+      ${stepRows(screen)}
     </ol>
     ${steps.length === 0 ? html`<p class="note pad">Nothing so far.</p>` : undefined}
   </section>`;
@@ -196,13 +196,13 @@ const TOOL_ICONS: readonly [RegExp, IconName][] = [
 
 const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
 
-/** One row for a call from its start to its end. `events`: newest first. */
-function stepRows(events: readonly RunEvent[]): Html[] {
+/** One row for a call from its start to its end. */
+function stepRows(screen: WorkScreen): Html[] {
   const ended = new Map<string, Extract<RunEvent, { kind: "tool_finished" }>>();
   const rows: Html[] = [];
-  for (const event of events) {
+  for (const event of screen.steps) {
     if (event.kind === "tool_finished") ended.set(event.data.callId, event);
-    else if (event.kind === "tool_started") rows.push(callRow(event, ended.get(event.data.callId)));
+    else if (event.kind === "tool_started") rows.push(callRow(event, ended.get(event.data.callId), screen));
     else if (event.kind === "model_called") {
       if (event.data.text !== "") rows.push(sayRow(event, event.data.text));
     } else {
@@ -222,16 +222,32 @@ const sayRow = (event: RunEvent, text: string): Html =>
 function callRow(
   event: Extract<RunEvent, { kind: "tool_started" }>,
   end: Extract<RunEvent, { kind: "tool_finished" }> | undefined,
+  { view, viewer }: WorkScreen,
 ): Html {
+  const isOver = end !== undefined || isFinal(view.run.status);
   const isBad = end?.data.status === "error";
   const took = end === undefined ? "" : ` · ${shortTook(end.time - event.time)}`;
-  const result = end === undefined ? "at work" : `${end.data.summary}${took}`;
-  return html`<li id="step-${event.seq}" ${isBad ? html` class="bad"` : undefined}>
+  const open = isOver ? "did not finish" : "at work";
+  const result = end === undefined ? open : `${end.data.summary}${took}`;
+  return html`<li
+    id="step-${event.seq}"
+    ${isBad ? html` class="bad"` : undefined}
+    ${isOver ? html` data-ended` : undefined}
+  >
     ${icon(toolIcon(event.data.tool))}<span class="anywhere">${event.data.summary}</span
     ><span class="num">${timeOf(event.time)}</span>
     <span class="result anywhere">${isBad ? "Failed: " : undefined}${result}</span>
+    ${viewer === "app" ? undefined : showAll(stepPath(view.run.id, event.seq), event.data.summary)}
   </li>`;
 }
+
+/** The script shows what is there in this place. */
+const showAll = (address: string, of: string): Html =>
+  html`<div class="show-all">
+    <a class="link" data-inline href="${address}"
+      >Show all<span class="hide"> of ${oneLine(of, 100)}</span></a
+    >
+  </div>`;
 
 const shortTook = (milliseconds: number): string =>
   milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)}s` : duration(milliseconds);
@@ -260,13 +276,13 @@ function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Ht
   return html`<section class="panel" aria-labelledby="act-h">
     <div class="panel-head">
       <h2 id="act-h">Activity</h2>
-      ${viewer === "app" ? undefined : html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${view.run.lastSeq.toLocaleString("en-US")}`, `${base}?events=all`, isAll)}</span>`}
+      ${viewer === "app" ? undefined : html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${grouped(view.run.lastSeq)}`, `${base}?events=all`, isAll)}</span>`}
     </div>
     <ol class="feed" aria-label="Activity, newest first">
       ${rows}
     </ol>
     ${older === undefined || viewer === "app" ? undefined : html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
-    ${mayDecide(viewer) && !isFinal(view.run.status) ? tellForm(view, viewer) : undefined}
+    ${mayRun(viewer) && !isFinal(view.run.status) ? tellForm(view, viewer) : undefined}
   </section>`;
 }
 

@@ -8,13 +8,16 @@ import {
   type CheckpointTuple,
   type DeltaChannelHistory,
   type PendingWrite,
-  TASKS,
   WRITES_IDX_MAP,
   copyCheckpoint,
-  maxChannelVersion,
 } from "@langchain/langgraph-checkpoint";
-import { isDeepStrictEqual } from "node:util";
-import { type Checkpoints, FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
+import {
+  type Checkpoints,
+  FencedOffError,
+  type FencingToken,
+  type ThreadStep,
+  type WrittenMessages,
+} from "../../../runs/ports.ts";
 import type { Principal } from "../../../runs/run.ts";
 import {
   type GraphAddress,
@@ -25,7 +28,7 @@ import {
   threadOf,
 } from "../../checkpoints/address.ts";
 import { type Encoded, LargeValues, allOf, encodeWrites } from "../../checkpoints/large-values.ts";
-import { ObservedPromise, type WriteRow, revive } from "../../checkpoints/writes.ts";
+import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query, unhurried } from "../engine.ts";
@@ -33,7 +36,7 @@ import { postgresError } from "../errors.ts";
 import { AT_ONCE, PostgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
-import { copyThread, threadSteps, threads } from "./thread-history.ts";
+import { copyThread, threadSteps, threads, writtenWith } from "./thread-history.ts";
 
 interface CheckpointRow {
   thread_id: string;
@@ -123,7 +126,7 @@ ORDER BY seq DESC LIMIT @limit`;
 /** Checkpoints that one query of a list reads. */
 const PAGE = 50;
 
-/** What this process knows of all threads. */
+/** The facts about threads that this process keeps. */
 interface ProcessState {
   readonly held: Map<string, FencingToken>;
   /** Results that are being stored or could not be, by checkpoint and task. */
@@ -180,8 +183,11 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const writes = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: row.checkpoint_id });
     // As they were stored by `put`.
     const checkpoint = (await this.serde.loadsTyped(row.type, row.checkpoint)) as Checkpoint;
-    if (checkpoint.v < 4 && parent !== null)
-      await this.#addSends(checkpoint, { thread, namespace, id: parent });
+    if (checkpoint.v < 4 && parent !== null) {
+      const before = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: parent });
+      const sends = await revive(before, this.serde, AT_ONCE);
+      addSends(checkpoint, sends, () => this.getNextVersion(undefined));
+    }
     return {
       checkpoint,
       metadata: (await this.serde.loadsTyped(row.type, row.metadata)) as CheckpointMetadata,
@@ -189,20 +195,6 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       pendingWrites: await revive(writes, this.serde, AT_ONCE),
       ...(parent === null ? {} : { parentConfig: at(parent) }),
     };
-  }
-
-  /** LangGraph's format before version 4 has the tasks to start among the writes of the checkpoint before. */
-  async #addSends(checkpoint: Checkpoint, before: GraphAddress & { id: string }): Promise<void> {
-    const writes = await query<WriteRow>(this.#access, WRITES, { ...before });
-    const sends = await revive(
-      writes.filter(({ channel }) => channel === TASKS),
-      this.serde,
-      AT_ONCE,
-    );
-    checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
-    const versions = Object.values(checkpoint.channel_versions);
-    checkpoint.channel_versions[TASKS] =
-      versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
   }
 
   override async *list(
@@ -220,8 +212,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       for (const row of rows) {
         below = row.seq;
         const tuple = await this.#tuple(row);
-        const facts: Record<string, unknown> = { ...tuple.metadata };
-        if (!Object.entries(filter).every(([key, value]) => isDeepStrictEqual(facts[key], value))) continue;
+        if (!hasMetadata(tuple, filter)) continue;
         yield tuple;
         left -= 1;
         if (left <= 0) return;
@@ -405,6 +396,11 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.#settled();
     return threadSteps(this.#access, this.serde, threadId);
+  }
+
+  async writtenWith(threadId: string, text: string): Promise<WrittenMessages[]> {
+    await this.#settled();
+    return writtenWith(this.#access, this.serde, { thread: threadId, text });
   }
 
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** What delta channels are read from: the value that an ancestor stores, and the writes since. */
+/** Reads delta channels: the value that an ancestor stores, and the writes since. */
 import type { DeltaChannelHistory, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";

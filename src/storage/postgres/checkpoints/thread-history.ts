@@ -1,6 +1,6 @@
 /** The history of threads: which steps are kept, and copies of a thread as it was at one of them. */
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { ThreadStep } from "../../../runs/ports.ts";
+import type { ThreadStep, WrittenMessages } from "../../../runs/ports.ts";
 import { mapAtMost } from "../../../core/concurrency.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
@@ -32,6 +32,14 @@ interface Link {
 const MESSAGES = `
 SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
+
+const WRITTEN = `
+SELECT w.checkpoint_ns AS namespace, c.made_at, w.type, w.value
+FROM checkpoint_writes AS w JOIN checkpoints AS c
+  ON c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
+WHERE w.thread_id = @thread AND w.channel = 'messages'
+  AND position(convert_to(@text, 'UTF8') IN w.value) > 0
+ORDER BY c.seq, w.task_id, w.idx`;
 
 /** One look-up for each thread, however many checkpoints it has. */
 const THREADS = `
@@ -99,6 +107,24 @@ export async function threadSteps(
     const messages = parent === null ? [] : await messagesAt(parent);
     return { number: step, checkpointId: id, time: Date.parse(made_at), messages };
   });
+}
+
+/** Finds the messages that hold `text`, in graphs inside the thread too. */
+export async function writtenWith(
+  access: Access,
+  serde: SerializerProtocol,
+  place: { thread: string; text: string },
+): Promise<WrittenMessages[]> {
+  const rows = await query<Pick<Link, "made_at"> & { namespace: string; type: string; value: Uint8Array }>(
+    access,
+    WRITTEN,
+    place,
+  );
+  return mapAtMost(AT_ONCE, rows, async ({ namespace, made_at, type, value }) => ({
+    namespace,
+    time: Date.parse(made_at),
+    messages: await serde.loadsTyped(type, value),
+  }));
 }
 
 /** Makes `target` of the thread as it was at the checkpoint; `null` is its newest. False when there is none. */

@@ -21,7 +21,7 @@ const FILL = 500;
 /** Items whose vectors one query of a search reads; each may have many. */
 const PAGE = 100;
 
-/** Whoever writes an item meanwhile waits for the model, or this for the item: none is new to the one and old to the other. */
+/** Makes writers of items and this wait for each other: every item counts either as old or as new. */
 const LOCK_ITEMS = "LOCK TABLE store_items IN SHARE MODE";
 const USE = `
 INSERT INTO store_models (name, used_at, to_fill) SELECT @name, @now, coalesce(max(id), 0) FROM store_items

@@ -45,7 +45,7 @@ export function wordVector(key: string, text: string): string {
   return parts.join(" ");
 }
 
-/** What finds any word of the query, or what begins with one; empty when there is nothing to look for. */
+/** A query for any word of the text, or any that begins with one; empty when it has no words. */
 export function wordQuery(query: string): string {
   const terms = wordsOf(query).map((word) => (word.length < MIN_PREFIX ? quoted(word) : `${quoted(word)}:*`));
   const phrases = gramRuns(query).flatMap(({ pairs, last }) =>

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../api.ts";
 import { StorageError } from "../../../core/errors.ts";
 import type { GroupCommit } from "../commit.ts";
 import { type Database, databaseName } from "../database.ts";

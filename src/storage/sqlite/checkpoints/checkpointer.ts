@@ -1,6 +1,8 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
+  BaseCheckpointSaver,
   type Checkpoint,
+  type CheckpointListOptions,
   type CheckpointMetadata,
   type CheckpointTuple,
   type DeltaChannelHistory,
@@ -8,12 +10,14 @@ import {
   WRITES_IDX_MAP,
   copyCheckpoint,
 } from "@langchain/langgraph-checkpoint";
-import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import type { Statement } from "better-sqlite3";
-import { FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
+import {
+  FencedOffError,
+  type FencingToken,
+  type ThreadStep,
+  type WrittenMessages,
+} from "../../../runs/ports.ts";
 import { GroupCommit, flushLog, flushesItself } from "../commit.ts";
 import {
-  type Address,
   type GraphAddress,
   type WriteFields,
   addressOf,
@@ -29,164 +33,25 @@ import {
   bytesOfWrites,
   encodeWrites,
 } from "../../checkpoints/large-values.ts";
-import { ObservedPromise, revive } from "../../checkpoints/writes.ts";
+import { ObservedPromise, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { unreadable } from "../errors.ts";
 import { deleteInPieces, returnSpace } from "../free-space.ts";
 import { migrate } from "../migrations.ts";
 import { Blobs } from "./blobs.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory } from "./delta-history.ts";
+import { CheckpointIds } from "./ids.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
 import {
   CHECKPOINT_MIGRATIONS,
   type CheckpointStatements,
+  type FoundCheckpoint,
   type ReadCheckpoint,
+  listCheckpoints,
   prepareRead,
   prepareStatements,
 } from "./schema.ts";
 import { ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
-
-/** How many of the newest ids are remembered of each thread, and of how many threads. */
-const IDS_PER_THREAD = 500;
-const THREADS = 10_000;
-
-/** What this process remembers of a thread that it works on. */
-interface Known {
-  /** The id under which a checkpoint is stored, by namespace and LangGraph's id. */
-  places: Map<string, string>;
-  /** The places before those; dropping old ones one by one would take too long. */
-  olderPlaces: Map<string, string>;
-  /** Newest id of each namespace. */
-  readonly newest: Map<string, string>;
-  /** Newest id that was given in the place of another, in any namespace. */
-  given: string;
-}
-
-/**
- * The ids under which checkpoints are stored: LangGraph's, as long as each is later than those before it.
- * It makes them of the time, and the newest checkpoint of a thread is the one with the last id. So where the
- * clock was set back, or a server with another clock went on, a checkpoint gets the next id after the newest
- * instead. The checkpoint itself keeps LangGraph's: ids of tasks follow from it.
- */
-export class CheckpointIds {
-  readonly #threads = new Map<string, Known>();
-  readonly #newest: Statement<[string, string], string | null>;
-  readonly #exists: Statement<[string, string, string], number>;
-  readonly #packed: Statement<[string, string, string], number>;
-
-  constructor(database: Database) {
-    this.#newest = database
-      .prepare<[string, string], string | null>(
-        "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
-      )
-      .pluck();
-    this.#exists = database
-      .prepare<[string, string, string], number>(
-        "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",
-      )
-      .pluck();
-    this.#packed = database
-      .prepare<[string, string, string], number>(
-        "SELECT 1 FROM packed_checkpoints WHERE thread_id = ? AND first_id <= ? AND last_id >= ?",
-      )
-      .pluck();
-  }
-
-  /** The rows that a configuration of LangGraph points to. */
-  addressOf(config: RunnableConfig): Address {
-    const { checkpointId: id, ...address } = addressOf(config);
-    const { threadId: thread, namespace } = address;
-    if (id === undefined || thread === undefined) return address;
-    const known = this.#threads.get(thread);
-    const place = known && placeOf(known, keyOf(thread, namespace, id));
-    return { ...address, checkpointId: place ?? id };
-  }
-
-  /** Gives the id under which a checkpoint is or will be stored. */
-  place(thread: string, namespace: string, id: string): string {
-    const known = this.#known(thread);
-    const key = keyOf(thread, namespace, id);
-    const before = placeOf(known, key);
-    if (before !== undefined) return before;
-    const newest = this.#newestOf(thread, namespace, known);
-    const isNext = id > newest || !isOfTime(id) || !isOfTime(newest) || this.#isStored(thread, namespace, id);
-    const place = isNext ? id : after(newest, id, namespace === "" ? STEP_TICKS : 1n);
-    if (!isNext) known.given = place;
-    if (place > (known.newest.get(namespace) ?? "")) known.newest.set(namespace, place);
-    remember(known, key, place);
-    return place;
-  }
-
-  /** A checkpoint was read: LangGraph stores what follows from it under its id. */
-  remember(thread: string, namespace: string, id: string, place: string): void {
-    if (id !== place) remember(this.#known(thread), keyOf(thread, namespace, id), place);
-  }
-
-  /** Forgets the thread, because another process may have stored more of it. */
-  forget(thread: string): void {
-    this.#threads.delete(thread);
-  }
-
-  #known(thread: string): Known {
-    const before = this.#threads.get(thread);
-    if (before) return before;
-    const known = { places: new Map(), olderPlaces: new Map(), newest: new Map(), given: "" };
-    this.#threads.set(thread, known);
-    if (this.#threads.size > THREADS) dropFirst(this.#threads);
-    return known;
-  }
-
-  /** The newer of two ids: that of the namespace, and that of the thread's own graph, whose steps hold those of the namespace. */
-  #newestOf(thread: string, namespace: string, known: Known): string {
-    let newest = known.given;
-    for (const name of new Set(["", namespace])) {
-      let id = known.newest.get(name);
-      if (id === undefined) known.newest.set(name, (id = this.#newest.get(thread, name) ?? ""));
-      if (id > newest) newest = id;
-    }
-    return newest;
-  }
-
-  #isStored(thread: string, namespace: string, id: string): boolean {
-    return (
-      this.#exists.get(thread, namespace, id) !== undefined ||
-      (namespace === "" && this.#packed.get(thread, id, id) !== undefined)
-    );
-  }
-}
-
-const TIME_ID = /^([\da-f]{8})-([\da-f]{4})-6([\da-f]{3})(-[\da-f]{4}-[\da-f]{12})$/;
-
-/** Whether ids of this kind are in the order of the times they were made at: UUIDs of version 6. */
-const isOfTime = (id: string): boolean => TIME_ID.test(id);
-
-/** Between two of a thread's own graph, in units of 100 ns: there is room for those of graphs inside a step. */
-const STEP_TICKS = 10_000n;
-
-/** The id of a moment after `newest` that is otherwise like `id`. */
-function after(newest: string, id: string, ticks: bigint): string {
-  const [, high = "", middle = "", low = ""] = TIME_ID.exec(newest) ?? [];
-  const time = (BigInt(`0x${high}${middle}${low}`) + ticks).toString(16).padStart(15, "0");
-  return `${time.slice(0, 8)}-${time.slice(8, 12)}-6${time.slice(12)}${id.slice(18)}`;
-}
-
-const placeOf = ({ places, olderPlaces }: Known, key: string): string | undefined =>
-  places.get(key) ?? olderPlaces.get(key);
-
-function remember(known: Known, key: string, place: string): void {
-  known.places.set(key, place);
-  if (known.places.size < IDS_PER_THREAD) return;
-  known.olderPlaces = known.places;
-  known.places = new Map();
-}
-
-/** Removes the entry that was added first. */
-function dropFirst<Key>(map: Map<Key, unknown>): void {
-  for (const key of map.keys()) {
-    map.delete(key);
-    return;
-  }
-}
 
 /** Writes of one task on their way into the database. */
 interface Result {
@@ -202,13 +67,15 @@ export function createCheckpointer(database: Database): SqliteCheckpointer {
 }
 
 /**
- * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
+ * What LangGraph stores, on the tables of its `SqliteSaver`, with every statement prepared once, binary values kept
  * as they are, what comes in quick succession stored in one transaction, superseded checkpoints
  * packed, and the history of delta channels read by one query instead of one per ancestor.
  */
-export class SqliteCheckpointer extends SqliteSaver {
+export class SqliteCheckpointer extends BaseCheckpointSaver {
   /** Results that are being stored or could not be, by checkpoint and task. */
   private readonly underWay = new Map<string, Map<string, Result>>();
+  /** The connection; whoever opened it closes it. */
+  readonly db: Database;
   private readonly commits: GroupCommit;
   /** How often something was stored, and how much of that outlives a power cut. */
   private changes = 0;
@@ -224,7 +91,8 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly readOne: ReadCheckpoint;
 
   constructor(database: Database) {
-    super(database);
+    super();
+    this.db = database;
     const sql = prepareStatements(database);
     this.sql = sql;
     this.ids = new CheckpointIds(database);
@@ -240,7 +108,6 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.threadCopy = new ThreadCopy(database, chain, this.packed);
     this.history = new DeltaHistory(database, this.packed);
     this.readOne = prepareRead(database, sql);
-    this.isSetup = true;
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -252,27 +119,44 @@ export class SqliteCheckpointer extends SqliteSaver {
       found = this.readOne(threadId, namespace, checkpointId);
     }
     if (found === undefined) return undefined;
-    const { row, writes } = found;
+    return this.tuple(
+      { thread: threadId, namespace },
+      found,
+      checkpointId === undefined ? undefined : config,
+    );
+  }
+
+  private async tuple(
+    { thread, namespace }: GraphAddress,
+    { row, writes }: FoundCheckpoint,
+    config?: RunnableConfig,
+  ): Promise<CheckpointTuple> {
+    const { checkpoint_id: id, parent_checkpoint_id: parent } = row;
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.type ?? "json", row.checkpoint);
-    this.ids.remember(threadId, namespace, checkpoint.id, row.checkpoint_id);
-    if (checkpoint.v < 4 && row.parent_checkpoint_id !== null) {
-      await this.migratePendingSends(checkpoint, threadId, row.parent_checkpoint_id);
+    this.ids.remember(thread, namespace, checkpoint.id, id);
+    if (checkpoint.v < 4 && parent !== null) {
+      const before = await revive(this.sql.writes.all(thread, namespace, parent), this.serde);
+      addSends(checkpoint, before, () => this.getNextVersion(undefined));
     }
     const metadata: CheckpointMetadata = await this.serde.loadsTyped(row.type ?? "json", row.metadata);
-    const at = (id: string): RunnableConfig => ({
-      configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id },
+    const at = (checkpointId: string): RunnableConfig => ({
+      configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpointId },
     });
     return {
       checkpoint,
-      config: checkpointId === undefined ? at(row.checkpoint_id) : config,
+      config: config ?? at(id),
       metadata,
       pendingWrites: await revive(writes, this.serde),
-      ...(row.parent_checkpoint_id === null ? {} : { parentConfig: at(row.parent_checkpoint_id) }),
+      ...(parent === null ? {} : { parentConfig: at(parent) }),
     };
   }
 
-  override put(...checkpoint: Parameters<SqliteSaver["put"]>): Promise<RunnableConfig> {
-    return ObservedPromise.of(this.putCheckpoint(...checkpoint));
+  override put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<RunnableConfig> {
+    return ObservedPromise.of(this.putCheckpoint(config, checkpoint, metadata));
   }
 
   private async putCheckpoint(
@@ -403,6 +287,12 @@ export class SqliteCheckpointer extends SqliteSaver {
     return this.threadSteps.of(threadId);
   }
 
+  /** Finds the messages that hold `text` as they are serialised, in graphs inside the thread too. */
+  async writtenWith(threadId: string, text: string): Promise<WrittenMessages[]> {
+    await this.flushed();
+    return this.threadSteps.with(threadId, text);
+  }
+
   /**
    * Makes the new thread `target` of `source` as it was at `checkpointId` (default: its newest), without
    * requests that wait for an answer. False when there is no such checkpoint. Repeated, it changes nothing.
@@ -453,14 +343,31 @@ export class SqliteCheckpointer extends SqliteSaver {
     return (await read()) ?? ((await this.packed.unpack(threadId)) ? await read() : undefined) ?? empty();
   }
 
-  override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
+  override async *list(
+    config: RunnableConfig,
+    { limit = Infinity, before, filter = {} }: CheckpointListOptions = {},
+  ): AsyncGenerator<CheckpointTuple> {
     await this.flushed();
-    const { threadId } = addressOf(args[0]);
-    if (threadId === undefined) await this.packed.unpackAll();
-    else await this.packed.unpack(threadId);
-    yield* super.list(...args);
+    const { threadId: thread } = addressOf(config);
+    const namespace: unknown = config.configurable?.["checkpoint_ns"];
+    await (thread === undefined ? this.packed.unpackAll() : this.packed.unpack(thread));
+    const places = listCheckpoints(this.db, {
+      thread,
+      namespace: typeof namespace === "string" ? namespace : undefined,
+      before:
+        before &&
+        this.ids.addressOf({ configurable: { ...config.configurable, ...before.configurable } }).checkpointId,
+    });
+    let left = limit;
+    for (const place of places) {
+      if (left <= 0) return;
+      const found = this.readOne(place.thread, place.namespace, place.checkpoint);
+      // It was deleted or packed since.
+      if (found === undefined) continue;
+      const tuple = await this.tuple(place, found);
+      if (!hasMetadata(tuple, filter)) continue;
+      yield tuple;
+      left -= 1;
+    }
   }
-
-  /** Does nothing, because `createCheckpointer` makes the tables. */
-  protected override setup(): void {}
 }

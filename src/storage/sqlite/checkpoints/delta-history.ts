@@ -1,5 +1,5 @@
 import type { DeltaChannelHistory, SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../api.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Database } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
@@ -84,7 +84,7 @@ interface Seed {
   value: Uint8Array | string | null;
 }
 
-/** What delta channels are made of at a checkpoint: a stored value and all that was written since. */
+/** The parts of delta channels at a checkpoint: a stored value and all that was written since. */
 export class DeltaHistory {
   readonly #fromCheckpoint: Query;
   readonly #fromParent: Query;

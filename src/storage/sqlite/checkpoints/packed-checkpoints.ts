@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { deflateRaw, inflateRaw } from "node:zlib";
-import type { Transaction } from "better-sqlite3";
+import type { Transaction } from "../api.ts";
 import { unreadable } from "../errors.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 

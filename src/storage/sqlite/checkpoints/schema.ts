@@ -1,5 +1,5 @@
-import type { Statement } from "better-sqlite3";
-import type { WriteFields } from "../../checkpoints/address.ts";
+import type { Statement } from "../api.ts";
+import type { GraphAddress, WriteFields } from "../../checkpoints/address.ts";
 import type { WriteRow } from "../../checkpoints/writes.ts";
 import type { Database } from "../database.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";
@@ -61,12 +61,18 @@ export interface CheckpointRow {
 
 export type PutWrite = Statement<WriteFields>;
 
-/** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
+/** A checkpoint and its writes as they were at one moment. */
+export interface FoundCheckpoint {
+  row: CheckpointRow;
+  writes: WriteRow[];
+}
+
+/** The newest checkpoint when none is named. */
 export type ReadCheckpoint = (
   threadId: string,
   namespace: string,
   checkpointId: string | undefined,
-) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
+) => FoundCheckpoint | undefined;
 
 export interface CheckpointStatements {
   checkpoint: Statement<[string, string, string], CheckpointRow>;
@@ -136,4 +142,26 @@ export function prepareRead(database: Database, sql: CheckpointStatements): Read
         : sql.checkpoint.get(threadId, namespace, checkpointId);
     return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
   });
+}
+
+interface Place extends GraphAddress {
+  checkpoint: string;
+}
+
+/** The places of checkpoints, newest first: of one thread or all, of one namespace or all. */
+export function listCheckpoints(
+  database: Database,
+  given: { thread?: string | undefined; namespace?: string | undefined; before?: string | undefined },
+): Place[] {
+  const conditions = [
+    ...(given.thread === undefined ? [] : ["thread_id = @thread"]),
+    ...(given.namespace === undefined ? [] : ["checkpoint_ns = @namespace"]),
+    ...(given.before === undefined ? [] : ["checkpoint_id < @before"]),
+  ];
+  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
+  return database
+    .prepare<[typeof given], Place>(
+      `SELECT thread_id AS thread, checkpoint_ns AS namespace, checkpoint_id AS checkpoint FROM checkpoints ${where} ORDER BY checkpoint_id DESC`,
+    )
+    .all(given);
 }

@@ -1,7 +1,12 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { Statement, Transaction } from "better-sqlite3";
+import type { Statement, Transaction } from "../api.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
-import { FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
+import {
+  FencedOffError,
+  type FencingToken,
+  type ThreadStep,
+  type WrittenMessages,
+} from "../../../runs/ports.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
@@ -137,6 +142,29 @@ SELECT type, value FROM writes
 WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel = 'messages'
 ORDER BY task_id, idx`;
 
+interface WrittenRow {
+  namespace: string;
+  id: string;
+  task: string;
+  idx: number;
+  type: string | null;
+  /** `null` where the text is not in it. */
+  value: Uint8Array | null;
+}
+
+/** The next rows after one, because a query that is still being read would block the connection. */
+const WRITTEN = `
+SELECT checkpoint_ns AS namespace, checkpoint_id AS id, task_id AS task, idx, type,
+  CASE WHEN instr(value, @text) > 0 THEN value END AS value
+FROM writes
+WHERE thread_id = @thread AND channel = 'messages'
+  AND (checkpoint_ns, checkpoint_id, task_id, idx) > (@namespace, @id, @task, @idx)
+ORDER BY checkpoint_ns, checkpoint_id, task_id, idx LIMIT @limit`;
+
+const STORED_AT = `
+SELECT CAST(checkpoint AS TEXT) ->> '$.ts' FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?`;
+
 const THREADS = `
 WITH RECURSIVE found (id) AS (
   SELECT min(id) FROM (
@@ -155,6 +183,14 @@ SELECT id FROM found WHERE id IS NOT NULL LIMIT @limit`;
 const THREADS_PER_TURN = 500;
 /** Steps read between two turns of the event loop. */
 const STEPS_PER_TURN = 16;
+/** Writes looked through between two turns of the event loop. */
+const WRITES_PER_TURN = 100;
+
+interface WrittenPage {
+  thread: string;
+  text: Uint8Array;
+  limit: number;
+}
 
 /** The history of threads: which steps are kept. */
 export class ThreadSteps {
@@ -163,6 +199,8 @@ export class ThreadSteps {
   readonly #facts: Statement<[string, string], StepFacts>;
   readonly #messages: Statement<[string, string], MessageWrite>;
   readonly #threads: Statement<[{ after: string; limit: number }], string>;
+  readonly #written: Statement<[Omit<WrittenRow, "type" | "value"> & WrittenPage], WrittenRow>;
+  readonly #storedAt: Statement<[string, string, string], string>;
 
   constructor(database: Database, serde: SerializerProtocol, chain: ThreadChain) {
     this.#serde = serde;
@@ -170,6 +208,8 @@ export class ThreadSteps {
     this.#facts = database.prepare(FACTS);
     this.#messages = database.prepare(MESSAGES);
     this.#threads = database.prepare<[{ after: string; limit: number }], string>(THREADS).pluck();
+    this.#written = database.prepare(WRITTEN);
+    this.#storedAt = database.prepare<[string, string, string], string>(STORED_AT).pluck();
   }
 
   /** Oldest first. */
@@ -195,6 +235,43 @@ export class ThreadSteps {
       messages = await this.#messagesAt(thread, link);
     }
     return steps;
+  }
+
+  /** Messages that hold `text`, of graphs inside the thread too, those of the thread's own graph oldest first. */
+  async with(thread: string, text: string): Promise<WrittenMessages[]> {
+    return [...(await this.#packedWith(thread, text)), ...(await this.#storedWith(thread, text))];
+  }
+
+  async #packedWith(thread: string, text: string): Promise<WrittenMessages[]> {
+    const found: WrittenMessages[] = [];
+    const chain = (await this.#chain.to(thread, undefined)).reverse();
+    for (const [index, link] of chain.entries()) {
+      if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) await ownTurn();
+      for (const [, , channel, type, value] of link.packed?.writes ?? []) {
+        const bytes = channel === "messages" ? bytesOf(type, value) : undefined;
+        if (bytes === undefined || !bytes.includes(text)) continue;
+        const time = Date.parse(this.#factsOf(thread, link).time);
+        found.push({ namespace: "", time, messages: await this.#serde.loadsTyped(type ?? "json", bytes) });
+      }
+    }
+    return found;
+  }
+
+  async #storedWith(thread: string, text: string): Promise<WrittenMessages[]> {
+    const found: WrittenMessages[] = [];
+    const page = { thread, text: Buffer.from(text), limit: WRITES_PER_TURN };
+    for (let last = { namespace: "", id: "", task: "", idx: -1 }; ;) {
+      const rows = this.#written.all({ ...page, ...last });
+      for (const { namespace, id, type, value } of rows) {
+        if (value === null) continue;
+        const time = Date.parse(this.#storedAt.get(thread, namespace, id) ?? "");
+        found.push({ namespace, time, messages: await this.#serde.loadsTyped(type ?? "json", value) });
+      }
+      const end = rows.at(-1);
+      if (end === undefined || rows.length < WRITES_PER_TURN) return found;
+      last = { namespace: end.namespace, id: end.id, task: end.task, idx: end.idx };
+      await ownTurn();
+    }
   }
 
   #factsOf(thread: string, { id, packed }: Link): StepFacts {

@@ -1,4 +1,4 @@
-import type { Transaction } from "better-sqlite3";
+import type { Transaction } from "../api.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { isTransient } from "../../../core/errors.ts";
 import { inTransaction, quickly } from "../commit.ts";

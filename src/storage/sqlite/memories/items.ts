@@ -1,4 +1,4 @@
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../api.ts";
 import type { ItemFacts } from "../../memories/item-store.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import type { Database } from "../database.ts";
@@ -10,7 +10,7 @@ export interface ItemRow extends ItemFacts {
   parts: number | null;
 }
 
-/** What is written; the times are milliseconds since the epoch. */
+/** The values of a write; times are milliseconds since the epoch. */
 export interface ItemWrite {
   namespace: string;
   key: string;

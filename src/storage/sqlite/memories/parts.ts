@@ -1,4 +1,4 @@
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../api.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
 import { unreadable } from "../errors.ts";

@@ -1,6 +1,6 @@
 /** The vectors of memories, and their tables. */
 import type { IndexConfig } from "@langchain/langgraph-checkpoint";
-import type { Statement } from "better-sqlite3";
+import type { Statement } from "../api.ts";
 import type { Database } from "../database.ts";
 import type { ItemPosition } from "./items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";

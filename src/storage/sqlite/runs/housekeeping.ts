@@ -1,4 +1,4 @@
-/** What is forgotten, counted and checked in the SQLite file of runs. */
+/** Forgets, counts and checks runs in their SQLite file. */
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -7,13 +7,10 @@ import {
   type Checkpoints,
   KEPT_FOR_SIZE_MS,
   type PruneContext,
-  type PrunePlan,
   type PruneReport,
   type Retention,
 } from "../../../runs/ports.ts";
-import type { RunStatus } from "../../../runs/run.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
-import type { StoredStatistics } from "../../sql/repository.ts";
 import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
@@ -84,30 +81,10 @@ export async function prune(
   return report;
 }
 
-/** What `prune` would do now; changes nothing. */
-export async function planPrune(
+export const storedBytes = async (
   database: Database,
-  { maxAgeMs, maxBytes }: Retention,
   checkpoints: Checkpoints | undefined,
-  now: number,
-): Promise<PrunePlan> {
-  const count = database
-    .prepare<[number], number>(`SELECT count(*) FROM runs WHERE ended_at < ? AND lease_owner IS NULL`)
-    .pluck();
-  const unfinished = database.prepare<[], number>("SELECT count(*) FROM runs WHERE ended_at IS NULL").pluck();
-  const runs = maxAgeMs === undefined ? 0 : (count.get(now - maxAgeMs) ?? 0);
-  const forSize = maxBytes === undefined ? 0 : (count.get(now - KEPT_FOR_SIZE_MS) ?? 0);
-  return {
-    runs,
-    runsForSize: Math.max(0, forSize - runs),
-    unfinished: unfinished.get() ?? 0,
-    storedBytes: await storedBytes(database, checkpoints),
-    orphans: (await findOrphans(database, checkpoints)).length,
-  };
-}
-
-const storedBytes = async (database: Database, checkpoints: Checkpoints | undefined): Promise<number> =>
-  usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
+): Promise<number> => usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
 
 /**
  * Deletes all but the end of long journals of runs that are forgotten next. Such a run is first taken away from its
@@ -180,7 +157,10 @@ function giveUpCopies(database: Database, begunBefore: number): void {
 }
 
 /** Finds threads of checkpoints that no run has. A thread, or the note of a copy, is stored before its checkpoints. */
-async function findOrphans(database: Database, checkpoints: Checkpoints | undefined): Promise<string[]> {
+export async function findOrphans(
+  database: Database,
+  checkpoints: Checkpoints | undefined,
+): Promise<string[]> {
   const threads = (await checkpoints?.threads()) ?? [];
   const owner = database
     .prepare<{ id: string }, number>(`
@@ -224,36 +204,6 @@ async function forgetThreads(
     await ownTurn();
   }
   return count;
-}
-
-/** Runs counted between two turns of the event loop. */
-const RUNS_PER_TURN = 2000;
-
-/** Counts runs in the rows, so that every process with this database gives the same numbers. */
-export async function readStatistics(database: Database): Promise<StoredStatistics> {
-  const runs: Record<RunStatus, number> = {
-    working: 0,
-    input_required: 0,
-    completed: 0,
-    failed: 0,
-    cancelled: 0,
-  };
-  const some = database.prepare<[number], { status: RunStatus; count: number; last: number }>(`
-SELECT status, count(*) AS count, max(number) AS last FROM (
-  SELECT status, number FROM runs WHERE number > ? ORDER BY number LIMIT ${RUNS_PER_TURN}
-) GROUP BY status`);
-  for (let last = 0; ;) {
-    const rows = some.all(last);
-    if (rows.length === 0) break;
-    for (const { status, count } of rows) runs[status] += count;
-    last = Math.max(...rows.map((row) => row.last));
-    await ownTurn();
-  }
-  // The index of undelivered approvals has the pending ones and few others.
-  const pending = database.prepare<[], number>(
-    "SELECT count(*) FROM approvals WHERE delivered = 0 AND status = 'pending'",
-  );
-  return { runs, pendingApprovals: pending.pluck().get() ?? 0 };
 }
 
 /** Bytes that must be free beside the database: a run that cannot be stored must not be started. */

@@ -4,7 +4,7 @@ import type { Answer, Engine, Statement, Steps, Value } from "../../sql/steps.ts
 import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { unreadable } from "../errors.ts";
-import { assertWritable, planPrune, prune, readStatistics } from "./housekeeping.ts";
+import { assertWritable, findOrphans, prune, storedBytes } from "./housekeeping.ts";
 
 /** Runs in SQLite: its engine, and what SQLite does in a way of its own. */
 
@@ -13,8 +13,8 @@ export const sqliteRuns = (database: Database): RunRepository =>
   new StoredRuns(sqliteEngine(database), {
     watchOthers: (listener, pollMs) => pollForeignChanges(database, listener, pollMs),
     prune: (...args) => prune(database, ...args),
-    planPrune: (...args) => planPrune(database, ...args),
-    statistics: () => readStatistics(database),
+    storedBytes: (checkpoints) => storedBytes(database, checkpoints),
+    orphans: (checkpoints) => findOrphans(database, checkpoints),
     assertWritable: () => assertWritable(database),
   });
 

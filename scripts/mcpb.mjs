@@ -1,0 +1,99 @@
+/**
+ * Packs the program as an MCP Bundle for this platform, which desktop clients install with one click:
+ * build/deepagent-mcp-VERSION-PLATFORM-ARCH.mcpb. The official tool validates and packs it. Beside it stands the entry of
+ * the MCP registry that names all bundles of this version in the folder, once it is known where a release is.
+ *
+ * `npm run mcpb`; it needs what `npm run build` makes. `--stage` stops before packing, and needs no other program.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { bundleManifest } from "./project/bundle-manifest.mjs";
+import { readFacts } from "./project/facts.mjs";
+import { json } from "./project/files.mjs";
+import { serverEntry } from "./project/server-entry.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const build = join(root, "build");
+const stage = join(build, "bundle");
+const read = (name) => JSON.parse(readFileSync(join(root, name), "utf8"));
+
+/** The tool has fifty packages behind it and is needed for a release only, so it is no dependency. */
+const TOOL = "@anthropic-ai/mcpb@2.1.2";
+const TOOL_FOLDER = "node_modules/.cache/mcpb";
+const tool = join(root, TOOL_FOLDER, "node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
+
+/** What the server reads; the library, its declarations and the documents stay out. */
+const FILES = ["dist/bin", "dist/THIRD-PARTY-LICENSES.txt", "skills", "LICENSE"];
+/** Programs and native modules, as far as they are installed for this platform. */
+const PACKAGES = [
+  "@vscode/ripgrep",
+  `@vscode/ripgrep-${process.platform}-${process.arch}`,
+  "better-sqlite3-13",
+];
+
+function writeStage(facts, manifest, settings) {
+  rmSync(stage, { recursive: true, force: true });
+  mkdirSync(stage, { recursive: true });
+  for (const name of FILES) cpSync(join(root, name), join(stage, name), { recursive: true });
+  for (const name of PACKAGES.filter((name) => existsSync(join(root, "node_modules", name)))) {
+    const target = join(stage, "node_modules", name);
+    cpSync(join(root, "node_modules", name), target, { recursive: true, dereference: true });
+    const compiled = join(target, "prebuilds");
+    for (const file of existsSync(compiled) ? readdirSync(compiled) : [])
+      if (!file.startsWith(`${process.platform}-${process.arch}.`)) rmSync(join(compiled, file));
+    for (const sources of ["deps", "src"]) rmSync(join(target, sources), { recursive: true, force: true });
+  }
+  const { name, version, license, private: isPrivate, type } = manifest;
+  const own = { name, version, license, type, ...(isPrivate ? { private: true } : {}) };
+  writeFileSync(join(stage, "package.json"), json(own));
+  writeFileSync(join(stage, "manifest.json"), json(bundleManifest(facts, manifest, settings)));
+}
+
+function pack(manifest) {
+  if (!existsSync(tool))
+    run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", TOOL_FOLDER, TOOL]);
+  const name = `${manifest.name.replace(/^.*\//, "")}-${manifest.version}-${process.platform}-${process.arch}.mcpb`;
+  run(process.execPath, [tool, "validate", join(stage, "manifest.json")]);
+  run(process.execPath, [tool, "pack", stage, join(build, name)]);
+  return name;
+}
+
+/** The bundles of this version that stand in the folder, for whichever platforms they are. */
+function bundles({ version }) {
+  return readdirSync(build)
+    .filter((name) => name.endsWith(".mcpb") && name.includes(`-${version}-`))
+    .sort()
+    .map((name) => ({
+      name,
+      sha256: createHash("sha256")
+        .update(readFileSync(join(build, name)))
+        .digest("hex"),
+    }));
+}
+
+/** npm is a script on Windows, which only a shell starts; nothing here has to be quoted for it. */
+function run(command, args) {
+  const shell = process.platform === "win32" && command === "npm";
+  execFileSync(command, args, { cwd: root, shell, stdio: ["ignore", "ignore", "inherit"] });
+}
+
+try {
+  const [facts, manifest] = [readFacts(root), read("package.json")];
+  const settings = read("config.schema.json").properties;
+  writeStage(facts, manifest, settings);
+  if (!process.argv.includes("--stage")) {
+    console.log(`build/${pack(manifest)}`);
+    rmSync(stage, { recursive: true });
+    const entry = serverEntry(facts, manifest, settings, bundles(manifest));
+    if (entry) {
+      writeFileSync(join(build, "server.json"), json(entry));
+      console.log("build/server.json");
+    }
+  }
+} catch (error) {
+  console.error(`No bundle: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,59 @@
+/** Packages of model providers that the program does not have in it: they are added to a folder of the data directory. */
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { factsOf } from "./choose.ts";
+
+export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
+
+/** A module in the folder: what it imports is looked for there, as nothing else can be made to do. */
+export const LOADER: { readonly file: string; readonly text: string } = {
+  file: "load.mjs",
+  text: "export const load = (name) => import(name);\n",
+};
+
+/** The version of a package that was added to the folder; `undefined`: it was not. */
+export function addedVersion(folder: string, name: string): string | undefined {
+  try {
+    const manifest: unknown = JSON.parse(
+      readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"),
+    );
+    const isNamed = typeof manifest === "object" && manifest !== null && "version" in manifest;
+    return isNamed && existsSync(join(folder, LOADER.file)) ? String(manifest.version) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the package is installed where the program would find it without the folder. */
+export function isBesideProgram(name: string): boolean {
+  try {
+    createRequire(import.meta.url).resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Loads a package from the folder, or where it was not added, from beside the program. */
+export async function loadPackage(
+  name: string,
+  folder: string | undefined,
+): Promise<Record<string, unknown>> {
+  if (folder === undefined || addedVersion(folder, name) === undefined)
+    return (await import(name)) as Record<string, unknown>; // a module has names
+  const loader = pathToFileURL(join(folder, LOADER.file)).href;
+  const { load } = (await import(loader)) as { load: typeof loadPackage }; // it is `LOADER.text`
+  return load(name, undefined);
+}
+
+/** Why models of a provider cannot be made; `undefined`: they can. Loads nothing. */
+export function packageProblem(provider: string, folder: string): string | undefined {
+  const { package: name, versions } = factsOf(provider);
+  const isThere = versions === undefined || addedVersion(folder, name) !== undefined || isBesideProgram(name);
+  return isThere ? undefined : packageMissing(provider, name);
+}
+
+export const packageMissing = (provider: string, name: string): string =>
+  `Models of ${provider} need the package ${name}, which is not there. Run \`deepagent-mcp models add ${provider}\`, with the --data-dir of the server if it has one, or choose an anthropic: or openai: model.`;

@@ -1,0 +1,42 @@
+/** Finds keys of models where the environment has none. */
+import { type Environment, modelChoice } from "../agent/models/choose.ts";
+import type { Config } from "../config/schema.ts";
+import { type KeychainOptions, readSecret } from "../core/keychain.ts";
+
+export interface FoundKeys {
+  /** The environment, and in it the keys that the keychain has. */
+  env: Environment;
+  /** Variables whose values are from the keychain. */
+  found: string[];
+  /** Why the keychain could not be asked. */
+  problem?: string;
+}
+
+type Needed = Pick<Config, "model" | "fallbackModels" | "subagents" | "memories">;
+
+/**
+ * Looks in the system's keychain for the keys of configured models that the environment does not have. Asks it for no
+ * other key, and not at all where none is missing.
+ */
+export async function withStoredKeys(
+  { model, fallbackModels, subagents, memories }: Needed,
+  env: Environment,
+  options: Partial<Omit<KeychainOptions, "env">> = {},
+): Promise<FoundKeys> {
+  const specs = new Set([model, ...fallbackModels, ...subagents.map((one) => one.model ?? model)]);
+  if (memories.embeddings !== undefined) specs.add(memories.embeddings);
+  const known: Record<string, string | undefined> = { ...env };
+  const found: string[] = [];
+  for (const spec of specs) {
+    const choice = modelChoice({ model: spec, env: known, lendable: true });
+    for (const name of choice.ok ? [] : (choice.keys ?? [])) {
+      const kept = await readSecret(name, { platform: process.platform, ...options, env });
+      if (!kept.ok) return { env: known, found, problem: kept.problem };
+      if (kept.secret === undefined) continue;
+      known[name] = kept.secret;
+      found.push(name);
+      break;
+    }
+  }
+  return { env: known, found };
+}

@@ -1,0 +1,317 @@
+/** The MCP clients that the server can be installed in: where each keeps its servers, and in which form. */
+import { existsSync, readdirSync } from "node:fs";
+import { join, posix, win32 } from "node:path";
+import type { HostFacts } from "../../config/paths.ts";
+import type { Launch } from "../../config/program.ts";
+
+/** The name under which clients list this server. */
+export const NAME = "deepagent";
+
+/** A client that keeps its servers in a file. */
+export interface FileClient {
+  kind: "file";
+  title: string;
+  /** Page of its documentation that describes the file and an entry in it. */
+  docs: string;
+  file: string;
+  format: "json" | "yaml";
+  /** The members of the file that lead to its servers. Some clients have two forms, and the text says which. */
+  servers: (value: unknown) => readonly string[];
+  /** An entry of this client. */
+  entry: (start: Start, servers: readonly string[]) => object;
+  /** Whether the file belongs to a project, and so is likely to be shared. */
+  isShared: boolean;
+  /** The variable by which the file names the project's folder. */
+  projectFolder?: string;
+  /** How the file refers to a variable of the client's environment; absent: it cannot. */
+  reference?: (name: string) => string;
+  /** The client asks for values that the file names under `inputs`, and keeps them. */
+  asksForKeys: boolean;
+  /** Whether the client hands on the environment of the shell it was started from. */
+  handsOnShell: boolean;
+}
+
+/** A client with a command of its own that adds and removes servers. */
+export interface CommandClient {
+  kind: "command";
+  title: string;
+  docs: string;
+  /** The words before the server's own command. `variables`: `NAME=VALUE` as a shell reads them. */
+  add: (variables: readonly string[]) => string[];
+  remove: readonly string[];
+  handsOnShell: boolean;
+}
+
+export type Client = FileClient | CommandClient;
+
+/** How a client starts the server. */
+export interface Start extends Launch {
+  env?: Readonly<Record<string, string>>;
+}
+
+/** Where a client is configured: for the user, or in the file of a project. */
+export interface Place {
+  host: HostFacts;
+  /** Folder of the project. */
+  project?: string;
+}
+
+/** Paths of the platform that is meant, which is not always this one. */
+const pathsOf = ({ platform }: HostFacts) => (platform === "win32" ? win32 : posix);
+const below = (host: HostFacts, ...path: [string, ...string[]]): string => pathsOf(host).join(...path);
+
+/** Where an application keeps its settings on this platform; `undefined`: not known. */
+function inApplicationFolder(host: HostFacts, ...path: string[]): string | undefined {
+  const { home, platform, env } = host;
+  if (platform === "darwin") return below(host, home, "Library", "Application Support", ...path);
+  if (platform === "win32") return env["APPDATA"] && below(host, env["APPDATA"], ...path);
+  return inConfigFolder(host, ...path);
+}
+
+/** The folder of programs that follow the XDG specification. */
+const inConfigFolder = (host: HostFacts, ...path: string[]): string =>
+  below(host, host.env["XDG_CONFIG_HOME"] ?? below(host, host.home, ".config"), ...path);
+
+const plain = ({ command, args, env }: Start): object => ({ command, args, ...(env ? { env } : {}) });
+const typed = (start: Start): object => ({ type: "stdio", ...plain(start) });
+const referred = (name: string): string => `\${${name}}`;
+const referredInEnv = (name: string): string => `\${env:${name}}`;
+
+const WORKSPACE_FOLDER = "${workspaceFolder}";
+
+const FILE = {
+  kind: "file",
+  format: "json",
+  servers: () => ["mcpServers"],
+  entry: plain,
+  isShared: false,
+  asksForKeys: false,
+  handsOnShell: false,
+} as const;
+
+type Finder = (place: Place) => Client | undefined;
+
+const claudeDesktop: Finder = ({ host, project }) => {
+  const packaged = host.platform === "win32" ? packagedClaude(host) : undefined;
+  const name = "claude_desktop_config.json";
+  const file = packaged ? below(host, packaged, name) : inApplicationFolder(host, "Claude", name);
+  const docs = "https://modelcontextprotocol.io/docs/develop/connect-local-servers";
+  return file === undefined || project !== undefined
+    ? undefined
+    : { ...FILE, title: "Claude Desktop", docs, file };
+};
+
+/**
+ * Where the Claude Desktop of Windows keeps its settings when it is installed as a package, which sees nothing of the
+ * documented folder: since its version 4 in a folder of its own, before in what Windows puts in the other one's place.
+ */
+function packagedClaude({ env }: HostFacts): string | undefined {
+  const local = env["LOCALAPPDATA"];
+  if (local === undefined) return undefined;
+  const found = [
+    ...foldersLike(join(local, "Claude-Data"), /^claude(?:_|$)/i),
+    ...foldersLike(join(local, "Packages"), /^claude_/i).map((folder) =>
+      join(folder, "LocalCache", "Roaming", "Claude"),
+    ),
+  ];
+  return found.find((folder) => existsSync(folder));
+}
+
+function foldersLike(parent: string, name: RegExp): string[] {
+  try {
+    const names = readdirSync(parent).filter((entry) => name.test(entry));
+    return names.map((entry) => join(parent, entry));
+  } catch {
+    return [];
+  }
+}
+
+const claudeCode: Finder = ({ host, project }) => {
+  const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", handsOnShell: true };
+  if (project === undefined) {
+    // Its --env takes several values, so that another option has to follow it.
+    const add = (variables: readonly string[]): string[] => [
+      "claude",
+      "mcp",
+      "add",
+      ...variables.flatMap((variable) => ["--env", variable]),
+      "--scope",
+      "user",
+      "--transport",
+      "stdio",
+      NAME,
+    ];
+    return { kind: "command", ...own, add, remove: ["claude", "mcp", "remove", "--scope", "user", NAME] };
+  }
+  // The client starts servers in the project's folder.
+  const shared = { isShared: true, projectFolder: ".", reference: referred };
+  return { ...FILE, ...own, ...shared, file: below(host, project, ".mcp.json"), entry: typed };
+};
+
+const cursor: Finder = ({ host, project }) => {
+  const file = below(host, project ?? host.home, ".cursor", "mcp.json");
+  const own = { projectFolder: WORKSPACE_FOLDER, reference: referredInEnv, isShared: true };
+  const docs = "https://cursor.com/docs/context/mcp";
+  return { ...FILE, title: "Cursor", docs, file, ...(project === undefined ? {} : own) };
+};
+
+const vscode: Finder = ({ host, project }) => {
+  const file =
+    project === undefined
+      ? inApplicationFolder(host, "Code", "User", "mcp.json")
+      : below(host, project, ".vscode", "mcp.json");
+  if (file === undefined) return undefined;
+  const own = {
+    servers: () => ["servers"],
+    entry: typed,
+    isShared: project !== undefined,
+    asksForKeys: true,
+  };
+  const docs = "https://code.visualstudio.com/docs/agents/reference/mcp-configuration";
+  return { ...FILE, ...own, title: "VS Code", docs, file, projectFolder: WORKSPACE_FOLDER };
+};
+
+const windsurf: Finder = ({ host, project }) =>
+  project === undefined
+    ? {
+        ...FILE,
+        title: "Windsurf",
+        docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
+        file: below(host, host.home, ".codeium", "windsurf", "mcp_config.json"),
+      }
+    : undefined;
+
+/** It takes comments, and keeps its file below `.config` on macOS, too. */
+const zed: Finder = ({ host, project }) => {
+  const file =
+    host.platform === "linux"
+      ? inConfigFolder(host, "zed", "settings.json")
+      : host.platform === "win32"
+        ? inApplicationFolder(host, "Zed", "settings.json")
+        : below(host, host.home, ".config", "zed", "settings.json");
+  if (file === undefined || project !== undefined) return undefined;
+  const docs = "https://zed.dev/docs/ai/mcp";
+  return { ...FILE, title: "Zed", docs, file, servers: () => ["context_servers"] };
+};
+
+/** Version 2 nests its servers, and reads the entries of version 1; version 1 refuses those of version 2. */
+const opencode: Finder = ({ host, project }) => {
+  const folder = project ?? inConfigFolder(host, "opencode");
+  const withComments = below(host, folder, "opencode.jsonc");
+  return {
+    ...FILE,
+    title: "opencode",
+    docs: "https://opencode.ai/docs/mcp-servers",
+    file: existsSync(withComments) ? withComments : below(host, folder, "opencode.json"),
+    servers: (value) => (hasNestedServers(value) ? ["mcp", "servers"] : ["mcp"]),
+    entry: ({ command, args, env }, { length }) => ({
+      type: "local",
+      command: [command, ...args],
+      ...(length === 1 ? { enabled: true } : {}),
+      ...(env ? { environment: env } : {}),
+    }),
+    // It starts servers in the folder it works in.
+    ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
+    reference: (name) => `{env:${name}}`,
+    handsOnShell: true,
+  };
+};
+
+/** Whether a configuration of opencode has `mcp.servers` that is not itself a server of version 1. */
+function hasNestedServers(value: unknown): boolean {
+  const servers = memberOf(memberOf(value, "mcp"), "servers");
+  return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
+}
+
+const memberOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+
+/** Takes variables that look like keys out of the environment it hands on, but for those that the entry names. */
+const gemini: Finder = ({ host, project }) => ({
+  ...FILE,
+  title: "Gemini CLI",
+  docs: "https://geminicli.com/docs/tools/mcp-server",
+  file: below(host, project ?? host.home, ".gemini", "settings.json"),
+  // It starts servers in the folder it works in.
+  ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
+  reference: referred,
+});
+
+const codex: Finder = ({ project }) =>
+  project === undefined
+    ? {
+        kind: "command",
+        title: "Codex",
+        docs: "https://developers.openai.com/codex/mcp",
+        add: (variables) => [
+          "codex",
+          "mcp",
+          "add",
+          NAME,
+          ...variables.flatMap((variable) => ["--env", variable]),
+        ],
+        remove: ["codex", "mcp", "remove", NAME],
+        handsOnShell: false,
+      }
+    : undefined;
+
+/** Seconds that it waits for a call: its own default, which its forms write, too. */
+const GOOSE_SECONDS = 300;
+
+const goose: Finder = ({ host, project }) => {
+  const file =
+    host.platform === "win32"
+      ? inApplicationFolder(host, "Block", "goose", "config", "config.yaml")
+      : below(host, host.home, ".config", "goose", "config.yaml");
+  if (file === undefined || project !== undefined) return undefined;
+  return {
+    ...FILE,
+    title: "Goose",
+    docs: "https://block.github.io/goose/docs/guides/config-files",
+    file,
+    format: "yaml",
+    servers: () => ["extensions"],
+    entry: ({ command, args, env = {} }) => ({
+      type: "stdio",
+      name: NAME,
+      description: "Durable deep agent",
+      enabled: true,
+      cmd: command,
+      args,
+      envs: env,
+      env_keys: [],
+      timeout: GOOSE_SECONDS,
+    }),
+  };
+};
+
+const lmStudio: Finder = ({ host, project }) =>
+  project === undefined
+    ? {
+        ...FILE,
+        title: "LM Studio",
+        docs: "https://lmstudio.ai/docs/app/mcp",
+        file: below(host, host.home, ".lmstudio", "mcp.json"),
+      }
+    : undefined;
+
+/** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
+const CLIENTS: Readonly<Record<string, Finder>> = {
+  "claude-desktop": claudeDesktop,
+  "claude-code": claudeCode,
+  cursor,
+  vscode,
+  windsurf,
+  zed,
+  opencode,
+  gemini,
+  codex,
+  goose,
+  "lm-studio": lmStudio,
+};
+
+export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
+
+export function findClient(name: string, place: Place): Client | undefined {
+  return Object.hasOwn(CLIENTS, name) ? CLIENTS[name]?.(place) : undefined;
+}

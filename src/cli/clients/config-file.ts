@@ -1,0 +1,97 @@
+/** The configuration file of a client on the disk. */
+import { constants } from "node:fs";
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { codeOf } from "../../core/errors.ts";
+import { decodeUtf8 } from "../../core/text.ts";
+
+const NEW_FILE_MODE = 0o600;
+const ANYONE_WRITES = 0o222;
+
+/** A client's configuration file, behind the links that lead to it. */
+export class ConfigFile {
+  readonly path: string;
+  /** Where the file is kept as it was before this program first changed it. */
+  readonly backup: string;
+
+  constructor(path: string) {
+    this.path = path;
+    this.backup = `${path}.before-deepagent`;
+  }
+
+  /** Reads the text; `undefined` when there is no file. Fails if it is not a text file. */
+  read(): Promise<string | undefined> {
+    return readText(this.path);
+  }
+
+  /** The text before the first change; `undefined`: there was no file, or it was never changed. */
+  readBackup(): Promise<string | undefined> {
+    return readText(this.backup);
+  }
+
+  /**
+   * Replaces the text at once. Links to it, its mode and the first copy of it stay as they are. `isFirst`: keeps a
+   * copy of it, unless there is one.
+   */
+  async write(text: string, isFirst: boolean): Promise<void> {
+    const target = await targetOf(this.path);
+    await mkdir(dirname(target), { recursive: true });
+    const mode = await stat(target).then((found) => found.mode & 0o7777, absent);
+    if (mode !== undefined && (mode & ANYONE_WRITES) === 0) throw new Error("it is read-only");
+    if (mode !== undefined && isFirst)
+      await copyFile(target, this.backup, constants.COPYFILE_EXCL).catch(unlessThere);
+    const draft = `${target}.${process.pid}.new`;
+    try {
+      await writeFile(draft, text, { mode: NEW_FILE_MODE, flag: "wx", flush: true });
+      if (mode !== undefined) await chmod(draft, mode);
+      await rename(draft, target);
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  }
+
+  /** Puts back what was there before the first change: the text, or no file. */
+  async restore(text: string | undefined): Promise<void> {
+    if (text === undefined) return rm(await targetOf(this.path));
+    await this.write(text, false);
+    await rm(this.backup);
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(absent);
+  if (found === undefined) return undefined;
+  if (!found.isFile()) throw new Error("it is not a file");
+  const text = decodeUtf8(await readFile(path));
+  if (text === undefined) throw new Error("it is not a text in UTF-8");
+  return text;
+}
+
+/** The file that links lead to, whether or not it is there yet. */
+async function targetOf(path: string): Promise<string> {
+  const found = await realpath(path).catch(absent);
+  if (found !== undefined) return found;
+  const link = await lstat(path).catch(absent);
+  return link?.isSymbolicLink() ? resolve(dirname(path), await readlink(path)) : path;
+}
+
+function absent(error: unknown): undefined {
+  if (codeOf(error) !== "ENOENT") throw error;
+}
+
+function unlessThere(error: unknown): void {
+  if (codeOf(error) !== "EEXIST") throw error;
+}

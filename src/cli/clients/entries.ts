@@ -1,0 +1,166 @@
+/** The entry of this server in the file of a client, made without changing anything else in it. */
+import { parseJson } from "../../config/load.ts";
+import type { Launch } from "../../config/program.ts";
+import { type FileClient, NAME } from "./catalogue.ts";
+import { type EditedText, addElement, elements, removeAt, setMember, valueAt } from "./json-text.ts";
+import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
+
+/** What the entry of this server says. */
+export interface Settings {
+  launch: Launch;
+  /** Flags of the configuration. */
+  flags: readonly string[];
+  /** Variables for the server's environment; `undefined`: the value is in the environment or asked for. */
+  env: ReadonlyMap<string, string | undefined>;
+}
+
+/** A question that the client asks its user once. */
+interface Input {
+  type: "promptString";
+  id: string;
+  description: string;
+  password: true;
+}
+
+/** How the client starts the server, and the questions that the file refers to. */
+export interface Entry {
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  inputs: Input[];
+}
+
+/** The entry, or the reason why a variable cannot be in it. */
+export type EntryOutcome = { ok: true; entry: Entry } | { ok: false; problem: string };
+
+export function entryFor(
+  client: FileClient,
+  { launch, flags, env }: Settings,
+  shell: Readonly<Record<string, string | undefined>>,
+): EntryOutcome {
+  const values: Record<string, string> = {};
+  const inputs: Input[] = [];
+  for (const [name, given] of env) {
+    const id = `${NAME}-${name.toLowerCase().replaceAll("_", "-")}`;
+    if (given !== undefined) {
+      values[name] = given;
+    } else if (client.asksForKeys) {
+      inputs.push({ type: "promptString", id, description: `${name} of deepagent-mcp`, password: true });
+      values[name] = `\${input:${id}}`;
+    } else if (client.reference) {
+      values[name] = client.reference(name);
+    } else {
+      const value = shell[name];
+      if (!value)
+        return { ok: false, problem: `${name} is not set here. Set it, or use --env ${name}=VALUE.` };
+      values[name] = value;
+    }
+  }
+  return {
+    ok: true,
+    entry: { command: launch.command, args: [...launch.args, ...flags], env: values, inputs },
+  };
+}
+
+/** Whether a variable holds a secret, by its name or because its value is an address with a password. */
+export const isSecret = (name: string, value: string): boolean =>
+  /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i.test(name) || /^[a-z][\w+.-]*:\/\/[^/\s]*:[^/\s]+@/i.test(value);
+
+/** The variables of an entry whose secret values are in it, instead of references to them. */
+export const secretsIn = ({ env }: Pick<Entry, "env">): string[] =>
+  Object.entries(env).flatMap(([name, value]) =>
+    isSecret(name, value) && !/^\$?\{/.test(value) ? [name] : [],
+  );
+
+/** A file of this client with nothing else in it, without the values of keys but with references to them. */
+export function snippetOf(client: FileClient, entry: Entry): string {
+  const hidden = Object.fromEntries(secretsIn(entry).map((name) => [name, "…"]));
+  const result = withEntry("", client, { ...entry, env: { ...entry.env, ...hidden } });
+  return result.ok ? result.text.trimEnd() : "";
+}
+
+/** A file's text with the server in it. */
+export function withEntry(text: string, client: FileClient, { inputs, ...start }: Entry): EditedText {
+  const { env, command, args } = start;
+  const path = client.servers(valueOf(text, client));
+  const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, path);
+  return withValue(text, client, value, inputs);
+}
+
+/** A file's text with an entry in it that has the client's form already. */
+function withValue(text: string, client: FileClient, value: object, inputs: readonly Input[]): EditedText {
+  const [key = "", ...inner] = client.servers(valueOf(text, client));
+  const path = [key, ...inner, NAME] as const;
+  if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
+  if (client.format === "yaml") return setYamlMember(text, key, NAME, value);
+  let result = setMember(text.trim() === "" ? "{}\n" : text, path, value);
+  for (const input of inputs) {
+    if (result.ok && indexOfInput(result.text, input.id) === -1)
+      result = addElement(result.text, "inputs", input);
+  }
+  return result;
+}
+
+/** A file's text without the server, and without the questions that only it refers to. */
+export function withoutEntry(text: string, client: FileClient): EditedText {
+  const [key = "", ...inner] = client.servers(valueOf(text, client));
+  if (client.format === "yaml") return setYamlMember(text, key, NAME, undefined);
+  let result = removeAt(text, [key, ...inner, NAME]);
+  for (const { id } of ownInputs(text)) {
+    if (result.ok) result = removeAt(result.text, ["inputs", indexOfInput(result.text, id)]);
+  }
+  return result;
+}
+
+/** Whether a file has the server. */
+export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
+
+/** `before` with the server as it is in `text`: what `text` would be if nothing else was changed since. */
+export function sameEntryIn(before: string, text: string, client: FileClient): EditedText {
+  const value = entryValue(text, client);
+  return typeof value === "object" && value !== null
+    ? withValue(before, client, value, client.format === "json" ? ownInputs(text) : [])
+    : { ok: false, problem: "it does not have the server" };
+}
+
+function entryValue(text: string, client: FileClient): unknown {
+  const path = client.servers(valueOf(text, client));
+  return client.format === "yaml" ? yamlValueAt(text, path[0] ?? "", NAME) : valueAt(text, [...path, NAME]);
+}
+
+/** What a file holds; `undefined` for one that cannot be read. */
+function valueOf(text: string, { format }: FileClient): unknown {
+  if (format === "yaml") return undefined;
+  const parsed = parseJson(text);
+  return parsed.ok ? parsed.value : undefined;
+}
+
+const ownInputs = (text: string): Input[] =>
+  // Only its id is looked at; the rest is compared and written back as it was read.
+  (elements(text, "inputs") ?? []).filter((input): input is Input => idOf(input).startsWith(`${NAME}-`));
+
+const indexOfInput = (text: string, id: string): number =>
+  (elements(text, "inputs") ?? []).findIndex((input) => idOf(input) === id);
+
+const idOf = (input: unknown): string =>
+  typeof input === "object" && input !== null && "id" in input ? String(input.id) : "";
+
+/** The environment that the client will give the server, as far as it can be known here. */
+export function environmentOf(
+  { env }: Pick<Entry, "env">,
+  base: Readonly<Record<string, string | undefined>>,
+  shell: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const known: Record<string, string> = {};
+  for (const [name, value] of [...Object.entries(base), ...Object.entries(env)]) {
+    const [, inDollar, inBraces] = /^(?:\$\{(?:env:)?(\w+)\}|\{env:(\w+)\})$/.exec(value ?? "") ?? [];
+    const referred = inDollar ?? inBraces;
+    const found = value?.startsWith("${input:")
+      ? "asked for by the client"
+      : referred
+        ? shell[referred]
+        : value;
+    if (found !== undefined) known[name] = found;
+  }
+  return known;
+}

@@ -1,0 +1,206 @@
+/** Completes what is typed after the program's name, for every shell in the same way. */
+import { existsSync } from "node:fs";
+import { loadConfig } from "../config/load.ts";
+import type { HostFacts } from "../config/paths.ts";
+import { settingInfo } from "../config/schema.ts";
+import { oneLine, showControl } from "../core/text.ts";
+import {
+  type Action,
+  type Command,
+  type CommandArguments,
+  type ExitCode,
+  type Flag,
+  flagsOf,
+  parseArguments,
+} from "./command.ts";
+import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
+import { CLIENT_NAMES } from "./clients/catalogue.ts";
+
+/** A word that could stand there, and what it means. */
+export interface Candidate {
+  word: string;
+  text?: string | undefined;
+}
+
+/** Words, or what the shell itself finds: paths. */
+export type Completion = readonly Candidate[] | "files" | "folders";
+
+/** What depends on the machine: the runs that the words before would find. */
+export type FindRuns = (command: Command, before: readonly string[]) => Promise<readonly Candidate[]>;
+
+/** Prints the script for a shell, or answers one of these scripts. */
+export async function runCompletions(
+  { positionals: [shell = "", ...words], host }: CommandArguments,
+  commands: readonly Command[],
+): Promise<ExitCode> {
+  if (shell === "words") {
+    const found = await complete(words, commands, (command, before) => findRuns(command, before, host));
+    process.stdout.write(linesOf(found));
+    return 0;
+  }
+  const script = Object.hasOwn(COMPLETION_SCRIPTS, shell) ? COMPLETION_SCRIPTS[shell] : undefined;
+  if (script === undefined) {
+    const known = Object.keys(COMPLETION_SCRIPTS).join(", ");
+    process.stderr.write(
+      `deepagent-mcp: Name the shell: deepagent-mcp completions SHELL, one of ${known}.\n`,
+    );
+    return 2;
+  }
+  process.stdout.write(script);
+  return 0;
+}
+
+function linesOf(found: Completion): string {
+  if (typeof found === "string") return `:${found}\n`;
+  return found.map(({ word, text }) => `${word}${text === undefined ? "" : `\t${text}`}\n`).join("");
+}
+
+/** What could stand in place of the last of `words`, the first of which follows the program's name. */
+export async function complete(
+  words: readonly string[],
+  commands: readonly Command[],
+  runs: FindRuns,
+): Promise<Completion> {
+  // PowerShell gives a space for nothing.
+  const current = (words.at(-1) ?? "").trim();
+  const before = words.slice(0, -1);
+  const found = await completeAfter(before, current, { commands, runs });
+  return typeof found === "string" ? found : found.filter(({ word }) => word.startsWith(current));
+}
+
+interface Known {
+  commands: readonly Command[];
+  runs: FindRuns;
+}
+
+async function completeAfter(before: readonly string[], current: string, known: Known): Promise<Completion> {
+  const { commands } = known;
+  const [first, ...rest] = before;
+  const names = commands.map(({ name, summary }) => ({ word: name, text: summary }));
+  if (first === undefined && !current.startsWith("-")) return names;
+  if (first === "help") return rest.length === 0 ? names : [];
+  const isNamed = first !== undefined && !first.startsWith("-");
+  const command = commands.find(({ name }) => name === (isNamed ? first : "serve"));
+  if (command === undefined) return [];
+  return completeIn(command, isNamed ? rest : before, current, known);
+}
+
+async function completeIn(
+  command: Command,
+  before: readonly string[],
+  current: string,
+  { runs }: Known,
+): Promise<Completion> {
+  if (before.includes("--")) return [];
+  const flags = flagsOf(command);
+  const named = (word: string | undefined): Flag | undefined =>
+    flags.find(({ name, short }) => word === `--${name}` || (short !== undefined && word === `-${short}`));
+  const placed = (hint: string, name = ""): Promise<Completion> =>
+    completePlace(hint, name, () => runs(command, before));
+
+  const open = named(before.at(-1));
+  if (open !== undefined && open.kind !== "boolean") return valuesOf(open, placed);
+  const [, name, start] = /^(--[^=]+=)(.*)$/.exec(current) ?? [];
+  if (name !== undefined && start !== undefined) {
+    const flag = named(name.slice(0, -1));
+    const values = flag === undefined ? [] : await valuesOf(flag, placed);
+    // Shells complete paths that stand alone.
+    return typeof values === "string" ? [] : values.map(({ word, text }) => ({ word: name + word, text }));
+  }
+  const given = positionalsOf(before, named);
+  const action = command.actions?.find(({ name }) => name === given[0]);
+  if (current.startsWith("-")) return flagsFor(command, flags, { action, before });
+  if (command.actions !== undefined && given.length === 0)
+    return command.actions.map(({ name, summary }) => ({ word: name, text: summary }));
+  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words);
+  const place = places[given.length - (action === undefined ? 0 : 1)];
+  return place === undefined ? [] : placed(place);
+}
+
+/** `["TASK" | -]` is a text, `RUN [APPROVAL]` two places, `copy` a word that stands for itself. */
+const placesOf = (usage: string): string[] =>
+  usage
+    .replaceAll(/[[\]]/g, "")
+    .split(" ")
+    .filter((word) => word !== "|" && word !== "-" && word !== "");
+
+function positionalsOf(words: readonly string[], named: (word: string) => Flag | undefined): string[] {
+  return words.filter((word, at) => {
+    const open = named(words[at - 1] ?? "");
+    return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
+  });
+}
+
+/** Flags that are not given yet; of an action its own, and the settings. */
+function flagsFor(
+  { actions = [] }: Command,
+  flags: readonly Flag[],
+  { action, before }: { action: Action | undefined; before: readonly string[] },
+): Candidate[] {
+  const ofActions = new Set(actions.flatMap(({ flags }) => flags));
+  return flags
+    .filter(({ name }) => action === undefined || !ofActions.has(name) || action.flags.includes(name))
+    .filter(({ name, kind }) => kind === "list" || !before.includes(`--${name}`))
+    .map(({ name, help, setting }) => ({
+      word: `--${name}`,
+      text: (setting === undefined ? help : settingInfo(setting).description)?.replaceAll("\n", " "),
+    }));
+}
+
+async function valuesOf(
+  { hint = "", name, setting }: Flag,
+  placed: (hint: string, name: string) => Promise<Completion>,
+): Promise<Completion> {
+  const choices = setting === undefined ? undefined : settingInfo(setting).choices;
+  return choices === undefined ? placed(hint, name) : choices.map((word) => ({ word }));
+}
+
+/** What a place in a usage or the value of a flag can be, by the word that stands for it. */
+async function completePlace(
+  hint: string,
+  flag: string,
+  runs: () => Promise<readonly Candidate[]>,
+): Promise<Completion> {
+  switch (hint) {
+    case "RUN":
+      return runs();
+    case "DIR":
+      return flag.endsWith("-file") ? "files" : "folders";
+    case "FILE":
+      return "files";
+    case "CLIENT":
+      return CLIENT_NAMES.map((word) => ({ word }));
+    case "SHELL":
+      return Object.keys(COMPLETION_SCRIPTS).map((word) => ({ word }));
+    case "PROVIDER": {
+      const { PROVIDERS } = await import("../agent/models/choose.ts");
+      return Object.keys(PROVIDERS).map((word) => ({ word }));
+    }
+    case "KEY": {
+      const { KEY_NAMES } = await import("../agent/models/choose.ts");
+      return KEY_NAMES.map((word) => ({ word }));
+    }
+    default:
+      return /^[a-z]+$/.test(hint) ? [{ word: hint }] : [];
+  }
+}
+
+const RECENT = 20;
+
+/** The newest runs of the data folder that the words name. A Postgres is not asked: a key press has not that time. */
+async function findRuns(command: Command, before: readonly string[], host: HostFacts): Promise<Candidate[]> {
+  const parsed = parseArguments(before, command);
+  if (!parsed.ok) return [];
+  const { flags } = parsed;
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok || loaded.config.storage !== undefined || !existsSync(loaded.config.dataDir)) return [];
+  const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
+  const { SHORT_ID } = await import("./runs.ts");
+  const found: Candidate[] = [{ word: "last", text: "The newest run." }];
+  await withLocalRuns({ flags, positionals: [], host }, false, async ({ runs }) => {
+    for (const { id, status, task } of await runs.list(LOCAL, { limit: RECENT }))
+      found.push({ word: id.slice(0, SHORT_ID), text: `${status}: ${oneLine(showControl(task), 60)}` });
+    return 0;
+  });
+  return found;
+}

@@ -1,0 +1,137 @@
+/** Finds what is there for this program: clients, keys of models, a sandbox. Changes nothing and loads no agent. */
+import { constants, accessSync, existsSync, readFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { DEFAULT_MODELS, factsOf, modelChoice, variable } from "../agent/models/choose.ts";
+import { chooseExecutor } from "../app/executors.ts";
+import { type HostFacts, defaultWorkspace } from "../config/paths.ts";
+import { withStoredKeys } from "../app/stored-keys.ts";
+import type { Config } from "../config/schema.ts";
+import { readSecret } from "../core/keychain.ts";
+import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
+
+export interface ClientHere {
+  name: string;
+  title: string;
+  isInstalled: boolean;
+  /** Whether its configuration has this server. */
+  hasServer: boolean;
+}
+
+/** Clients with a command of their own: it, and the file it writes. */
+const OWN_COMMANDS: Readonly<Record<string, { program: string; file: (host: HostFacts) => string }>> = {
+  "claude-code": {
+    program: "claude",
+    file: ({ home, env }) => join(variable(env, "CLAUDE_CONFIG_DIR") ?? home, ".claude.json"),
+  },
+  codex: {
+    program: "codex",
+    file: ({ home, env }) => join(variable(env, "CODEX_HOME") ?? join(home, ".codex"), "config.toml"),
+  },
+};
+
+/** All clients that have a place for their configuration on this platform. */
+export function clientsHere(host: HostFacts): ClientHere[] {
+  return CLIENT_NAMES.flatMap((name) => {
+    const client = findClient(name, { host });
+    if (client === undefined) return [];
+    const { title } = client;
+    if (client.kind === "file") {
+      const isInstalled = existsSync(dirname(client.file));
+      return [{ name, title, isInstalled, hasServer: isInstalled && namesServer(client.file) }];
+    }
+    const own = OWN_COMMANDS[name];
+    if (own === undefined) return [];
+    const hasServer = namesServer(own.file(host));
+    return [{ name, title, isInstalled: isProgram(own.program, host), hasServer }];
+  });
+}
+
+/** Whether a file of JSON, TOML or YAML has a member with the name of this server. */
+function namesServer(file: string): boolean {
+  try {
+    return /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a shell would find the program. */
+export function isProgram(name: string, { env, platform }: HostFacts): boolean {
+  const endings = platform === "win32" ? [".exe", ".cmd"] : [""];
+  const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
+  return folders.some((folder) => endings.some((ending) => isExecutable(join(folder, name + ending))));
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export type KeyPlace = "environment" | "keychain";
+
+/** The providers whose models are chosen by a key, and where that is. */
+export interface ModelHere {
+  spec: string;
+  key: string;
+  from: KeyPlace | undefined;
+}
+
+/** How long the keychain may take; it is not asked to be unlocked for a first look. */
+const KEYCHAIN_MS = 1500;
+
+export async function modelsHere({ env, platform }: HostFacts): Promise<ModelHere[]> {
+  return Promise.all(
+    DEFAULT_MODELS.map(async ({ provider, model }) => {
+      const { key = "" } = factsOf(provider);
+      return { spec: `${provider}:${model}`, key, from: await keyPlace(key, { env, platform }) };
+    }),
+  );
+}
+
+/** Where the key under this name is; `undefined`: nowhere. */
+export async function keyPlace(
+  name: string,
+  { env, platform }: Pick<HostFacts, "env" | "platform">,
+): Promise<KeyPlace | undefined> {
+  if (variable(env, name) !== undefined) return "environment";
+  const kept = await readSecret(name, { env, platform, timeout: KEYCHAIN_MS });
+  return kept.ok && kept.secret !== undefined ? "keychain" : undefined;
+}
+
+/** The model that a run here would use, and why; `undefined`: none can be. */
+export async function modelHere(
+  config: Config,
+  { env, platform }: HostFacts,
+): Promise<{ spec: string; why: string } | undefined> {
+  const keys = await withStoredKeys(config, env, { platform, timeout: KEYCHAIN_MS });
+  const choice = modelChoice({ model: config.model, env: keys.env, lendable: true });
+  if (!choice.ok) return undefined;
+  const [stored] = keys.found;
+  return { spec: choice.spec, why: stored === undefined ? choice.why : `${stored} is in the keychain` };
+}
+
+/** The repository around the current folder, or the folder itself, where it is one to work in. */
+export function workspaceHere(host: HostFacts): string | undefined {
+  const folder = defaultWorkspace(host);
+  const repository = folder === undefined ? undefined : repositoryAround(folder);
+  return repository === undefined || repository === host.home ? folder : repository;
+}
+
+/** The folder of the git repository that a path is in. */
+export function repositoryAround(path: string): string | undefined {
+  for (let folder = path; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git"))) return folder;
+    if (folder === dirname(folder)) return undefined;
+  }
+}
+
+/** How commands of the agent would run. */
+export async function sandboxHere(config: Config): Promise<{ ok: boolean; text: string }> {
+  const choice = await chooseExecutor(config);
+  if (choice.kind === "sandbox") return { ok: true, text: choice.name };
+  return { ok: false, text: choice.reason.split("\n")[0] ?? "" };
+}

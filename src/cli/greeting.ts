@@ -1,0 +1,101 @@
+/** What a person sees who calls the program alone at a terminal, where no client speaks MCP to it. */
+import { loadConfig } from "../config/load.ts";
+import { type HostFacts, packageVersion } from "../config/paths.ts";
+import { PROGRAM, commandLine } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
+import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-look.ts";
+import { type Colors, padded, wrapText } from "./terminal/text.ts";
+
+export interface GreetingStyle {
+  columns: number;
+  colors: Colors;
+}
+
+interface Fact {
+  name: string;
+  ok: boolean;
+  text: string;
+}
+
+const WHAT = "An MCP server that gives any client a durable deep agent.";
+const WIDEST = 100;
+
+const OTHERS = [
+  ['run "TASK"', "works on a task in this terminal"],
+  ["open", "shows all runs in the browser"],
+  ["demo", "shows a whole run, without a key"],
+  ["doctor", "checks all that a run needs"],
+  ["--help", "lists all commands"],
+] as const;
+
+/** Says what the program is, what is there and what is missing, and the next command. */
+export async function greeting(host: HostFacts, { columns, colors }: GreetingStyle): Promise<string> {
+  const width = Math.min(columns, WIDEST) - 1;
+  const facts = await factsOf(host);
+  const isReady = facts.every(({ name, ok }) => ok || name === "Sandbox");
+  const [words, does] = isReady
+    ? [["run"], "asks for a task, and works on it here."]
+    : [["init"], "sets up what is missing, with five questions."];
+  return [
+    `${colors.bold(PROGRAM)} ${packageVersion()}`,
+    ...wrapText(WHAT, width),
+    "",
+    ...facts.flatMap((fact) => factLines(fact, width, colors)),
+    "",
+    // A command is pasted, so that it stays on one line.
+    `Next: ${colors.bold(colors.cyan(commandLine(host, words)))}`,
+    ...hanging("", 6, does, width),
+    "",
+    ...OTHERS.flatMap(([name, text]) => hanging(name, 12, text, width)),
+    "",
+  ].join("\n");
+}
+
+function factLines({ name, ok, text }: Fact, width: number, colors: Colors): string[] {
+  const [first = "", ...rest] = hanging(`  ${name}`, 11, text, width);
+  return [(ok ? colors.green("✔") : colors.red("✖")) + first.slice(1), ...rest];
+}
+
+/** A label, and beside it a text on as many lines as it needs. */
+function hanging(label: string, indent: number, text: string, width: number): string[] {
+  const lines = wrapText(text, Math.max(width - indent, 10));
+  return lines.map((line, index) => padded(index === 0 ? label : "", indent) + line);
+}
+
+async function factsOf(host: HostFacts): Promise<Fact[]> {
+  const loaded = loadConfig({ flags: {}, ...host });
+  if (!loaded.ok) return [{ name: "Settings", ok: false, text: loaded.problems.join("; ") }];
+  const { config } = loaded;
+  const model = await modelHere(config, host);
+  return [
+    {
+      name: "Model",
+      ok: model !== undefined,
+      text: model === undefined ? "no key of a model is set" : `${model.spec}: ${model.why}`,
+    },
+    clientFact(clientsHere(host)),
+    config.workspace === undefined ? NO_FOLDER : await sandboxFact(config),
+  ];
+}
+
+const NO_FOLDER: Fact = {
+  name: "Folder",
+  ok: false,
+  text: "none to work in: start in a project's folder, or name one with --workspace",
+};
+
+async function sandboxFact(config: Config): Promise<Fact> {
+  const { ok, text } = await sandboxHere(config);
+  return { name: "Sandbox", ok, text: ok ? text : `none, so that each command is approved: ${text}` };
+}
+
+function clientFact(clients: readonly ClientHere[]): Fact {
+  const name = "Client";
+  const titles = (some: readonly ClientHere[]): string => some.map(({ title }) => title).join(", ");
+  const configured = clients.filter(({ hasServer }) => hasServer);
+  if (configured.length > 0) return { name, ok: true, text: `set up in ${titles(configured)}` };
+  const installed = clients.filter(({ isInstalled }) => isInstalled);
+  const text =
+    installed.length === 0 ? "none was found here" : `not set up yet; found here: ${titles(installed)}`;
+  return { name, ok: false, text };
+}

@@ -1,0 +1,161 @@
+/** The questions of `init`: what can be chosen, which choice is the best one here, and asking for it. */
+import { DEFAULT_MODELS, OFFLINE, factsOf, modelChoice } from "../agent/models/choose.ts";
+import type { HostFacts } from "../config/paths.ts";
+import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
+import type { Asker } from "./terminal/asker.ts";
+import { chopText, padded, wrapText } from "./terminal/text.ts";
+
+/** One of the things that a person can choose. */
+export interface Choice<Value> {
+  value: Value;
+  label: string;
+  /** What speaks for it, or what it means. */
+  note: string;
+}
+
+/** A question with its choices, of which the first is the best here. */
+export interface Question<Value> {
+  title: string;
+  choices: readonly Choice<Value>[];
+}
+
+const KEYS = "123456789abcdefghijk";
+
+/** Shows the choices; one key takes one, Enter the first. */
+export async function choose<Value>({ title, choices }: Question<Value>, asker: Asker): Promise<Value> {
+  const { colors } = asker;
+  const width = asker.size().columns - 1;
+  const column = Math.max(...choices.map(({ label }) => label.length)) + 7;
+  const isNarrow = column + 20 > width;
+  const pieces = (text: string, columns: number): string[] =>
+    wrapText(text, columns).flatMap((line) => chopText(line, columns));
+  const lines = choices.flatMap(({ label, note }, index) => {
+    const indent = isNarrow ? 5 : column;
+    const [first = "", ...rest] = pieces(label, isNarrow ? width - indent : width);
+    const notes = note === "" ? [] : pieces(note, width - indent).map((line) => colors.dim(line));
+    const head = `  ${KEYS[index]}  ${first}`;
+    const below = [...rest, ...notes].map((line) => " ".repeat(indent) + line);
+    return isNarrow || note === "" ? [head, ...below] : [padded(head, column) + notes[0], ...below.slice(1)];
+  });
+  asker.print(["", ...wrapText(title, width).map((line) => colors.bold(line)), ...lines].join("\n"));
+  for (;;) {
+    const key = (await asker.key("Your choice, or Enter for 1 › ", false)).toLowerCase();
+    const chosen = choices[key === "\r" || key === "\n" ? 0 : KEYS.indexOf(key)];
+    if (chosen === undefined || key === "") continue;
+    asker.print(colors.dim(`› ${chosen.label}`));
+    return chosen.value;
+  }
+}
+
+/** Those that are installed first; without any, all are equal. */
+export function clientQuestion(clients: readonly ClientHere[]): Question<string> {
+  const note = ({ isInstalled, hasServer }: ClientHere): string =>
+    hasServer ? "has this server already" : isInstalled ? "found here" : "";
+  const rank = ({ isInstalled, hasServer }: ClientHere): number => (hasServer ? 1 : isInstalled ? 0 : 2);
+  const choices = [...clients]
+    .sort((one, other) => rank(one) - rank(other))
+    .map((client) => ({ value: client.name, label: client.title, note: note(client) }));
+  return { title: "1 of 5  Which client is it for?", choices };
+}
+
+/** Asks for a folder until it is one. */
+export async function askWorkspace(initial: string | undefined, asker: Asker, step: string): Promise<string> {
+  const title = wrapText(`${step}Which folder does the agent work in?`, asker.size().columns - 1);
+  asker.print(["", ...title.map((line) => asker.colors.bold(line))].join("\n"));
+  if (initial !== undefined) asker.print(`  ${initial}`);
+  const how = initial === undefined ? "Its path › " : "Enter takes it; or another path › ";
+  for (;;) {
+    const answer = (await asker.line(how)).trim();
+    const folder = answer === "" ? initial : answer;
+    if (folder !== undefined) return folder;
+  }
+}
+
+const OTHER = "other";
+
+export function modelQuestion(models: readonly ModelHere[], step: string): Question<string> {
+  const notes: Record<KeyPlace, string> = { environment: "is set here", keychain: "is in the keychain" };
+  const known = [...models].sort(
+    (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),
+  );
+  return {
+    title: `${step}Which model thinks?`,
+    choices: [
+      ...known.map(({ spec, key, from }) => ({
+        value: spec,
+        label: spec,
+        note: from === undefined ? `${key} is asked for next` : `${key} ${notes[from]}`,
+      })),
+      { value: OFFLINE, label: OFFLINE, note: "fixed rules and no language model, for a first look; no key" },
+      { value: OTHER, label: "another", note: "of any provider" },
+    ],
+  };
+}
+
+export async function askModel(models: readonly ModelHere[], asker: Asker, step: string): Promise<string> {
+  const chosen = await choose(modelQuestion(models, step), asker);
+  if (chosen !== OTHER) return chosen;
+  for (;;) {
+    const spec = (await asker.line("As provider:model › ")).trim();
+    const problem = modelNameProblem(spec);
+    if (problem === undefined) return spec;
+    asker.print(asker.colors.yellow(problem));
+  }
+}
+
+/** Why a name is not that of a model, whatever its key. */
+export function modelNameProblem(spec: string): string | undefined {
+  if (spec === "") return `Write it as provider:model, such as ${DEFAULT_MODELS[0]?.provider}:NAME.`;
+  const choice = modelChoice({ model: spec, env: {}, lendable: true });
+  return choice.ok || choice.keys !== undefined ? undefined : choice.message;
+}
+
+/** The variable with the key of a model; `undefined`: it needs none. */
+export function keyOf(spec: string): string | undefined {
+  const choice = modelChoice({ model: spec, env: {}, lendable: true });
+  if (!choice.ok) return choice.keys?.[0];
+  return choice.provider === choice.spec ? undefined : factsOf(choice.provider).key;
+}
+
+/** What each answer means as flags of the server. */
+export const APPROVALS = {
+  usual: {},
+  all: { "approvals-write": "all" },
+  files: { "approvals-execute": "unsandboxed" },
+  none: { "approvals-write": "none", "approvals-execute": "unsandboxed" },
+} as const;
+export type Approvals = keyof typeof APPROVALS;
+
+export const APPROVALS_QUESTION: Question<Approvals> = {
+  title: "4 of 5  What does the agent ask you for?",
+  choices: [
+    { value: "usual", label: "changes and commands", note: "files in the folder, and every command" },
+    { value: "all", label: "everything", note: "its notes and reports, too" },
+    { value: "files", label: "changes", note: "and commands only where there is no sandbox" },
+    { value: "none", label: "nothing", note: "but commands where there is no sandbox" },
+  ],
+};
+
+export const SANDBOX = { auto: {}, only: { execute: "sandbox" }, off: { execute: "off" } } as const;
+export type Sandbox = keyof typeof SANDBOX;
+
+export function sandboxQuestion(found: { ok: boolean; text: string }, host: HostFacts): Question<Sandbox> {
+  const container = ["podman", "docker"].find((name) => isProgram(name, host));
+  const also =
+    container === undefined ? "" : `. ${container} is here: see execute.sandbox in docs/configuration.md`;
+  const auto = found.ok
+    ? `in ${found.text}`
+    : `as you, each approved, because there is no sandbox: ${found.text}${also}`;
+  return {
+    title: "5 of 5  May the agent run commands?",
+    choices: [
+      { value: "auto", label: "yes", note: auto },
+      {
+        value: "only",
+        label: "in a sandbox only",
+        note: found.ok ? "never without" : "so none until there is one",
+      },
+      { value: "off", label: "no", note: "it reads and writes files" },
+    ],
+  };
+}

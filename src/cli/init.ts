@@ -1,0 +1,171 @@
+/** Sets the server up for a client: asks, shows what it will write, writes it, and checks the result. */
+import { resolve } from "node:path";
+import { loadConfig } from "../config/load.ts";
+import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
+import { commandLine } from "../config/program.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { clientsHere, sandboxHere } from "./first-look.ts";
+import {
+  APPROVALS,
+  APPROVALS_QUESTION,
+  type Approvals,
+  SANDBOX,
+  type Sandbox,
+  choose,
+  clientQuestion,
+  modelNameProblem,
+  sandboxQuestion,
+} from "./init-questions.ts";
+import { findClient } from "./clients/catalogue.ts";
+import { runInstall } from "./install.ts";
+import { complain } from "./local-runs.ts";
+import {
+  KEY_PLACES,
+  type Key,
+  Refusal,
+  atTerminal,
+  findKey,
+  hasTerminal,
+  keepKey,
+  modelOf,
+  variableOf,
+  workspaceOf,
+} from "./setup.ts";
+import type { Asker } from "./terminal/asker.ts";
+
+interface Plan {
+  client: string;
+  workspace: string;
+  model: string;
+  key: Key | undefined;
+  approvals: Approvals;
+  sandbox: Sandbox;
+}
+
+export async function runInit(args: CommandArguments): Promise<ExitCode> {
+  const isTold = args.flags["yes"] === true;
+  if (!isTold && !hasTerminal()) return complain(NO_TERMINAL, 2);
+  try {
+    const plan = isTold
+      ? await shownPlan(args, undefined)
+      : await atTerminal((asker) => shownPlan(args, asker));
+    if (plan === undefined) return complain("Nothing was written.");
+    // The key first: a configuration without its key would be half of it.
+    const problem = await keepKey(plan.key, args.host);
+    if (problem !== undefined) return complain(problem);
+    const code = await runInstall(installArguments(plan, args, { yes: true }));
+    if (code === 0 && !isTold) await offerDemo(args);
+    return code;
+  } catch (error) {
+    if (error instanceof Refusal) return complain(error.message, error.code);
+    throw error;
+  }
+}
+
+/** The plan, after it was shown and a person agreed; `undefined`: it is not to be written. */
+async function shownPlan(args: CommandArguments, asker: Asker | undefined): Promise<Plan | undefined> {
+  const plan = await planOf(args, asker);
+  asker?.print("");
+  const code = await runInstall(installArguments(plan, args, { print: true }));
+  if (code !== 0) return undefined;
+  if (plan.key?.place === "keychain" && plan.key.value !== undefined)
+    say(`\n${plan.key.name} goes into the keychain of this system.`);
+  const isAgreed =
+    asker === undefined || (await confirmed("\nEnter writes it; q leaves all as it is › ", asker));
+  return isAgreed ? plan : undefined;
+}
+
+const NO_TERMINAL =
+  "There is no terminal to ask in. Say all of it with flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; init --help explains them.";
+
+/** Asks for all that the flags do not say. Throws `Refusal`, and whatever ends a question. */
+async function planOf({ flags, host }: CommandArguments, asker: Asker | undefined): Promise<Plan> {
+  const place = oneOf("--key", flags["key"], KEY_PLACES);
+  const approvals = oneOf("--approvals", flags["approvals"], keysOf(APPROVALS));
+  const sandbox = oneOf("--sandbox", flags["sandbox"], keysOf(SANDBOX));
+  const client = textOf(flags["client"]) ?? (await clientOf(host, asker));
+  const found = findClient(client, { host });
+  if (found === undefined)
+    throw new Refusal(`Unknown client "${client}". init --help names those that are known.`);
+  const given = textOf(flags["workspace"]);
+  const folder = given ?? (await workspaceOf(host, asker, "2 of 5  "));
+  const workspace = resolve(host.cwd, expandHome(folder, host.home));
+  const problem = folderProblem(workspace);
+  if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
+  const model = textOf(flags["model"]) ?? (await modelOf(host, asker, "3 of 5  "));
+  const nameProblem = modelNameProblem(model);
+  if (nameProblem !== undefined) throw new Refusal(nameProblem);
+  const key = await findKey(model, { host, asker, client: found, workspace, place });
+  return {
+    client,
+    workspace,
+    model,
+    key,
+    approvals: approvals ?? (asker ? await choose(APPROVALS_QUESTION, asker) : "usual"),
+    sandbox: sandbox ?? (asker ? await askSandbox(workspace, host, asker) : "auto"),
+  };
+}
+
+async function clientOf(host: HostFacts, asker: Asker | undefined): Promise<string> {
+  const clients = clientsHere(host);
+  if (asker !== undefined) return choose(clientQuestion(clients), asker);
+  const [only, ...others] = clients.filter(({ isInstalled }) => isInstalled);
+  if (only !== undefined && others.length === 0) return only.name;
+  throw new Refusal("Say which client: --client NAME. init --help names those that are known.");
+}
+
+async function askSandbox(workspace: string, host: HostFacts, asker: Asker): Promise<Sandbox> {
+  const loaded = loadConfig({ flags: { workspace }, ...host });
+  const found = loaded.ok
+    ? await sandboxHere(loaded.config)
+    : { ok: false, text: loaded.problems[0] ?? "the settings have problems" };
+  return choose(sandboxQuestion(found, host), asker);
+}
+
+/** The plan as arguments of `install`. */
+function installArguments(
+  { client, workspace, model, key, approvals, sandbox }: Plan,
+  { host }: CommandArguments,
+  more: Record<string, boolean>,
+): CommandArguments {
+  const found = findClient(client, { host });
+  const env = (found === undefined ? [] : variableOf(key, found)).map(([name, value]) =>
+    value === undefined ? name : `${name}=${value}`,
+  );
+  const flags = { workspace, model, env, ...APPROVALS[approvals], ...SANDBOX[sandbox], ...more };
+  return { host, positionals: [client], flags };
+}
+
+async function offerDemo({ host }: CommandArguments): Promise<void> {
+  const isWanted = await atTerminal((asker) =>
+    confirmed("\nEnter shows a whole run, without a key; q ends › ", asker),
+  ).catch(() => false);
+  if (!isWanted) {
+    say(`Later: ${commandLine(host, ["demo"])}`);
+    return;
+  }
+  const { runDemo } = await import("./demo.ts");
+  await runDemo({ flags: {}, positionals: [], host });
+}
+
+async function confirmed(prompt: string, asker: Asker): Promise<boolean> {
+  for (;;) {
+    const key = (await asker.key(prompt, true)).toLowerCase();
+    if (key === "\r" || key === "\n") return true;
+    if (key === "q") return false;
+  }
+}
+
+function oneOf<Name extends string>(flag: string, given: unknown, names: readonly Name[]): Name | undefined {
+  if (given === undefined) return undefined;
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new Refusal(`${flag} is one of ${names.join(", ")}.`);
+  return found;
+}
+
+const keysOf = <Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] =>
+  Object.keys(table) as Name[]; // of an object that has no others
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);

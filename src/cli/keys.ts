@@ -1,0 +1,77 @@
+/** Keys of models in the keychain of the system: shows their names, keeps one, forgets one. Prints no value. */
+import { text as readAll } from "node:stream/consumers";
+import { KEY_NAMES, variable } from "../agent/models/choose.ts";
+import type { HostFacts } from "../config/paths.ts";
+import { commandLine } from "../config/program.ts";
+import { forgetSecret, keepSecret, readSecret } from "../core/keychain.ts";
+import { closestName } from "../core/options.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./local-runs.ts";
+import { askKey, atTerminal } from "./setup.ts";
+
+export async function runKeys({ positionals, host }: CommandArguments): Promise<ExitCode> {
+  const [action = "list", name, ...others] = positionals;
+  if (others.length > 0 || name?.includes("=")) return complain(AS_ARGUMENT, 2);
+  if (action === "list" && name === undefined) return list(host);
+  if ((action !== "set" && action !== "forget") || name === undefined)
+    return complain("keys has three actions: list, set KEY, and forget KEY.", 2);
+  const problem = nameProblem(name);
+  if (problem !== undefined) return complain(problem, 2);
+  const kept = await readSecret(name, host);
+  if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
+  return action === "set" ? set(name, host) : forget(name, kept.secret !== undefined, host);
+}
+
+const AS_ARGUMENT =
+  "A key is no argument, because other users can see those: keys set KEY asks for it, or reads it from standard input.";
+
+/** Why the keychain cannot be used, and which other places there are for a key. */
+const withoutKeychain = (problem: string, host: HostFacts): string =>
+  `${problem} Without it, a key is kept in the environment of the server, or in the configuration of a client: ${commandLine(host, ["init"])} asks where.`;
+
+async function list(host: HostFacts): Promise<ExitCode> {
+  const names: string[] = [];
+  // One after the other: a keychain that is locked asks its person once.
+  for (const name of KEY_NAMES) {
+    const kept = await readSecret(name, host);
+    if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
+    if (kept.secret !== undefined) names.push(name);
+  }
+  for (const name of names) say(name + besideEnvironment(name, host));
+  if (names.length === 0)
+    say(`The keychain has no key. To keep one there: ${commandLine(host, ["keys", "set", "KEY"])}`);
+  return 0;
+}
+
+async function set(name: string, host: HostFacts): Promise<ExitCode> {
+  const secret = process.stdin.isTTY
+    ? await atTerminal((asker) => askKey(name, "for none", asker)).catch(() => undefined)
+    : (await readAll(process.stdin)).trim();
+  if (!secret) return complain("There was no key to keep, and nothing was changed.");
+  const problem = await keepSecret(name, secret, host);
+  if (problem !== undefined) return complain(problem);
+  say(`${name} is in the keychain${besideEnvironment(name, host)}.`);
+  say("A server that runs already finds it when it is started again.");
+  return 0;
+}
+
+async function forget(name: string, isKept: boolean, host: HostFacts): Promise<ExitCode> {
+  const problem = await forgetSecret(name, host);
+  if (problem !== undefined) return complain(problem);
+  say(isKept ? `${name} is not in the keychain any more.` : `${name} is not in the keychain.`);
+  return 0;
+}
+
+/** A key of the environment comes first. */
+const besideEnvironment = (name: string, { env }: HostFacts): string =>
+  variable(env, name) === undefined ? "" : "; the environment here has another, which is used instead";
+
+/** Why there is no such key. Does not repeat what may be a key itself. */
+function nameProblem(name: string): string | undefined {
+  if (KEY_NAMES.includes(name)) return undefined;
+  if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${KEY_NAMES.join(", ")}.`;
+  const meant = closestName(name, KEY_NAMES);
+  return `No model has its key in ${name}. ${meant === undefined ? `Known: ${KEY_NAMES.join(", ")}.` : `Did you mean ${meant}?`}`;
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);

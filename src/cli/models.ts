@@ -1,0 +1,127 @@
+/** Shows the providers of models, and adds their packages to the program. */
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type Provider, PROVIDERS, variable } from "../agent/models/choose.ts";
+import {
+  LOADER,
+  addedVersion,
+  isBesideProgram,
+  loadPackage,
+  packagesFolder,
+} from "../agent/models/packages.ts";
+import { loadConfig } from "../config/load.ts";
+import type { HostFacts } from "../config/paths.ts";
+import { type Launch, commandLine, dataDirFlag } from "../config/program.ts";
+import { startChild } from "../core/child-process.ts";
+import { errorMessage } from "../core/errors.ts";
+import { closestName } from "../core/options.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./local-runs.ts";
+import { padded } from "./terminal/text.ts";
+
+export async function runModels({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) return complain(loaded.problems.join("; "), 2);
+  const { dataDir } = loaded.config;
+  const [action, name] = positionals;
+  if (action === "list" && name === undefined) {
+    const add = (provider: string): string =>
+      commandLine(host, ["models", "add", provider, ...dataDirFlag({ dataDir }, host)]);
+    process.stdout.write(`${listLines(packagesFolder(dataDir), host).join("\n")}\n\n${add("PROVIDER")}\n`);
+    return 0;
+  }
+  if (action === "add" && name !== undefined) return addProvider(name, packagesFolder(dataDir), host);
+  return complain("models has two actions: list, and add PROVIDER.", 2);
+}
+
+function listLines(folder: string, { env }: HostFacts): string[] {
+  const rows = Object.entries(PROVIDERS).map(([provider, facts]) => [
+    provider,
+    whereIs(facts, folder),
+    keyOf(facts, env),
+  ]);
+  const [first, second] = [0, 1].map(
+    (column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)) + 2,
+  );
+  return rows.map(
+    ([provider = "", place = "", key = ""]) =>
+      padded(provider, first ?? 0) + padded(place, second ?? 0) + key,
+  );
+}
+
+function whereIs({ package: name, versions }: Provider, folder: string): string {
+  if (versions === undefined) return "in the program";
+  const added = addedVersion(folder, name);
+  if (added !== undefined) return `added, ${added}`;
+  return isBesideProgram(name) ? "beside the program" : "to be added";
+}
+
+function keyOf({ key }: Provider, env: HostFacts["env"]): string {
+  if (key === undefined) return "no key of its own";
+  return variable(env, key) === undefined ? key : `${key}, which is set here`;
+}
+
+async function addProvider(provider: string, folder: string, host: HostFacts): Promise<ExitCode> {
+  if (!Object.hasOwn(PROVIDERS, provider)) {
+    const meant = closestName(provider, Object.keys(PROVIDERS));
+    const hint =
+      meant === undefined ? `Known: ${Object.keys(PROVIDERS).join(", ")}.` : `Did you mean ${meant}?`;
+    return complain(`Unknown provider ${JSON.stringify(provider.slice(0, 80))}. ${hint}`, 2);
+  }
+  const { package: name, versions, chatModel, key } = PROVIDERS[provider] ?? {};
+  if (name === undefined || versions === undefined) {
+    say(`${provider} is in the program already.`);
+    return 0;
+  }
+  const problem = await install(`${name}@${versions}`, folder, host);
+  if (problem !== undefined) return complain(problem);
+  try {
+    const module = await loadPackage(name, folder);
+    if (typeof module[chatModel ?? ""] !== "function") throw new Error(`it has no ${chatModel}`);
+  } catch (error) {
+    return complain(`${name} was fetched and cannot be used: ${errorMessage(error)}`);
+  }
+  say(`Added ${name} ${addedVersion(folder, name)}. Choose a model of it as ${provider}:NAME.`);
+  if (key !== undefined)
+    say(`It wants its key in ${key}. To keep it in the keychain: ${commandLine(host, ["keys", "set", key])}`);
+  return 0;
+}
+
+/** Has npm put a package into the folder; no program of a package is run. Gives why it failed. */
+async function install(spec: string, folder: string, host: HostFacts): Promise<string | undefined> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(join(folder, LOADER.file), LOADER.text);
+    await writeFile(join(folder, "package.json"), MANIFEST, { flag: "wx" }).catch(unlessThere);
+  } catch (error) {
+    return `${folder} cannot be written: ${errorMessage(error)}`;
+  }
+  const { command, args } = npmLaunch(host);
+  const options = ["--prefix", folder, "--global=false", "--ignore-scripts", "--no-audit", "--no-fund"];
+  const child = startChild(command, [...args, "install", ...options, spec], {
+    cwd: folder,
+    env: host.env,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  return new Promise((resolve) => {
+    child.once("error", () => resolve("npm cannot be started. It comes with Node: install Node with npm."));
+    child.once("exit", (code) => resolve(code === 0 ? undefined : `npm could not install ${spec}.`));
+  });
+}
+
+const MANIFEST = `${JSON.stringify({ private: true, description: "Packages that deepagent-mcp was told to add" }, null, 2)}\n`;
+
+/** On Windows npm is a batch file, which only a shell can start; the script behind it is beside Node. */
+const npmLaunch = ({ platform }: HostFacts): Launch =>
+  platform === "win32"
+    ? {
+        command: process.execPath,
+        args: [join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")],
+      }
+    : { command: "npm", args: [] };
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EEXIST") throw error;
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -1,0 +1,197 @@
+/** What `init` and `install` find out alike: the folder, the model, its key, and where that is kept. */
+import { dirname, resolve } from "node:path";
+import { KEY_NAMES, OFFLINE, variable } from "../agent/models/choose.ts";
+import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
+import { commandLine } from "../config/program.ts";
+import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+import type { Client, FileClient } from "./clients/catalogue.ts";
+import { keyPlace, modelsHere, repositoryAround, workspaceHere } from "./first-look.ts";
+import { type Choice, askModel, askWorkspace, choose, keyOf } from "./init-questions.ts";
+import { type Asker, terminalAsker } from "./terminal/asker.ts";
+import { Keyboard } from "./terminal/keyboard.ts";
+import { colorsFor } from "./terminal/text.ts";
+
+/** Why nothing can be set up as it was asked for. */
+export class Refusal extends Error {
+  readonly code: 1 | 2;
+
+  constructor(message: string, code: 1 | 2 = 2) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Whether somebody can be asked at the terminal of this process. */
+export const hasTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
+
+/** Asks at the terminal. Rejects with `Refusal` when the person ends a question. */
+export async function atTerminal<Answer>(ask: (asker: Asker) => Promise<Answer>): Promise<Answer> {
+  const keyboard = new Keyboard();
+  let isInterrupted = false;
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), keyboard, () => {
+    isInterrupted = true;
+  });
+  // Keys that are pressed while nothing is asked are not shown.
+  const letGo = keyboard.take({});
+  try {
+    return await ask(asker);
+  } catch (error) {
+    throw isInterrupted ? new Refusal("Nothing was written.", 1) : error;
+  } finally {
+    letGo();
+  }
+}
+
+/** The folder to work in. `step`: what the question begins with. */
+export async function workspaceOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
+  const folder = workspaceHere(host);
+  if (asker === undefined) {
+    if (folder === undefined) throw new Refusal("Say which folder the agent works in: --workspace DIR.");
+    return folder;
+  }
+  for (;;) {
+    const answer = resolve(host.cwd, expandHome(await askWorkspace(folder, asker, step), host.home));
+    const problem = folderProblem(answer);
+    if (problem === undefined) return answer;
+    asker.print(asker.colors.yellow(`${problem}.`));
+  }
+}
+
+/** The model to work with. `step`: what the question begins with. */
+export async function modelOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
+  const models = await modelsHere(host);
+  if (asker !== undefined) return askModel(models, asker, step);
+  const found = models.find(({ from }) => from !== undefined);
+  if (found !== undefined) return found.spec;
+  const keys = models.map(({ key }) => key).join(" nor ");
+  throw new Refusal(`Neither ${keys} is here. Set one, or say which model: --model ${OFFLINE} needs no key.`);
+}
+
+export const KEY_PLACES = ["client", "keychain", "environment"] as const;
+export type Place = (typeof KEY_PLACES)[number];
+
+/** The key of the model, and where it goes. */
+export interface Key {
+  name: string;
+  place: Place;
+  /** Absent: it is where it shall be. */
+  value?: string;
+}
+
+interface KeyFacts {
+  host: HostFacts;
+  /** Absent: nobody is asked. */
+  asker: Asker | undefined;
+  client: Client;
+  /** Absent: the client knows it by itself. */
+  workspace: string | undefined;
+  /** As a flag said. */
+  place?: Place | undefined;
+}
+
+/** The key of the model and its place; `undefined`: it needs none, or the person has none at hand. */
+export async function findKey(model: string, facts: KeyFacts): Promise<Key | undefined> {
+  const { host, asker, client, place } = facts;
+  const name = keyOf(model);
+  if (name === undefined) return undefined;
+  if ((await keyPlace(name, host)) === "keychain") return { name, place: "keychain" };
+  const set = variable(host.env, name);
+  const { choices, refused } = await placesFor(name, facts);
+  if (place === "client" && refused !== undefined) throw new Refusal(refused);
+  if (place === undefined && choices.length === 0) {
+    const message = `${client.title} has no safe place for ${name}, and this system has no keychain for it: set it in the environment of ${client.title}.`;
+    if (asker === undefined && set !== undefined) throw new Refusal(message);
+    asker?.print(`\n${asker.colors.yellow(message)}`);
+    return { name, place: "environment" };
+  }
+  if (refused !== undefined) asker?.print(`\n${asker.colors.yellow(refused)}`);
+  const isAsked = client.kind === "file" && client.asksForKeys;
+  const without = isAsked ? `lets ${client.title} ask for it` : "for none";
+  const value = set ?? (asker && (await askKey(name, without, asker)));
+  if (value === undefined) return isAsked ? { name, place: "client" } : undefined;
+  const title = `Where is ${name} kept?`;
+  const chosen =
+    place ?? (asker && choices.length > 1 ? await choose({ title, choices }, asker) : choices[0]?.value);
+  return { name, value, place: chosen ?? "environment" };
+}
+
+/** Asks until it can be a key. `without`: what Enter does; then there is none. */
+export async function askKey(name: string, without: string, asker: Asker): Promise<string | undefined> {
+  for (;;) {
+    const typed = (await asker.secret(`${name}, which is not shown; Enter ${without} › `)).trim();
+    const problem = typed === "" ? undefined : secretProblem(typed);
+    if (problem === undefined) return typed || undefined;
+    asker.print(asker.colors.yellow(problem));
+  }
+}
+
+/** Where the key can be kept, the best place first, and why the client's configuration is none. */
+async function placesFor(
+  name: string,
+  { host, client, workspace }: KeyFacts,
+): Promise<{ choices: Choice<Place>[]; refused: string | undefined }> {
+  const { title } = client;
+  const isFile = client.kind === "file";
+  const where = isFile && !client.asksForKeys ? exposure(client, workspace) : undefined;
+  const isSet = variable(host.env, name) !== undefined;
+  const choices: Choice<Place>[] = [];
+  if ((await readSecret(name, host)).ok)
+    choices.push({ value: "keychain", label: "keychain", note: "of this system, where the server reads it" });
+  if (isFile && where === undefined) {
+    const note = client.asksForKeys ? `${title} asks for it and keeps it` : client.file;
+    choices.push({ value: "client", label: title, note });
+  }
+  if (isSet && (client.handsOnShell || (isFile && client.reference !== undefined)))
+    choices.push({ value: "environment", label: "environment", note: `${title} hands it on from there` });
+  if (isSet && !isFile)
+    choices.push({ value: "client", label: title, note: "its command copies it from the environment" });
+  const refused =
+    where && `${where}, where a key does not belong: keep it in the keychain or the environment.`;
+  return { choices, refused };
+}
+
+/** Where a client's file is that a key may not be in; `undefined`: it may. */
+function exposure({ file, isShared }: FileClient, workspace: string | undefined): string | undefined {
+  const path = realPath(file);
+  const repository = repositoryAround(dirname(path));
+  const where = isShared
+    ? "shared with the project"
+    : workspace !== undefined && isInside(realPath(workspace), path)
+      ? "in the folder the agent works in"
+      : repository && `in the git repository ${repository}`;
+  return where && `${file} is ${where}`;
+}
+
+/** Why the value of a key may not be written into a client's file, and what to do instead. */
+export function exposedKey(
+  name: string,
+  client: FileClient,
+  { workspace, host }: { workspace: string | undefined; host: HostFacts },
+): string | undefined {
+  const where = exposure(client, workspace);
+  const instead = client.asksForKeys
+    ? `Use --env ${name}: ${client.title} then asks for it and keeps it.`
+    : client.reference !== undefined
+      ? `Use --env ${name}: the file then only refers to it.`
+      : KEY_NAMES.includes(name)
+        ? `Leave it out, and keep it in the keychain: ${commandLine(host, ["keys", "set", name])}`
+        : `Leave it out, and set it in the environment of ${client.title}.`;
+  return where && `${where}, where the value of ${name} does not belong. ${instead}`;
+}
+
+/** The key as a variable of the client's entry; without a value the client has it, or refers to it. */
+export function variableOf(key: Key | undefined, client: Client): [string, string | undefined][] {
+  if (key === undefined || key.place === "keychain") return [];
+  const { name, place, value } = key;
+  if (client.kind === "command") return place === "client" ? [[name, undefined]] : [];
+  if (place === "environment") return client.reference === undefined ? [] : [[name, undefined]];
+  return [[name, client.asksForKeys ? undefined : value]];
+}
+
+/** Puts a key that goes into the keychain there. Gives why that failed. */
+export async function keepKey(key: Key | undefined, host: HostFacts): Promise<string | undefined> {
+  if (key?.place !== "keychain" || key.value === undefined) return undefined;
+  const problem = await keepSecret(key.name, key.value, host);
+  return problem && `${problem} Nothing was written; choose another place for the key.`;
+}

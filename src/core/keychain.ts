@@ -1,0 +1,147 @@
+/** Secrets in the keychain of the system: of macOS by `security`, of Linux desktops by `secret-tool` of libsecret. */
+import { existsSync } from "node:fs";
+import { ProgramFailure, runProgram } from "./child-process.ts";
+import { codeOf } from "./errors.ts";
+
+/** What is kept under a name, if anything, or why the keychain cannot be asked. */
+export type Kept = { ok: true; secret: string | undefined } | { ok: false; problem: string };
+
+export interface KeychainOptions {
+  platform: NodeJS.Platform;
+  env: Readonly<Record<string, string | undefined>>;
+  /** How long it may take, in milliseconds: a person may have to unlock it. Default 30,000. */
+  timeout?: number;
+}
+
+/** How a keychain is used: a program, its arguments, and what it reads on standard input. */
+interface Program {
+  command: string;
+  /** How people get it where it is missing. */
+  remedy: string;
+  read(name: string): string[];
+  write(name: string, secret: string): { args: string[]; input: string };
+  remove(name: string): string[];
+  /** Exit code for a name that nothing is kept under. */
+  absent: number;
+}
+
+const SERVICE = "deepagent-mcp";
+const PATIENCE_MS = 30_000;
+
+const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
+  darwin: {
+    command: "security",
+    remedy: "It is a part of macOS.",
+    read: (name) => ["find-generic-password", "-s", SERVICE, "-a", name, "-w"],
+    // As a line on standard input, and in hexadecimal: other users can see the arguments of programs.
+    write: (name, secret) => ({
+      args: ["-i"],
+      input: `add-generic-password -U -s ${SERVICE} -a ${name} -X ${Buffer.from(secret).toString("hex")}\n`,
+    }),
+    remove: (name) => ["delete-generic-password", "-s", SERVICE, "-a", name],
+    absent: 44,
+  },
+  linux: {
+    command: "secret-tool",
+    remedy: "Install libsecret-tools.",
+    read: (name) => ["lookup", "service", SERVICE, "account", name],
+    write: (name, secret) => ({
+      args: ["store", `--label=${name} of ${SERVICE}`, "service", SERVICE, "account", name],
+      input: secret,
+    }),
+    remove: (name) => ["clear", "service", SERVICE, "account", name],
+    absent: 1,
+  },
+};
+
+/** Names and keys that need no quoting anywhere. */
+const NAME = /^[A-Z_][A-Z0-9_]{0,63}$/;
+const SECRET = /^[\x21-\x7e]{1,4096}$/;
+
+/** Why a text cannot be a key. */
+export const secretProblem = (text: string): string | undefined =>
+  SECRET.test(text)
+    ? undefined
+    : "A key has no blanks, no other characters than those of ASCII, and at most 4,096 of them.";
+
+export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
+  const program = PROGRAMS[options.platform];
+  if (program === undefined || !NAME.test(name)) return { ok: false, problem: NO_KEYCHAIN };
+  try {
+    const secret = (await run(program, program.read(name), options)).trim();
+    return { ok: true, secret: SECRET.test(secret) ? secret : undefined };
+  } catch (error) {
+    return isAbsence(program, error)
+      ? { ok: true, secret: undefined }
+      : { ok: false, problem: problemOf(error, program) };
+  }
+}
+
+/** Keeps a secret, in place of an earlier one. Gives why that failed. */
+export async function keepSecret(
+  name: string,
+  secret: string,
+  options: KeychainOptions,
+): Promise<string | undefined> {
+  const program = PROGRAMS[options.platform];
+  if (program === undefined || !NAME.test(name)) return NO_KEYCHAIN;
+  const unusable = secretProblem(secret);
+  if (unusable !== undefined) return unusable;
+  const { args, input } = program.write(name, secret);
+  try {
+    await run(program, args, options, input);
+  } catch (error) {
+    return problemOf(error, program);
+  }
+  const kept = await readSecret(name, options);
+  return kept.ok && kept.secret === secret ? undefined : "The keychain did not keep it.";
+}
+
+/** Forgets what is kept under a name. Gives why that failed; where nothing is kept, nothing has to be done. */
+export async function forgetSecret(name: string, options: KeychainOptions): Promise<string | undefined> {
+  const program = PROGRAMS[options.platform];
+  if (program === undefined || !NAME.test(name)) return NO_KEYCHAIN;
+  try {
+    await run(program, program.remove(name), options);
+  } catch (error) {
+    if (!isAbsence(program, error)) return problemOf(error, program);
+  }
+  const kept = await readSecret(name, options);
+  if (!kept.ok) return kept.problem;
+  return kept.secret === undefined ? undefined : "The keychain did not forget it.";
+}
+
+/** `secret-tool` ends alike where nothing is kept and where it cannot ask, but says so in the second case. */
+const isAbsence = ({ absent }: Program, error: unknown): boolean =>
+  error instanceof ProgramFailure && error.code === absent && (absent !== 1 || error.message.trim() === "");
+
+function run(
+  { command }: Program,
+  args: readonly string[],
+  { env, timeout = PATIENCE_MS }: KeychainOptions,
+  input?: string,
+): Promise<string> {
+  return runProgram(command, args, {
+    timeout,
+    env: withBus(env),
+    ...(input === undefined ? {} : { input }),
+  });
+}
+
+/** Clients hand on few variables; without this one, the keychain of a Linux desktop is not found. */
+function withBus(env: KeychainOptions["env"]): Record<string, string | undefined> {
+  const bus = `/run/user/${process.getuid?.()}/bus`;
+  const isNeeded = env["DBUS_SESSION_BUS_ADDRESS"] === undefined && existsSync(bus);
+  return isNeeded ? { ...env, DBUS_SESSION_BUS_ADDRESS: `unix:path=${bus}` } : env;
+}
+
+const NO_KEYCHAIN = "This system has no keychain that deepagent-mcp can use.";
+
+/** Passes on no output of a program: it may have the secret in it. */
+function problemOf(error: unknown, { command, remedy }: Program): string {
+  if (codeOf(error) === "ENOENT")
+    return `The keychain is reached by ${command}, which is not installed. ${remedy}`;
+  if (error instanceof ProgramFailure && error.isTimeout)
+    return "The keychain did not answer in time: it may wait to be unlocked.";
+  return `The keychain could not be used: ${command} failed. It may be locked, or need a desktop session.`;
+}

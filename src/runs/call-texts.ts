@@ -1,0 +1,70 @@
+/** Reads the whole arguments and result of a call, of which the journal has the beginning. */
+import type { Backend } from "../backends/backend.ts";
+import { contentOf } from "../backends/file-data.ts";
+import type { RunEvent } from "./events.ts";
+import type { Checkpoints, RunRepository } from "./ports.ts";
+import { type Principal, type Run, isFinal } from "./run.ts";
+import type { CallTexts } from "./service.ts";
+
+interface CallContext {
+  runs: RunRepository;
+  checkpoints: Checkpoints | undefined;
+  /** The run's file tree, where long results are kept. */
+  files: () => Promise<Backend | undefined>;
+}
+
+/** The call that began with event `seq`; `undefined`: no such run, or no call began there. */
+export async function callTexts(
+  principal: Principal,
+  runId: string,
+  seq: number,
+  { runs, checkpoints, files }: CallContext,
+): Promise<CallTexts | undefined> {
+  const run = await runs.read.run(principal, runId);
+  const page = run && (await runs.read.journal(principal, runId, seq - 1, 1));
+  const event = page?.events.find((one) => one.seq === seq);
+  if (run === undefined || event?.kind !== "tool_started") return undefined;
+  const { agent, time, data } = event;
+  const call = { agent, time, tool: data.tool, summary: data.summary };
+  const found = checkpoints && (await foundIn(checkpoints, run, event));
+  if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : lostBelow(run) };
+  if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
+  const { args, result } = found;
+  if (result === undefined)
+    return { ...call, args, missing: isFinal(run.status) ? NO_RESULT : NO_RESULT_YET };
+  if (result.keptIn === undefined) return { ...call, args, result };
+  const whole = await textAt(result.keptIn, await files());
+  const { text, isError } = result;
+  return whole === undefined
+    ? { ...call, args, result: { text, isError }, missing: notIn(result.keptIn) }
+    : { ...call, args, result: { text: whole, isError } };
+}
+
+type CallEvent = Extract<RunEvent, { kind: "tool_started" }>;
+
+async function foundIn(checkpoints: Checkpoints, { threadId }: Run, { agent, time, data }: CallEvent) {
+  const { findCall } = await import("../agent/agent.ts");
+  // As it stands in serialised messages.
+  const text = JSON.stringify(data.callId).slice(1, -1);
+  const written = await checkpoints.writtenWith(threadId, text);
+  return findCall(written, { callId: data.callId, tool: data.tool, time, depth: agent.length });
+}
+
+async function textAt(path: string, files: Backend | undefined): Promise<string | undefined> {
+  const { data } = (await files?.readRaw(path)) ?? {};
+  const known = data && contentOf(path, data);
+  return known?.ok && known.content.kind === "text" ? known.content.text : undefined;
+}
+
+const LOST =
+  "The messages of this step are not stored any more. What the journal of the run says is all that is left of it.";
+const AMBIGUOUS =
+  "Several subagents have a step with this id, so it cannot be told which texts are its own. The journal has its beginning.";
+const NO_RESULT = "The run ended before there was a result.";
+const NO_RESULT_YET = "There is no result so far.";
+const lostBelow = ({ status }: Run): string =>
+  isFinal(status)
+    ? "The messages of subagents are kept until the run ends. What the journal of the run says is all that is left of this step."
+    : "This subagent does not keep its messages here. The journal of the run has the beginning of the step.";
+const notIn = (path: string): string =>
+  `This is the beginning: the whole result was kept in ${path}, which is not there any more.`;

@@ -1,0 +1,51 @@
+/** The page at the address of the HTTP server, for people who log in with a token. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Pages, type PagesOptions, isPageAddress } from "../page/pages.ts";
+import { Reply, isFrom } from "../page/responses.ts";
+import { TokenSignIn, type TokenSignInOptions } from "../page/token-sign-in.ts";
+
+export interface HttpPageOptions extends Omit<PagesOptions, "signIn" | "base"> {
+  key: TokenSignInOptions["key"];
+  /** The address that browsers use. Default: any host that the server accepts. */
+  publicUrl?: URL | undefined;
+}
+
+export class HttpPage {
+  readonly #pages: Pages;
+  readonly #publicUrl: URL | undefined;
+
+  constructor(options: HttpPageOptions, { tokens }: Pick<TokenSignInOptions, "tokens">) {
+    const base = options.publicUrl?.pathname.replace(/\/+$/, "") ?? "";
+    this.#publicUrl = options.publicUrl;
+    this.#pages = new Pages({ ...options, base, signIn: new TokenSignIn({ ...options, base, tokens }) });
+  }
+
+  /** Whether a request is for the page, and not for MCP. */
+  isFor({ method, url = "" }: IncomingMessage): boolean {
+    const path = url.split("?", 1)[0] ?? "";
+    // Clients that take the server's address for that of the endpoint are told where that is.
+    return path === "/" ? method === "GET" || method === "HEAD" : isPageAddress(path);
+  }
+
+  /** Answers a request whose host has been checked. */
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { host } = request.headers;
+    const own = this.#publicUrl?.origin;
+    // Without a public address the browser's own words count: which of them a proxy passed on is not known.
+    if (isFrom(request, own === undefined ? [`http://${host}`, `https://${host}`] : [own])) {
+      return this.#pages.serve(request, response);
+    }
+    new Reply(request, response).text(
+      403,
+      "text/plain",
+      own === undefined ? UNKNOWN : `Open the page at ${own}.`,
+    );
+  }
+
+  close(): void {
+    this.#pages.stop.abort();
+  }
+}
+
+const UNKNOWN =
+  "This came from another address than that of the page. Where a proxy changes it, the setting http.publicUrl has to say what browsers see.";

@@ -1,0 +1,34 @@
+/** Where a person who is not known yet gives a token. */
+import { type Html, html } from "../html.ts";
+import { renderNotice } from "./shell.ts";
+
+export interface LogIn {
+  /** Where to go then. */
+  next: string;
+  problem?: string;
+}
+
+/** The token is posted and never becomes a part of an address. */
+export const renderLogIn = ({ next, problem }: LogIn): Html =>
+  renderNotice(
+    "Log in",
+    "With a token of this server, such as your MCP client sends.",
+    html`<form class="log-in" method="post" action="/login">
+      ${problem && html`<p class="notice red" role="alert" id="problem">${problem}</p>`}
+      <input type="hidden" name="next" value="${next}" />
+      <label class="label" for="token">Token</label>
+      <input
+        class="field"
+        id="token"
+        name="token"
+        type="password"
+        autocomplete="off"
+        autocapitalize="off"
+        spellcheck="false"
+        maxlength="16000"
+        required
+        autofocus
+      />
+      <button class="btn ink">Log in</button>
+    </form>`,
+  );

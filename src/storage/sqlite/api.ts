@@ -1,0 +1,55 @@
+/** SQLite as this program uses it: the part of better-sqlite3 that `node-driver.ts` gives Node's own as well. */
+
+export interface OpenOptions {
+  readonly?: boolean;
+  fileMustExist?: boolean;
+  /** How long a statement waits for locks of other connections, in milliseconds. */
+  timeout?: number;
+}
+
+export interface RunResult {
+  changes: number;
+  lastInsertRowid: number | bigint;
+}
+
+/** Statements take a list of values, or one object with a value for each name. */
+export type Statement<Values = unknown[], Row = unknown> = Values extends unknown[]
+  ? PreparedStatement<Values, Row>
+  : PreparedStatement<[Values], Row>;
+
+interface PreparedStatement<Values extends unknown[], Row> {
+  readonly database: Database;
+  readonly readonly: boolean;
+  /** Whether it gives rows. */
+  readonly reader: boolean;
+  run(...values: Values): RunResult;
+  get(...values: Values): Row | undefined;
+  all(...values: Values): Row[];
+  /** Makes it give the first column of a row. */
+  pluck(): this;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- any function fits; its own types are kept
+type Work = (...args: any[]) => unknown;
+type Does<F extends Work> = (...args: Parameters<F>) => ReturnType<F>;
+
+/** Does its work within a transaction, or within a savepoint of the one that is open. */
+export interface Transaction<F extends Work = Work> extends Does<F> {
+  deferred: Does<F>;
+  immediate: Does<F>;
+  exclusive: Does<F>;
+}
+
+/** A connection to a database. */
+export interface Database {
+  /** Path of the file, or `:memory:`. */
+  readonly name: string;
+  readonly memory: boolean;
+  readonly open: boolean;
+  readonly inTransaction: boolean;
+  prepare<Values = unknown[], Row = unknown>(sql: string): Statement<Values, Row>;
+  transaction<F extends Work>(work: F): Transaction<F>;
+  exec(sql: string): this;
+  pragma(source: string, options?: { simple?: boolean }): unknown;
+  close(): this;
+}

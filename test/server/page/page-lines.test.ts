@@ -1,0 +1,146 @@
+import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import type { RunService } from "../../../src/runs/service.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { ME, callingInTurn, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { browser, problemsOf } from "./chromium.ts";
+import { linkTo, openPages, visit } from "./support.ts";
+
+const EVIL = `<img src=x onerror="document.title='owned'"> \u202E`;
+const PATH = "/a.ts";
+const lineOf = (number: number): string => (number === 20 ? EVIL : `const line${number} = ${number};`);
+const numbered = (count: number): string =>
+  Array.from({ length: count }, (_, index) => `${lineOf(index + 1)}\n`).join("");
+const edit = (from: number) => ({
+  name: "edit_file",
+  args: { file_path: PATH, old_string: lineOf(from), new_string: `changed ${from}` },
+});
+
+/** A run that has written a file of so many lines, and waits to change two of them. */
+async function waiting(lines = 60): Promise<{ service: RunService; id: string }> {
+  const file = databaseFile();
+  const checkpointer = createCheckpointer(connect(file));
+  const write = { name: "write_file", args: { file_path: PATH, content: numbered(lines) } };
+  const model = callingInTurn([write], [edit(10)], [edit(40)]);
+  const agent = { model, checkpointer, interruptOn: { edit_file: true }, backend: StateBackend };
+  const { service } = openServer(file, agent, { checkpoints: async () => checkpointer });
+  const { id } = await startRun(service, "change it");
+  await reach(service, id, "input_required");
+  return { service, id };
+}
+
+async function approveNext(service: RunService, id: string): Promise<void> {
+  const view = await service.view(ME, id);
+  const open = view?.approvals.find(({ status }) => status === "pending");
+  await service.decide(ME, id, open?.id ?? "", { type: "approve" }, "test");
+}
+
+/** Lines of code in a page. */
+const codeIn = (body: string): string[] =>
+  [...body.matchAll(/<td class="cd">(.*?)<\/td>/g)].map(([, code = ""]) => code.replace(/<[^>]*>/g, ""));
+
+/** Addresses of unchanged lines in a page. */
+const linksIn = (body: string): string[] =>
+  [...body.matchAll(/data-lines href="([^"]*)"/g)].map(([, address = ""]) =>
+    address.replaceAll("&#38;", "&"),
+  );
+
+describe("unchanged lines", () => {
+  test("of what waits are those of the file now, by their numbers", async () => {
+    const { service, id } = await waiting();
+    const visitor = await visit(linkTo(await openPages(service), id, "watch"));
+    const [before = "", after = ""] = linksIn((await visitor.get(`${visitor.path}/review`)).body);
+    expect(before).toContain("old=1&new=1&count=6");
+    const first = await visitor.get(before);
+    expect(first.status).toBe(200);
+    expect(codeIn(first.body)).toEqual([1, 2, 3, 4, 5, 6].map(lineOf));
+    const rest = await visitor.get(after);
+    expect(rest.body).toContain("line60");
+    expect(rest.body).not.toContain("<img");
+    expect(rest.body).not.toContain("\u202E");
+    const end = after.replace(/old=\d+&new=\d+/, "old=61&new=61");
+    expect((await visitor.get(end)).body).toContain("The file ends here");
+    for (const wrong of ["old=x&new=1&count=1", "old=-1&new=1&count=1", "", "old=1&new=1"]) {
+      expect((await visitor.get(before.replace(/old=.*/, wrong))).status).toBe(404);
+    }
+    expect((await visitor.get(before.replace(/approval=[^&]*/, "approval=none"))).status).toBe(404);
+    expect((await visitor.get(before.replace("count=6", "count=999999999"))).body).toContain("line60");
+  });
+
+  test("of what is done are there as long as the file is as the change left it", async () => {
+    const { service, id } = await waiting();
+    await approveNext(service, id);
+    await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+    const visitor = await visit(linkTo(await openPages(service), id, "watch"));
+    const changes = `${visitor.path}/changes?path=${encodeURIComponent(PATH)}`;
+    const [link = ""] = linksIn((await visitor.get(changes)).body);
+    expect(codeIn((await visitor.get(link)).body)).toContain(lineOf(1));
+    const approval = linksIn((await visitor.get(`${visitor.path}/review`)).body)[0] ?? "";
+    await approveNext(service, id);
+    await reach(service, id, "completed");
+    expect((await visitor.get(approval)).status).toBe(404);
+    const newest = linksIn((await visitor.get(changes)).body);
+    expect(newest).not.toContain(link);
+    expect(codeIn((await visitor.get(newest[0] ?? "")).body)).toContain("changed 10");
+  });
+
+  test("of a long file come a thousand at a time", async () => {
+    const { service, id } = await waiting(3000);
+    const visitor = await visit(linkTo(await openPages(service), id, "watch"));
+    const links = linksIn((await visitor.get(`${visitor.path}/review`)).body);
+    const { body } = await visitor.get(links.at(-1) ?? "");
+    expect(body.match(/<tr class="c">/g)).toHaveLength(1000);
+    const [more = ""] = linksIn(body);
+    expect(more).toContain("old=1014&new=1014&count=1987");
+  });
+});
+
+describe("diffs in Chromium", { tags: "chromium" }, () => {
+  const open = browser();
+  const codeOf = (page: Page) => page.locator("[data-approval] .diff tr td.cd:not(.twin)").allTextContents();
+
+  test("open unchanged lines in their place, and keep them", async () => {
+    const { service, id } = await waiting();
+    const { page, messages } = await open(linkTo(await openPages(service), id, "decide"));
+    await page.getByRole("link", { name: "Show 6 unchanged lines" }).click();
+    await expect.poll(() => codeOf(page)).toContain(lineOf(1));
+    await page.getByRole("link", { name: "Show what follows" }).click();
+    await expect.poll(() => codeOf(page)).toContain(lineOf(60));
+    expect((await codeOf(page)).filter((line) => line.startsWith("<img"))).toHaveLength(1);
+    await service.tell(ME, id, { text: "go on" });
+    await service.tell(ME, id, { text: "and on" });
+    await page.waitForTimeout(600);
+    expect(await codeOf(page)).toHaveLength(61);
+    expect(await problemsOf(page)).toEqual([]);
+    expect(await page.title()).not.toContain("owned");
+    expect(messages).toEqual([]);
+  });
+
+  test("stand beside each other if this browser wants it and there is room", async () => {
+    const { service, id } = await waiting();
+    const { page } = await open(linkTo(await openPages(service), id, "decide"));
+    const at = async (row: string): Promise<{ x: number; y: number }> => {
+      const { x = 0, y = 0 } =
+        (await page.locator(`[data-approval] .diff ${row}`).first().boundingBox()) ?? {};
+      return { x, y };
+    };
+    await page.getByRole("button", { name: "Split" }).click();
+    const [removed, added] = [await at("tr.d"), await at("tr.a")];
+    expect(added.y).toBe(removed.y);
+    expect(added.x).toBeGreaterThan(removed.x + 200);
+    const twin = page.locator("[data-approval] .diff tr.c .twin").first();
+    expect(await twin.isVisible()).toBe(true);
+    expect(await problemsOf(page)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.reload();
+    await twin.waitFor();
+    expect(await page.getByRole("button", { name: "Split" }).getAttribute("aria-pressed")).toBe("true");
+    await page.setViewportSize({ width: 900, height: 800 });
+    expect((await at("tr.a")).y).toBeGreaterThan((await at("tr.d")).y);
+    expect(await page.getByRole("button", { name: "Split" }).isVisible()).toBe(false);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByRole("button", { name: "Unified" }).click();
+    expect((await at("tr.a")).y).toBeGreaterThan((await at("tr.d")).y);
+  });
+});

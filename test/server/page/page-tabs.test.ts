@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { ME } from "../../runs/support.ts";
+import { browser } from "./chromium.ts";
+import { openPages, waitingRun } from "./support.ts";
+
+/** More than the connections that a browser has to one server. */
+const MANY = 9;
+
+describe("many tabs in Chromium", { tags: "chromium" }, () => {
+  const open = browser();
+
+  test("all open, and each is up to date when it is seen", async () => {
+    const { service, runId, view } = await waitingRun("a");
+    const pages = await openPages(service);
+    const { page: first } = await open(pages.link({ principal: ME, purpose: "decide" }));
+    await first.waitForURL(pages.address);
+    // Chromium without a screen takes every tab for one that is seen.
+    const isHidden =
+      "Object.defineProperty(document, 'hidden', { configurable: true, get: () => !window.isSeen })";
+    await first.context().addInitScript(isHidden);
+    const tabs = [];
+    for (let count = 1; count < MANY; count += 1) tabs.push(await open(`${pages.address}runs/${runId}/work`));
+    await expect.poll(() => first.title()).toMatch(/^\(1\) Runs/);
+    await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await expect.poll(() => first.title()).toMatch(/^Runs/);
+    const last = tabs.at(-1);
+    expect(await last?.page.title()).toMatch(/^\(1\) /);
+    await last?.page.evaluate("window.isSeen = true, document.dispatchEvent(new Event('visibilitychange'))");
+    await expect.poll(() => last?.page.title()).toMatch(/^note/);
+    expect(await last?.page.getByText("Not connected").count()).toBe(0);
+    expect(tabs.flatMap(({ messages }) => messages)).toEqual([]);
+  });
+
+  test("one whose session has ended says so", async () => {
+    const { service } = await waitingRun("a");
+    const pages = await openPages(service);
+    const { page } = await open(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(pages.address);
+    await page.context().clearCookies();
+    await pages.close();
+    await openPages(service, undefined, { port: Number(new URL(pages.address).port) });
+    await page.getByText("Session ended").waitFor();
+  });
+
+  test("the one that was opened first tells at once what waits, also when it is not seen", async () => {
+    const { service, runId, view } = await waitingRun("a");
+    const pages = await openPages(service);
+    const { page } = await open(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(pages.address);
+    const hide = "Object.defineProperty(document, 'hidden', { get: () => true })";
+    await page.evaluate(`${hide}, document.dispatchEvent(new Event('visibilitychange'))`);
+    await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await expect.poll(() => page.title(), { timeout: 5000 }).toMatch(/^Runs/);
+  });
+});

@@ -1,0 +1,187 @@
+/**
+ * Screens of the page compared with accepted pictures, and with accepted places of their parts.
+ *
+ * To accept what is different now: `ACCEPT_PICTURES=1 npx vitest run test/server/page/pictures.test.ts`. Look at the
+ * pictures before you commit them.
+ */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import pixelmatch from "pixelmatch";
+import type { Page } from "playwright-core";
+import { PNG } from "pngjs";
+import { describe, expect, test } from "vitest";
+import { ME } from "../../runs/support.ts";
+import { browser } from "./chromium.ts";
+import { NOW, type SeededRuns, seededRuns } from "./seeded-runs.ts";
+import { openPages } from "./support.ts";
+
+const ACCEPTS = process.env["ACCEPT_PICTURES"] === "1";
+const ACCEPTED = join(import.meta.dirname, "accepted");
+/** Not committed. */
+const DIFFERENT = join(import.meta.dirname, "different");
+const COMMAND = "ACCEPT_PICTURES=1 npx vitest run test/server/page/pictures.test.ts";
+
+/**
+ * Pictures are compared as averages of squares of so many pixels, because another antialiasing changes every letter a
+ * little. Measured: without positions of glyphs between pixels, at most 0.09 % of the squares of a picture differ (by
+ * single pixels 1.6 %); a button of another colour makes 0.3 to 1.5 %, icons that are missing 0.23 %. A hairline of
+ * another colour is not seen by this. What moves is found by the places of the parts, in pixels, whatever is drawn.
+ */
+const SQUARE = 4;
+const MAX_DIFFERENT = 0.0012;
+const MAX_MOVED = 2;
+
+interface Picture {
+  name: string;
+  width: 1280 | 390;
+  scheme: "light" | "dark";
+  path: (runs: SeededRuns["runs"]) => string;
+  /** What to do before it is taken. */
+  prepare?: (page: Page) => Promise<void>;
+}
+
+const wide = { width: 1280, scheme: "light" } as const;
+const phone = { width: 390, scheme: "dark" } as const;
+
+const PICTURES: readonly Picture[] = [
+  { name: "home", ...wide, path: () => "/" },
+  { name: "home-phone", ...phone, path: () => "/" },
+  { name: "nothing-found", ...phone, scheme: "light", path: () => "/?q=nothing+has+this" },
+  { name: "twelve-agents", ...wide, scheme: "dark", path: ({ twelve }) => `/runs/${twelve}/work` },
+  { name: "twelve-agents-phone", ...phone, scheme: "light", path: ({ twelve }) => `/runs/${twelve}/work` },
+  { name: "hundred-agents", ...wide, path: ({ hundred }) => `/runs/${hundred}/work` },
+  {
+    name: "hundred-agents-open",
+    ...phone,
+    path: ({ hundred }) => `/runs/${hundred}/work`,
+    prepare: (page) => page.locator(".tl-fold > summary").click(),
+  },
+  { name: "review", ...wide, path: ({ twelve }) => `/runs/${twelve}/review` },
+  { name: "review-phone", ...phone, path: ({ twelve }) => `/runs/${twelve}/review` },
+  { name: "answer", ...wide, path: ({ done }) => `/runs/${done}/answer` },
+  { name: "answer-phone", ...phone, path: ({ done }) => `/runs/${done}/answer` },
+  { name: "failed", ...phone, scheme: "light", path: ({ failed }) => `/runs/${failed}/answer` },
+  { name: "queued", ...wide, path: ({ queued }) => `/runs/${queued}/work` },
+  { name: "files", ...wide, scheme: "dark", path: () => "/files" },
+];
+
+describe("the page in Chromium", { tags: "chromium" }, () => {
+  const open = browser({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
+
+  test("looks as it was accepted", async () => {
+    const { service, runs } = await seededRuns();
+    const settings = ["tide-alarms", "claude-sonnet-4-5", "Limit $5.00"];
+    const pages = await openPages(service, () => NOW, {
+      settings,
+      folderOf: ({ environment }) => environment,
+    });
+    const { page } = await open("about:blank");
+    await page.clock.setFixedTime(NOW);
+    await page.goto(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(pages.address);
+    rmSync(DIFFERENT, { recursive: true, force: true });
+    mkdirSync(ACCEPTED, { recursive: true });
+    const found: string[] = [];
+    for (const picture of PICTURES) {
+      await page.setViewportSize({ width: picture.width, height: 800 });
+      await page.emulateMedia({ colorScheme: picture.scheme, reducedMotion: "reduce" });
+      await page.goto(new URL(picture.path(runs), pages.address).href);
+      await page.evaluate("document.fonts.ready");
+      await picture.prepare?.(page);
+      found.push(...compare(picture.name, await taken(page), await layoutOf(page)));
+    }
+    const advice = `\nThe new pictures and the differences are in ${relative(process.cwd(), DIFFERENT)}. To accept them: ${COMMAND}`;
+    expect(found, found.join("\n") + advice).toEqual([]);
+  });
+});
+
+/** What fonts of the machine would have to draw is left out, because they differ. */
+const HIDE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();)
+  if (/[\\u0590-\\u06ff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
+    walker.currentNode.parentElement.style.visibility = "hidden"`;
+
+async function taken(page: Page): Promise<Buffer> {
+  await page.evaluate(HIDE_FOREIGN);
+  return page.screenshot({ animations: "disabled", caret: "hide" });
+}
+
+/** Where the parts are that people orient themselves by, one in a line. */
+const LAYOUT = `[...document.querySelectorAll("header, nav, main, aside, h1, h2, h3, .panel, .btn, .field, .tl-row, .run-row, .diff")]
+  .filter((element) => element.checkVisibility() && !element.closest("[class=hide]"))
+  .slice(0, 120)
+  .map((element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    const name = [element.localName, ...element.classList].join(".");
+    return [name, ...[x, y, width, height].map(Math.round)].join(" ");
+  })
+  .join("\\n") + "\\n"`;
+
+const layoutOf = (page: Page): Promise<string> => page.evaluate<string>(LAYOUT);
+
+/** What is different from what was accepted; stores the new ones, as accepted ones if they are to be. */
+function compare(name: string, picture: Buffer, layout: string): string[] {
+  const [image, places] = [join(ACCEPTED, `${name}.png`), join(ACCEPTED, `${name}.txt`)];
+  if (ACCEPTS || !existsSync(image)) {
+    writeFileSync(image, packed(picture));
+    writeFileSync(places, layout);
+    return ACCEPTS ? [] : [`${name}: there was no accepted picture; now this one is there`];
+  }
+  const moved = movedParts(readFileSync(places, "utf8"), layout).map((part) => `${name}: ${part}`);
+  const changed = changedSquares(PNG.sync.read(readFileSync(image)), PNG.sync.read(picture));
+  const isChanged = changed === undefined || changed.share > MAX_DIFFERENT;
+  if (!isChanged && moved.length === 0) return [];
+  mkdirSync(DIFFERENT, { recursive: true });
+  writeFileSync(join(DIFFERENT, `${name}.png`), picture);
+  if (changed !== undefined)
+    writeFileSync(join(DIFFERENT, `${name}.difference.png`), PNG.sync.write(changed.shown));
+  const share =
+    changed === undefined ? "has another size" : `${(100 * changed.share).toFixed(3)} % of it changed`;
+  return [...(isChanged ? [`${name}: ${share}`] : []), ...moved];
+}
+
+function changedSquares(accepted: PNG, picture: PNG): { share: number; shown: PNG } | undefined {
+  if (accepted.width !== picture.width || accepted.height !== picture.height) return undefined;
+  const [before, after] = [averaged(accepted), averaged(picture)];
+  const { width, height } = before;
+  const shown = new PNG({ width, height });
+  const count = pixelmatch(before.data, after.data, shown.data, width, height, { threshold: 0.15 });
+  return { share: count / (width * height), shown };
+}
+
+function averaged({ width, height, data }: PNG): PNG {
+  const small = new PNG({ width: Math.floor(width / SQUARE), height: Math.floor(height / SQUARE) });
+  const offsets = Array.from(
+    { length: SQUARE ** 2 },
+    (_, index) => 4 * (Math.floor(index / SQUARE) * width + (index % SQUARE)),
+  );
+  for (let at = 0; at < small.data.length; at += 1) {
+    const [x, y] = [Math.floor(at / 4) % small.width, Math.floor(at / 4 / small.width)];
+    const corner = 4 * (y * SQUARE * width + x * SQUARE) + (at % 4);
+    const sum = offsets.reduce((total, offset) => total + (data[corner + offset] ?? 0), 0);
+    small.data[at] = sum / offsets.length;
+  }
+  return small;
+}
+
+function movedParts(accepted: string, layout: string): string[] {
+  const [before, after] = [accepted, layout].map((text) =>
+    text
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.split(" ")),
+  );
+  if (before === undefined || after === undefined || before.length !== after.length) {
+    return [`${after?.length} parts, and not ${before?.length}`];
+  }
+  return after.flatMap((part, index) => {
+    const was = before[index] ?? [];
+    const isSame = part.every((value, place) =>
+      place === 0 ? value === was[0] : Math.abs(Number(value) - Number(was[place])) <= MAX_MOVED,
+    );
+    return isSame ? [] : [`${part.join(" ")} was ${was.join(" ")}`];
+  });
+}
+
+/** Without transparency, as small as PNG makes it. */
+const packed = (picture: Buffer): Buffer =>
+  PNG.sync.write(PNG.sync.read(picture), { colorType: 2, deflateLevel: 9, filterType: -1 });
