@@ -11,8 +11,12 @@ import { expect, it } from "vitest";
 import { ROOT } from "../commands/built-bin.ts";
 
 const DIST = join(ROOT, "dist");
-/** What has no name that anybody would write: a computation of types, and classes that others only extend. */
-const INNER: ReadonlySet<string> = new Set(["CheckedBackend", "Definition", "ShellBackend", "TreeBackend"]);
+/**
+ * What has no name that anybody would write: a computation of types, classes that others only extend, and what a
+ * connection to SQLite has, which is opened and passed on.
+ */
+const CLASSES = ["CheckedBackend", "Definition", "ShellBackend", "TreeBackend"];
+const INNER: ReadonlySet<string> = new Set(CLASSES.concat("Statement", "Transaction", "Work"));
 
 /** The declaration behind a name, also behind imports and exports. */
 const behind = (checker: Checker, symbol: TypeSymbol): TypeSymbol =>
