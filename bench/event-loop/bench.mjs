@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 import { printTurns } from "./turns.mjs";
 
 const MB = 1_000_000;

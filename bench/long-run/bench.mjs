@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const EVENTS = Number(process.argv[2] ?? 10_000);
 /** Of the run, at its start and at its end, that are compared. */
@@ -74,8 +74,8 @@ const service = sources.createRunService({
 });
 
 const ME = "local";
-const session = { principal: ME, purpose: "watch", csrf: "" };
-const PAGE = { runs: service, session, now: Date.now(), openCommand: () => undefined, settings: [] };
+const session = { principal: ME, scopes: ["read"], csrf: "" };
+const PAGE = { runs: service, session, openCommand: () => undefined, settings: [] };
 const WAYS = { forms: true, model: false, links: true };
 const view = (runId) => service.view(ME, runId);
 /** The ways to look at a run, each as a server does it. */
@@ -90,7 +90,7 @@ const LOOKS = {
   },
   "the page": async (runId) => {
     const found = await sources.runScreen(PAGE, runId, "work", new URLSearchParams());
-    return found.screen.main.text;
+    return found.picture(Date.now()).main.text;
   },
 };
 

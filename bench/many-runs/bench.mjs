@@ -10,7 +10,7 @@ import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const RUNS = Number(process.argv[2] ?? 200);
 const LATENCY_MS = 50;

@@ -6,8 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { brotliCompressSync, gzipSync } from "node:zlib";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { pageAsset } from "../../scripts/page-assets.mjs";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const RUNS = Number(process.argv[2] ?? 1000);
 const EVENTS = Number(process.argv[3] ?? 10_000);
@@ -19,6 +21,8 @@ const sources = await loadSources(`
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
+  export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
+  export { stepScreen } from "./src/server/page/steps.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { migrate } from "./src/storage/sqlite/migrations.ts";
   export { StateBackend } from "./src/backends/stores/state.ts";
@@ -88,12 +92,54 @@ for (let event = AGENTS; event < EVENTS; event += 3) {
   );
 }
 
+const changing = await begin("The one that changes many files");
+for (let index = 0; index < 300; index += 1) {
+  const lines = Array.from(
+    { length: 100 },
+    (_, line) => `+const value${line} = compute("${index}", ${line});`,
+  );
+  const diff = `@@ -0,0 +1,100 @@\n${lines.join("\n")}`.slice(0, 4000);
+  const call = { callId: `w${index}`, tool: "write_file", path: `/workspace/src/part-${index}.ts` };
+  await record(
+    changing,
+    { kind: "file_changed", agent: [], ...call, added: 100, removed: 0, diff },
+    now + index,
+  );
+}
+
+// One call of a long conversation, with arguments and a result of a million characters each.
+const lines = Array.from(
+  { length: 17_000 },
+  (_, line) => `const value${line} = compute("a thing", ${line}); // é`,
+);
+const long = lines.join("\n").slice(0, 1_000_000);
+const writing = await begin("The one that writes a long file");
+const step = { callId: "long", tool: "write_file" };
+await record(writing, { kind: "tool_started", agent: [], ...step, summary: "write" });
+const { events } = await repository.read.journal(ME, writing.runId, 0, 100);
+const { seq: longStep } = events.find(({ kind }) => kind === "tool_started");
+const checkpointer = sources.createCheckpointer(database);
+const { threadId } = await repository.read.run(ME, writing.runId);
+const call = { id: "long", name: "write_file", args: { file_path: "/workspace/long.ts", content: long } };
+const messages = [
+  ...Array.from({ length: 200 }, (_, index) => new AIMessage(`I look at part ${index}.`)),
+  new AIMessage({ content: "", tool_calls: [call] }),
+  new ToolMessage({ content: long, tool_call_id: "long", name: "write_file" }),
+];
+let config = { configurable: { thread_id: threadId, checkpoint_ns: "" } };
+for (const [index, message] of messages.entries()) {
+  const checkpoint = { ...emptyCheckpoint(), id: uuid6(index) };
+  config = await checkpointer.put(config, checkpoint, { source: "loop", step: index, parents: {} });
+  await checkpointer.putWrites(config, [["messages", [message]]], `task${index}`);
+}
+
 /** Made anew for each look at "the first time", so that nothing is remembered. */
 const service = () =>
   sources.createRunService({
     runs: repository,
     agentFor: async () => Promise.reject(new Error("nothing is worked on")),
     tree: async () => new sources.StateBackend({ files: {} }),
+    checkpoints: async () => checkpointer,
     treeWithThread: async () => sources.StateBackend,
     searchMemories: async () => ({ hits: [] }),
     drawing: async () => "",
@@ -102,16 +148,23 @@ const service = () =>
     concurrentRuns: 0,
     log: sources.silentLogger,
   });
-const session = { principal: ME, purpose: "decide", csrf: "secret" };
-const context = (runs) => ({ runs, session, now, openCommand: () => undefined, settings: [] });
+const session = { principal: ME, scopes: ["run", "approve", "read"], csrf: "secret" };
+const context = (runs) => ({ runs, session, openCommand: () => undefined, settings: [] });
 const none = new URLSearchParams();
 const SCREENS = {
   home: (given) => sources.homeScreen(given, none),
   "home, searched": (given) => sources.homeScreen(given, new URLSearchParams({ q: "nothing has this" })),
   review: (given) => sources.reviewScreen(given),
-  "work of the long run": async (given) => (await sources.runScreen(given, lease.runId, "work", none)).screen,
+  "work of the long run": async (given) =>
+    (await sources.runScreen(given, lease.runId, "work", none)).picture,
   "the same, all events": async (given) =>
-    (await sources.runScreen(given, lease.runId, "work", new URLSearchParams({ events: "all" }))).screen,
+    (await sources.runScreen(given, lease.runId, "work", new URLSearchParams({ events: "all" }))).picture,
+  "answer of 300 changed files": async (given) =>
+    (await sources.runScreen(given, changing.runId, "answer", none)).picture,
+  "step of two million characters": async (given) => {
+    const screen = await sources.stepScreen(given, writing.runId, longStep);
+    return () => screen;
+  },
 };
 
 const median = (values) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
@@ -126,7 +179,7 @@ for (const [name, screen] of Object.entries(SCREENS)) {
   delay.enable();
   for (let round = 0; round <= ROUNDS; round += 1) {
     const start = performance.now();
-    html = sources.renderDocument(await screen(context(runs))).text;
+    html = sources.renderDocument((await screen(context(runs)))(now)).text;
     times.push(performance.now() - start);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

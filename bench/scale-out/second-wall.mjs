@@ -1,6 +1,6 @@
 // What the second wall costs: each operation with it and without, in turns, as medians.
 // Usage: node bench/scale-out/second-wall.mjs
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const sources = await loadSources(`
   export { silentLogger } from "./src/core/logger.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { held } from "../support/hold-up.mjs";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const MEMORIES = Number(process.argv[2] ?? 20_000);
 const DIMS = 1536;

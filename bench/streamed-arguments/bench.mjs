@@ -5,7 +5,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { held } from "../support/hold-up.mjs";
-import { loadSources } from "../support/sources.mjs";
+import { loadSources } from "../../scripts/sources.mjs";
 
 const PIECE = 24;
 const TIMES = 2;
