@@ -6,11 +6,11 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/build.mjs scripts/
+COPY scripts scripts
 COPY src src
 RUN npm run build
 
-# The packages of the lockfile but for development, and those that Postgres, S3 and traces need. None of them runs a
+# The few packages that are not in the bundle, and those that Postgres, S3 and traces need. None of them runs a
 # script, and nothing is compiled: Node 22 takes release 13 of better-sqlite3, which comes compiled.
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /app

@@ -26,13 +26,15 @@ import { stdioServer } from "../support/harness-stdio.ts";
 /**
  * The package as npm would install it: the tarball is unpacked into an empty folder, and of what is
  * installed here only its declared dependencies are linked beside it. So a file that is not packed and a
- * dependency that is not declared both show, without the minute that compiling better-sqlite3 takes.
+ * dependency that is not declared both show, without the minute that compiling better-sqlite3 takes. Whoever uses
+ * Node 20 adds that package, and whoever uses the library adds LangChain, as the tests of it do.
  */
 const Packed = z.array(z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }));
 const Manifest = z.object({
   bin: z.object({ "deepagent-mcp": z.string() }),
   dependencies: z.record(z.string(), z.string()),
   optionalDependencies: z.record(z.string(), z.string()),
+  peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })),
 });
 
 let folder: string;
@@ -58,13 +60,22 @@ beforeAll(() => {
   const optional = Object.keys(optionalDependencies).filter((name) =>
     existsSync(join(ROOT, "node_modules", name)),
   );
-  for (const name of [...Object.keys(dependencies), ...optional]) {
-    const link = join(folder, "node_modules", name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(ROOT, "node_modules", name), link);
-  }
+  for (const name of [...Object.keys(dependencies), ...optional, ...(isCompiled ? ["better-sqlite3"] : [])])
+    link(name);
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What users of the library install themselves. */
+const LANGCHAIN = ["core", "langgraph", "langgraph-checkpoint"].map((name) => `@langchain/${name}`);
+const SHARED = [...LANGCHAIN, "langchain", "zod"];
+
+/** Installs a package beside ours. */
+function link(name: string): void {
+  const target = join(folder, "node_modules", name);
+  if (existsSync(target)) return;
+  mkdirSync(dirname(target), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules", name), target);
+}
 
 const manifest = () => Manifest.parse(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")));
 
@@ -82,7 +93,8 @@ describe("what people read", () => {
     expect(files.some((name) => name.startsWith("examples/"))).toBe(true);
     const lost = texts.flatMap((name) =>
       linksOf(name)
-        .filter((target) => !/^[a-z]+:/.test(target))
+        // Pictures are shown where the repository is, and are not in the package.
+        .filter((target) => !/^[a-z]+:|(^|\/)pictures\//.test(target))
         .filter((target) => !existsSync(join(installed, dirname(name), target)))
         .map((target) => `${name}: ${target}`),
     );
@@ -117,9 +129,32 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
   );
 });
 
+it("brings at most two packages with it, and asks for no other", () => {
+  const { dependencies, optionalDependencies, peerDependenciesMeta } = manifest();
+  expect(Object.keys({ ...dependencies, ...optionalDependencies })).toEqual([
+    "@vscode/ripgrep",
+    "better-sqlite3-13",
+  ]);
+  expect(Object.values(peerDependenciesMeta).every(({ optional }) => optional)).toBe(true);
+});
+
+it("names the licence of everything that is bundled", () => {
+  const text = readFileSync(join(installed, "dist/THIRD-PARTY-LICENSES.txt"), "utf8");
+  for (const name of ["@langchain/core", "@modelcontextprotocol/server", "zod", "openai", "idiomorph"])
+    expect(text).toMatch(new RegExp(`^${name} \\d`, "m"));
+  expect(text).toContain("SIL OPEN FONT LICENSE");
+  expect(text).not.toContain("(undefined)");
+});
+
 it("answers initialize in the folder it was installed into", () => {
   const answer = node([bin(), "--workspace", folder, "--log-level", "silent"], INITIALIZE);
   expect(JSON.parse(answer)).toMatchObject({ id: 1, result: { serverInfo: { name: "deepagent-mcp" } } });
+});
+
+it("serves a client over stdio to the end of a run", async () => {
+  const settings = { DEEPAGENT_MODEL: "offline", DEEPAGENT_WORKSPACE: folder };
+  const client = await connect(stdioServer(bin(), { ...environment(), ...settings }), "v2-modern");
+  expect((await client.call("run_deep_agent", { task: "Say hello" })).text).toContain("completed");
 });
 
 it("has everything a run needs", () => {
@@ -150,7 +185,7 @@ describe("the tests for a backend of one's own", () => {
   }
 
   beforeAll(() => {
-    symlinkSync(join(ROOT, "node_modules/vitest"), join(folder, "node_modules/vitest"));
+    for (const name of [...SHARED, "vitest"]) link(name);
     writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
     const { code } = transformSync(block("ts"), { loader: "ts" });
     writeFileSync(join(folder, "map-store.js"), code);
@@ -174,14 +209,71 @@ describe("the tests for a backend of one's own", () => {
   });
 });
 
-it("can be imported as a library", () => {
-  const script = join(folder, "library.mjs");
-  writeFileSync(
-    script,
-    `import { createDeepAgent, StateBackend } from "deepagent-mcp";
-     console.log(typeof createDeepAgent, typeof StateBackend);`,
+describe("the library", () => {
+  beforeAll(() => {
+    for (const name of [...SHARED, "@types/node"]) link(name);
+  });
+
+  it("says which package is missing", () => {
+    const name = join(folder, "node_modules/@langchain/langgraph");
+    rmSync(name);
+    const { stderr } = spawnSync(process.execPath, ["-e", 'import("deepagent-mcp")'], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    link("@langchain/langgraph");
+    expect(stderr).toContain("@langchain/langgraph");
+  });
+
+  it("runs an agent, on the LangChain of whoever uses it", () => {
+    const script = join(folder, "library.mjs");
+    writeFileSync(
+      script,
+      `import { AIMessage } from "@langchain/core/messages";
+       import { createDeepAgent, StateBackend } from "deepagent-mcp";
+       const agent = createDeepAgent({ model: "offline", backend: new StateBackend({ files: {} }) });
+       const { messages } = await agent.invoke({ messages: [{ role: "user", content: "Say hello" }] });
+       console.log(messages.at(-1) instanceof AIMessage);`,
+    );
+    expect(node([script])).toBe("true\n");
+  });
+
+  it.each(["nodenext", "bundler"])(
+    "has declarations of which a strict compiler approves: %s",
+    (resolution) => {
+      const source = join(folder, "use.mts");
+      writeFileSync(
+        source,
+        `import { createCheckpointer, createDeepAgent, openDatabase, S3Backend } from "deepagent-mcp";
+       import { backendContract } from "deepagent-mcp/testing";
+       export const agent = createDeepAgent({ model: "offline" });
+       export const checkpointer = createCheckpointer(openDatabase(":memory:"));
+       export { backendContract, S3Backend };
+       // @ts-expect-error: it is no model
+       createDeepAgent({ model: 7 });`,
+      );
+      const settings =
+        "--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node";
+      const form = ["--module", resolution === "bundler" ? "esnext" : resolution];
+      const { stdout } = spawnSync(
+        process.execPath,
+        [
+          join(ROOT, "node_modules/typescript/bin/tsc"),
+          ...settings.split(" "),
+          ...form,
+          "--moduleResolution",
+          resolution,
+          source,
+        ],
+        { cwd: folder, encoding: "utf8" },
+      );
+      // LangChain's own declarations do not pass with exact optional properties.
+      const ours = stdout
+        .split("\n")
+        .filter((line) => /^(?:node_modules\/deepagent-mcp|use\.mts).*error TS/.test(line));
+      expect(ours).toEqual([]);
+    },
   );
-  expect(node([script])).toBe("function function\n");
 });
 
 /** What Node 20 needs is compiled by npm; for others it comes with the package. */
@@ -211,7 +303,9 @@ describe.skipIf(hasNodeSqlite()).each([
     const { stdout } = failing("doctor", "--model", "offline", "--workspace", folder);
     told = /SQLite cannot be loaded: .*$/m.exec(stdout)?.[0] ?? "";
     expect(told).toContain(isCompiled ? "npm rebuild better-sqlite3" : "npm install --include=optional");
-    expect(stdout).toMatch(/^ *In any folder: npm --prefix ".*" (run install|install --include=optional)$/m);
+    expect(stdout).toMatch(
+      /^ *In any folder: npm --prefix ".*" (rebuild better-sqlite3|install --include=optional)/m,
+    );
   });
   afterAll(() => {
     rmSync(sqlite(), TREE);
