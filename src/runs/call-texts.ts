@@ -27,7 +27,7 @@ export async function callTexts(
   const { agent, time, data } = event;
   const call = { agent, time, tool: data.tool, summary: data.summary };
   const found = checkpoints && (await foundIn(checkpoints, run, event));
-  if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : lostBelow(run) };
+  if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : LOST_BELOW };
   if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
   const { args, result } = found;
   if (result === undefined)
@@ -42,12 +42,16 @@ export async function callTexts(
 
 type CallEvent = Extract<RunEvent, { kind: "tool_started" }>;
 
-async function foundIn(checkpoints: Checkpoints, { threadId }: Run, { agent, time, data }: CallEvent) {
+async function foundIn(
+  checkpoints: Checkpoints,
+  { threadId, createdAt: since }: Run,
+  { agent, time, data }: CallEvent,
+) {
   const { findCall } = await import("../agent/agent.ts");
   // As it stands in serialised messages.
   const text = JSON.stringify(data.callId).slice(1, -1);
   const written = await checkpoints.writtenWith(threadId, text);
-  return findCall(written, { callId: data.callId, tool: data.tool, time, depth: agent.length });
+  return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth: agent.length });
 }
 
 async function textAt(path: string, files: Backend | undefined): Promise<string | undefined> {
@@ -62,9 +66,7 @@ const AMBIGUOUS =
   "Several subagents have a step with this id, so it cannot be told which texts are its own. The journal has its beginning.";
 const NO_RESULT = "The run ended before there was a result.";
 const NO_RESULT_YET = "There is no result so far.";
-const lostBelow = ({ status }: Run): string =>
-  isFinal(status)
-    ? "The messages of subagents are kept until the run ends. What the journal of the run says is all that is left of this step."
-    : "This subagent does not keep its messages here. The journal of the run has the beginning of the step.";
+const LOST_BELOW =
+  "This subagent does not keep its messages here, or they are not stored any more. The journal of the run has the beginning of the step.";
 const notIn = (path: string): string =>
   `This is the beginning: the whole result was kept in ${path}, which is not there any more.`;

@@ -452,8 +452,8 @@ export interface Checkpoints {
   startOver(threadId: string, token: FencingToken): Promise<void>;
   deleteThread(threadId: string): Promise<void>;
   /**
-   * Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. Leaves it as it is
-   * when it was taken with a later token.
+   * Makes a thread small whose run is over: keeps nothing of its subagents but their messages, packs its own
+   * steps. Leaves it as it is when it was taken with a later token.
    */
   tidyThread(threadId: string, token: FencingToken): Promise<void>;
   usedBytes(): Promise<number>;

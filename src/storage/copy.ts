@@ -260,7 +260,7 @@ async function copyThreads(
   return report;
 }
 
-/** One checkpoint after the other, the oldest first. */
+/** One checkpoint after the other, the oldest first, and then messages that outlived theirs. */
 async function copyThread(
   thread: string,
   from: SqliteCheckpointer,
@@ -275,6 +275,12 @@ async function copyThread(
     signal.throwIfAborted();
     const tuple = await from.getTuple(place);
     if (tuple !== undefined) await putTuple(tuple, ids, to);
+  }
+  for await (const { namespace, id, task, messages } of from.nestedMessages(thread)) {
+    signal.throwIfAborted();
+    if (ids.has(id)) continue;
+    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
+    await to.putWrites({ configurable: place }, [["messages", messages]], task);
   }
 }
 

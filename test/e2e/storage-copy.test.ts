@@ -29,11 +29,13 @@ describe("storage copy", { tags: "postgres" }, () => {
         "Note it": [
           { toolCalls: [writeFile("/memories/likes.md", "short answers, in 한국어\n")] },
           { toolCalls: [writeFile("/big.txt", long)] },
+          { toolCalls: [{ name: "task", args: { description: "Look", subagent_type: "general-purpose" } }] },
           { text: "noted" },
           // The task that follows in the same conversation.
           { toolCalls: [{ name: "read_file", args: { file_path: "/big.txt", limit: 1 } }] },
           ({ request }) => ({ text: `read ${request.messages.at(-1)?.toolResults[0]?.text.length ?? 0}` }),
         ],
+        Look: [{ toolCalls: [{ name: "ls", args: { path: "/" } }] }, { text: "seen" }],
         "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
       }),
     });
@@ -63,6 +65,9 @@ describe("storage copy", { tags: "postgres" }, () => {
     expect(first.lines).toContain("memories        1 copied");
     const inS3 = "SELECT 1 FROM deepagent.checkpoint_blobs WHERE object IS NOT NULL";
     expect(await postgres.query(inS3)).not.toEqual([]);
+    const steps = `SELECT convert_from(value, 'UTF8') AS messages FROM deepagent.checkpoint_writes
+      WHERE checkpoint_ns > '' AND channel = 'messages'`;
+    expect(JSON.stringify(await postgres.query(steps))).toContain("/big.txt");
     const again = await copy(env);
     expect(again.code).toBe(0);
     expect(again.lines).toContain("runs            0 copied, 2 were there");

@@ -166,14 +166,19 @@ export function checkpointsContract(name: string, open: () => Promise<Checkpoint
       await saver.startOver("other", { run: 1, claim: 1 });
     });
 
-    test("a tidied thread has no steps of subagents and reads as before", async () => {
+    test("a tidied thread has only the messages of its subagents and reads as before", async () => {
       const token = { run: 1, claim: 1 };
       await saver.startOver("t", token);
-      await put(0, at("t", "tools:inner"));
+      const inner = await put(0, at("t", "tools:inner"));
+      const long = "long ".repeat(5000);
+      await saver.putWrites(inner, [["messages", ["inside", long]]], "task");
+      const [before] = await saver.writtenWith("t", "inside");
       const places = await fill("t", 40);
       const steps = await saver.steps("t");
       await saver.tidyThread("t", token);
       expect(await saver.getTuple(at("t", "tools:inner"))).toBeUndefined();
+      expect(before).toMatchObject({ messages: ["inside", long] });
+      expect(await saver.writtenWith("t", "inside")).toEqual([before]);
       expect(await saver.steps("t")).toEqual(steps);
       expect(await textOf(at("t"))).toBe("text 39");
       expect(await textOf(places[7] ?? at("t"))).toBe("text 7");

@@ -17,6 +17,8 @@ export interface WantedCall {
   tool: string;
   /** When it began. */
   time: number;
+  /** When its run began. */
+  since: number;
   /** How many subagents are above it. */
   depth: number;
 }
@@ -38,7 +40,7 @@ export interface FoundCall {
  */
 export function findCall(
   written: readonly Written[],
-  { callId, tool, time, depth }: WantedCall,
+  { callId, tool, time, since, depth }: WantedCall,
 ): FoundCall | "ambiguous" | undefined {
   const messages = written
     .filter(({ namespace }) => depthOf(namespace) === depth)
@@ -48,13 +50,15 @@ export function findCall(
         .filter((message) => BaseMessage.isInstance(message))
         .map((message) => ({ ...place, message })),
     );
-  const calls = messages.flatMap(({ message, ...place }) => {
+  const made = messages.flatMap(({ message, ...place }) => {
     const own = isReply(message)
       ? message.tool_calls?.find(({ id, name }) => id === callId && name === tool)
       : undefined;
     return own === undefined ? [] : [{ ...place, args: own.args }];
   });
-  if (new Set(calls.map(({ namespace }) => namespace)).size > 1) return "ambiguous";
+  // Subagents of earlier runs in the thread may have used the id too.
+  const calls = graphsOf(made) > 1 ? made.filter((one) => one.time >= since) : made;
+  if (graphsOf(calls) > 1) return "ambiguous";
   const call = calls.findLast((one) => one.time <= time) ?? calls[0];
   if (call === undefined) return undefined;
   const results = messages.filter(
@@ -69,6 +73,9 @@ export function findCall(
   const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
   return { args: call.args, ...(last && isResult(last) ? { result: resultOf(last) } : {}) };
 }
+
+const graphsOf = (calls: readonly { namespace: string }[]): number =>
+  new Set(calls.map(({ namespace }) => namespace)).size;
 
 const depthOf = (namespace: string): number => (namespace === "" ? 0 : namespace.split("|").length);
 

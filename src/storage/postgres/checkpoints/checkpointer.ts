@@ -105,17 +105,20 @@ const SYNC =
 const TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
 
 /**
- * Those of graphs inside the thread's graph that ended before its newest checkpoint, and what belongs to none. The
- * fence is held until all of it is done.
+ * Those of graphs inside the thread's graph that ended before its newest checkpoint, and what belongs to none, but
+ * not their messages. The fence is held until all of it is done.
  */
 const DELETE_NESTED = [
   `DELETE FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '' AND seq <
     (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`,
-  `DELETE FROM checkpoint_writes AS w WHERE thread_id = @thread AND checkpoint_ns > '' AND NOT EXISTS (
+  `DELETE FROM checkpoint_writes AS w
+    WHERE thread_id = @thread AND checkpoint_ns > '' AND channel <> 'messages' AND NOT EXISTS (
     SELECT 1 FROM checkpoints AS c WHERE c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns
       AND c.checkpoint_id = w.checkpoint_id)`,
   `DELETE FROM checkpoint_blobs AS b WHERE thread_id = @thread AND checkpoint_ns > '' AND NOT EXISTS (
-    SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns)`,
+    SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns)
+    AND NOT EXISTS (
+    SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns)`,
 ];
 
 const LIST = `${CHECKPOINT}

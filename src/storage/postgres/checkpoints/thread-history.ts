@@ -2,6 +2,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { ThreadStep, WrittenMessages } from "../../../runs/ports.ts";
 import { mapAtMost } from "../../../core/concurrency.ts";
+import { timeOfId } from "../../checkpoints/id-time.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
@@ -33,13 +34,14 @@ const MESSAGES = `
 SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
 
+/** The messages of graphs inside the thread outlive their checkpoints. */
 const WRITTEN = `
-SELECT w.checkpoint_ns AS namespace, c.made_at, w.type, w.value
-FROM checkpoint_writes AS w JOIN checkpoints AS c
+SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
+FROM checkpoint_writes AS w LEFT JOIN checkpoints AS c
   ON c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
 WHERE w.thread_id = @thread AND w.channel = 'messages'
   AND position(convert_to(@text, 'UTF8') IN w.value) > 0
-ORDER BY c.seq, w.task_id, w.idx`;
+ORDER BY c.seq, w.checkpoint_id, w.task_id, w.idx`;
 
 /** One look-up for each thread, however many checkpoints it has. */
 const THREADS = `
@@ -115,14 +117,14 @@ export async function writtenWith(
   serde: SerializerProtocol,
   place: { thread: string; text: string },
 ): Promise<WrittenMessages[]> {
-  const rows = await query<Pick<Link, "made_at"> & { namespace: string; type: string; value: Uint8Array }>(
+  const rows = await query<{ namespace: string; id: string; type: string; value: Uint8Array }>(
     access,
     WRITTEN,
     place,
   );
-  return mapAtMost(AT_ONCE, rows, async ({ namespace, made_at, type, value }) => ({
+  return mapAtMost(AT_ONCE, rows, async ({ namespace, id, type, value }) => ({
     namespace,
-    time: Date.parse(made_at),
+    time: timeOfId(id),
     messages: await serde.loadsTyped(type, value),
   }));
 }

@@ -51,7 +51,7 @@ import {
   prepareRead,
   prepareStatements,
 } from "./schema.ts";
-import { ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
+import { type StoredMessages, ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
 
 /** Writes of one task on their way into the database. */
 interface Result {
@@ -263,8 +263,8 @@ export class SqliteCheckpointer extends BaseCheckpointSaver {
   }
 
   /**
-   * Makes a thread small whose graph has ended. Deletes the checkpoints of graphs inside it, except those of a step
-   * at work, and packs superseded ones. Does nothing when the thread was taken with a later token than `token`,
+   * Makes a thread small whose graph has ended. Of graphs inside it, except those of a step at work, it keeps
+   * the messages alone, and it packs superseded checkpoints. Does nothing when the thread was taken with a later token than `token`,
    * because blobs that its new owner is about to refer to look like unused ones.
    */
   async tidyThread(threadId: string, token?: FencingToken): Promise<void> {
@@ -291,6 +291,14 @@ export class SqliteCheckpointer extends BaseCheckpointSaver {
   async writtenWith(threadId: string, text: string): Promise<WrittenMessages[]> {
     await this.flushed();
     return this.threadSteps.with(threadId, text);
+  }
+
+  /** The messages of graphs inside the thread. */
+  async *nestedMessages(threadId: string): AsyncGenerator<StoredMessages> {
+    await this.flushed();
+    for await (const found of this.threadSteps.storedWith(threadId, "")) {
+      if (found.namespace !== "") yield found;
+    }
   }
 
   /**

@@ -2,6 +2,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Statement } from "../api.ts";
 import { type Address, addressOf, keyOf } from "../../checkpoints/address.ts";
+import { ticksOf } from "../../checkpoints/id-time.ts";
 import type { Database } from "../database.ts";
 
 /** How many of the newest ids are remembered of each thread, and of how many threads. */
@@ -113,18 +114,15 @@ export class CheckpointIds {
   }
 }
 
-const TIME_ID = /^([\da-f]{8})-([\da-f]{4})-6([\da-f]{3})(-[\da-f]{4}-[\da-f]{12})$/;
-
-/** Whether ids of this kind are in the order of the times they were made at: UUIDs of version 6. */
-const isOfTime = (id: string): boolean => TIME_ID.test(id);
+/** Whether ids of this kind are in the order of the times they were made at. */
+const isOfTime = (id: string): boolean => ticksOf(id) !== undefined;
 
 /** Between two of a thread's own graph, in units of 100 ns: there is room for those of graphs inside a step. */
 const STEP_TICKS = 10_000n;
 
 /** The id of a moment after `newest` that is otherwise like `id`. */
 function after(newest: string, id: string, ticks: bigint): string {
-  const [, high = "", middle = "", low = ""] = TIME_ID.exec(newest) ?? [];
-  const time = (BigInt(`0x${high}${middle}${low}`) + ticks).toString(16).padStart(15, "0");
+  const time = ((ticksOf(newest) ?? 0n) + ticks).toString(16).padStart(15, "0");
   return `${time.slice(0, 8)}-${time.slice(8, 12)}-6${time.slice(12)}${id.slice(18)}`;
 }
 

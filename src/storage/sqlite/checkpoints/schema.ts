@@ -83,7 +83,7 @@ export interface CheckpointStatements {
   replaceWrite: PutWrite;
   /** Deletes all of a thread; checkpoints go first, because without them it is no thread any more. */
   deleteThread: readonly DeletePiece[];
-  /** Deletes what graphs inside it left behind. */
+  /** Deletes what graphs inside it left behind, but not their messages. */
   deleteNested: readonly DeletePiece[];
 }
 
@@ -127,7 +127,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`),
       usesOfThread(database),
     ],
     deleteNested: [
-      preparePiece(database, "writes", WRITE_BYTES, SUPERSEDED),
+      preparePiece(database, "writes", WRITE_BYTES, `${SUPERSEDED} AND channel <> 'messages'`),
       preparePiece(database, "checkpoints", CHECKPOINT_BYTES, SUPERSEDED),
       usesOfEndedGraphs(database),
     ],

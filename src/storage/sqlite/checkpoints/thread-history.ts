@@ -7,6 +7,7 @@ import {
   type ThreadStep,
   type WrittenMessages,
 } from "../../../runs/ports.ts";
+import { timeOfId } from "../../checkpoints/id-time.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
@@ -152,6 +153,14 @@ interface WrittenRow {
   value: Uint8Array | null;
 }
 
+/** Messages that a task wrote at a checkpoint. */
+export interface StoredMessages {
+  namespace: string;
+  id: string;
+  task: string;
+  messages: unknown;
+}
+
 /** The next rows after one, because a query that is still being read would block the connection. */
 const WRITTEN = `
 SELECT checkpoint_ns AS namespace, checkpoint_id AS id, task_id AS task, idx, type,
@@ -160,10 +169,6 @@ FROM writes
 WHERE thread_id = @thread AND channel = 'messages'
   AND (checkpoint_ns, checkpoint_id, task_id, idx) > (@namespace, @id, @task, @idx)
 ORDER BY checkpoint_ns, checkpoint_id, task_id, idx LIMIT @limit`;
-
-const STORED_AT = `
-SELECT CAST(checkpoint AS TEXT) ->> '$.ts' FROM checkpoints
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?`;
 
 const THREADS = `
 WITH RECURSIVE found (id) AS (
@@ -200,7 +205,6 @@ export class ThreadSteps {
   readonly #messages: Statement<[string, string], MessageWrite>;
   readonly #threads: Statement<[{ after: string; limit: number }], string>;
   readonly #written: Statement<[Omit<WrittenRow, "type" | "value"> & WrittenPage], WrittenRow>;
-  readonly #storedAt: Statement<[string, string, string], string>;
 
   constructor(database: Database, serde: SerializerProtocol, chain: ThreadChain) {
     this.#serde = serde;
@@ -209,7 +213,6 @@ export class ThreadSteps {
     this.#messages = database.prepare(MESSAGES);
     this.#threads = database.prepare<[{ after: string; limit: number }], string>(THREADS).pluck();
     this.#written = database.prepare(WRITTEN);
-    this.#storedAt = database.prepare<[string, string, string], string>(STORED_AT).pluck();
   }
 
   /** Oldest first. */
@@ -239,7 +242,11 @@ export class ThreadSteps {
 
   /** Messages that hold `text`, of graphs inside the thread too, those of the thread's own graph oldest first. */
   async with(thread: string, text: string): Promise<WrittenMessages[]> {
-    return [...(await this.#packedWith(thread, text)), ...(await this.#storedWith(thread, text))];
+    const found = await this.#packedWith(thread, text);
+    for await (const { namespace, id, messages } of this.storedWith(thread, text)) {
+      found.push({ namespace, time: timeOfId(id), messages });
+    }
+    return found;
   }
 
   async #packedWith(thread: string, text: string): Promise<WrittenMessages[]> {
@@ -250,25 +257,24 @@ export class ThreadSteps {
       for (const [, , channel, type, value] of link.packed?.writes ?? []) {
         const bytes = channel === "messages" ? bytesOf(type, value) : undefined;
         if (bytes === undefined || !bytes.includes(text)) continue;
-        const time = Date.parse(this.#factsOf(thread, link).time);
-        found.push({ namespace: "", time, messages: await this.#serde.loadsTyped(type ?? "json", bytes) });
+        const messages = await this.#serde.loadsTyped(type ?? "json", bytes);
+        found.push({ namespace: "", time: timeOfId(link.id), messages });
       }
     }
     return found;
   }
 
-  async #storedWith(thread: string, text: string): Promise<WrittenMessages[]> {
-    const found: WrittenMessages[] = [];
+  /** Those of them that are not packed, as all of graphs inside the thread. */
+  async *storedWith(thread: string, text: string): AsyncGenerator<StoredMessages> {
     const page = { thread, text: Buffer.from(text), limit: WRITES_PER_TURN };
     for (let last = { namespace: "", id: "", task: "", idx: -1 }; ;) {
       const rows = this.#written.all({ ...page, ...last });
-      for (const { namespace, id, type, value } of rows) {
+      for (const { namespace, id, task, type, value } of rows) {
         if (value === null) continue;
-        const time = Date.parse(this.#storedAt.get(thread, namespace, id) ?? "");
-        found.push({ namespace, time, messages: await this.#serde.loadsTyped(type ?? "json", value) });
+        yield { namespace, id, task, messages: await this.#serde.loadsTyped(type ?? "json", value) };
       }
       const end = rows.at(-1);
-      if (end === undefined || rows.length < WRITES_PER_TURN) return found;
+      if (end === undefined || rows.length < WRITES_PER_TURN) return;
       last = { namespace: end.namespace, id: end.id, task: end.task, idx: end.idx };
       await ownTurn();
     }
