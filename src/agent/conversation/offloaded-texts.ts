@@ -231,7 +231,7 @@ export function keptPathOf(placeholder: string): string | undefined {
 }
 
 const PLACEHOLDER =
-  /^The result of [^\n]+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
+  /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
 
 /** The placeholder of a person's message that is in a file: its beginning and end, where the request often is. */
 export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {

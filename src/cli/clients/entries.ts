@@ -64,7 +64,7 @@ export function entryFor(
 
 /** Whether a variable holds a secret, by its name or because its value is an address with a password. */
 export const isSecret = (name: string, value: string): boolean =>
-  /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i.test(name) || /^[a-z][\w+.-]*:\/\/[^/\s]*:[^/\s]+@/i.test(value);
+  /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i.test(name) || /^[a-z][\w+.-]*:\/\/[^/\s:]*:[^/\s]+@/i.test(value);
 
 /** The variables of an entry whose secret values are in it, instead of references to them. */
 export const secretsIn = ({ env }: Pick<Entry, "env">): string[] =>

@@ -15,7 +15,7 @@ export class HttpPage {
   readonly #publicUrl: URL | undefined;
 
   constructor(options: HttpPageOptions, { tokens }: Pick<TokenSignInOptions, "tokens">) {
-    const base = options.publicUrl?.pathname.replace(/\/+$/, "") ?? "";
+    const base = options.publicUrl?.pathname.replace(/(?<!\/)\/+$/, "") ?? "";
     this.#publicUrl = options.publicUrl;
     this.#pages = new Pages({ ...options, base, signIn: new TokenSignIn({ ...options, base, tokens }) });
   }

@@ -90,7 +90,7 @@ export interface PageLinks {
 
 /** Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. */
 export function publicPageLinks(publicUrl: URL): PageLinks {
-  const address = publicUrl.href.replace(/\/*$/, "");
+  const address = publicUrl.href.replace(/(?<!\/)\/+$/, "");
   const link = async (_principal: Principal, runId: string): Promise<string> => address + runPath(runId);
   return {
     watch: link,
