@@ -22,6 +22,7 @@ describe("logging in with Chromium", { tags: "chromium" }, () => {
       executablePath: browserPath(),
       args: ["--no-sandbox", "--disable-background-networking"],
       bypassCSP: true,
+      reducedMotion: "reduce",
     });
   });
   afterAll(async () => {
@@ -62,7 +63,7 @@ describe("logging in with Chromium", { tags: "chromium" }, () => {
         [390, "dark"],
       ] as const) {
         await page.setViewportSize({ width, height: 800 });
-        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        await page.emulateMedia({ colorScheme });
         problems.push(
           ...(await page.evaluate<unknown[]>(
             "document.documentElement.scrollWidth > innerWidth ? ['sideways'] : []",
