@@ -43,7 +43,7 @@ import type { Owner } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
 
 /** The memories of all principals. */
-export interface Memories {
+interface Memories {
   search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   /** Tools with which the principal's agents find memories, besides the tools for files. */
   toolsOf(principal: Principal): ToolSpec[];
@@ -56,7 +56,7 @@ export interface Memories {
 const KEPT_VECTORS_MS = 30 * 86_400_000;
 
 /** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
-export function openMemories(
+function openMemories(
   { config, env, logger, keepsHouse = true }: MemorySettings,
   { store, embeddings, of }: Pick<AgentStorage, "store" | "embeddings" | "of">,
 ): Memories {
@@ -225,7 +225,7 @@ type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
 
 const NOTHING: McpToolSet = { tools: [], gated: [], problems: [] };
 
-export interface OwnParts {
+interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
   /** Names of the configured MCP servers. */
@@ -234,7 +234,7 @@ export interface OwnParts {
 }
 
 /** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
-export async function withForeignTools(
+async function withForeignTools(
   mcp: McpTools | undefined,
   model: string | BaseChatModel,
   own: OwnParts,

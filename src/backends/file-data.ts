@@ -24,7 +24,7 @@ import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
 import { editText } from "./text-edit.ts";
 
 /** The content of a file: text, or bytes that are not shown as text. */
-export type FileContent =
+type FileContent =
   | { kind: "text"; text: string; mimeType: string }
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
 

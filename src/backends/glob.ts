@@ -10,14 +10,14 @@ export type GlobToken =
 
 type Part = GlobToken | { kind: "group"; options: Part[][] };
 
-export class GlobSyntaxError extends Error {}
+class GlobSyntaxError extends Error {}
 
 const MAX_PATTERN_LENGTH = 1000;
 const MAX_DEPTH = 16;
 const MAX_ALTERNATIVES = 256;
 
 /** The alternatives a pattern stands for, braces expanded. Throws `GlobSyntaxError`, whose message is the reason. */
-export function parseGlob(pattern: string): GlobToken[][] {
+function parseGlob(pattern: string): GlobToken[][] {
   if (pattern === "") throw new GlobSyntaxError("the pattern is empty");
   if (pattern.length > MAX_PATTERN_LENGTH) {
     throw new GlobSyntaxError(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`);
@@ -127,7 +127,7 @@ export type Segment =
   | { globstar: true }
   | { globstar: false; literal?: string; suffix?: string; tokens: readonly GlobToken[] };
 
-export function toSegments(tokens: readonly GlobToken[]): Segment[] {
+function toSegments(tokens: readonly GlobToken[]): Segment[] {
   const segments: GlobToken[][] = [[]];
   for (const token of tokens) {
     if (token.kind === "slash") segments.push([]);
@@ -151,7 +151,7 @@ function literalOf(tokens: readonly GlobToken[]): string | undefined {
 }
 
 /** Matches wildcards over segments. Retries only the last `**`, which is enough and bounds the work. */
-export function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
+function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
   let at = 0;
   let name = 0;
   let retryAt = -1;
@@ -177,7 +177,7 @@ export function matchSegments(segments: readonly Segment[], names: readonly stri
 }
 
 /** The matcher of a pattern that concerns the file name alone: `**` and one more segment. */
-export function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
+function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
   const [first, second] = segments;
   const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
   return isAboutName ? (name) => matchName(second, name) : undefined;
@@ -187,7 +187,7 @@ export function nameMatcher(segments: readonly Segment[]): ((name: string) => bo
  * The rest of a pattern below a directory. The results decide about the rest of a path as the whole pattern decides
  * about the whole path. There are none if nothing below can match.
  */
-export function segmentsBelow(segments: readonly Segment[], names: readonly string[]): Segment[][] {
+function segmentsBelow(segments: readonly Segment[], names: readonly string[]): Segment[][] {
   let positions = new Set([0]);
   for (const name of names) {
     const next = new Set<number>();
@@ -248,7 +248,7 @@ function matchCharacter(token: GlobToken, character: string): boolean {
 }
 
 /** The segments written as a pattern again. */
-export const toPattern = (segments: readonly Segment[]): string =>
+const toPattern = (segments: readonly Segment[]): string =>
   segments.map((segment) => (segment.globstar ? "**" : segment.tokens.map(tokenText).join(""))).join("/");
 
 const SPECIAL = /[*?[\]{},!\\~]/;

@@ -8,9 +8,9 @@ import { hasNul } from "./mime.ts";
 import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
 /** Lines of a page by default. */
-export const DEFAULT_READ_LIMIT = 2000;
+const DEFAULT_READ_LIMIT = 2000;
 /** Largest page, in bytes of a stream or UTF-16 units of a string. */
-export const MAX_PAGE_SIZE = 10 * 1024 * 1024;
+const MAX_PAGE_SIZE = 10 * 1024 * 1024;
 /** Largest binary file that `read` gives. */
 export const MAX_BINARY_SIZE = 10 * 1024 * 1024;
 
@@ -29,7 +29,7 @@ export function pageRequest(offset = 0, limit = DEFAULT_READ_LIMIT): PageRequest
 }
 
 /** A page of text, before `pageResult` decides about its end and the next offset. */
-export interface PageFacts {
+interface PageFacts {
   content: string;
   /** Lines in `content`. */
   lines: number;
@@ -38,7 +38,7 @@ export interface PageFacts {
   more: boolean;
 }
 
-export function pageResult(request: PageRequest, page: PageFacts): ReadResult {
+function pageResult(request: PageRequest, page: PageFacts): ReadResult {
   const { offset } = request;
   if (page.totalLines !== undefined && offset > 0 && offset >= page.totalLines) {
     return offsetPastEnd(offset, page.totalLines);

@@ -47,12 +47,12 @@ export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): 
 export const bindRuntime: unique symbol = Symbol("bindRuntime");
 
 /** A backend that depends on the run, such as one with the files of a thread. */
-export interface BindableBackend extends Backend {
+interface BindableBackend extends Backend {
   /** A backend that works on this call's runtime. Cheap: nothing is opened or read. */
   [bindRuntime](runtime: BackendRuntime): Backend;
 }
 
-export const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
+const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
 
 /** The argument of factories in deepagents: it has the state of the thread in place of its files. */
 export interface StateAndStore extends Omit<BackendRuntime, "files"> {

@@ -240,7 +240,7 @@ function labelOf(flag: Flag): string {
   return `${short}--${flag.name}${flag.hint === undefined ? "" : ` ${flag.hint}`}`;
 }
 
-export function settingHelp(flag: Flag): string {
+function settingHelp(flag: Flag): string {
   const setting = SETTINGS.find(({ path }) => path === flag.setting);
   if (setting === undefined) return flag.help;
   const info = settingInfo(setting.path);

@@ -73,7 +73,7 @@ export async function askWorkspace(initial: string | undefined, asker: Asker, st
 
 const OTHER = "other";
 
-export function modelQuestion(models: readonly ModelHere[], step: string): Question<string> {
+function modelQuestion(models: readonly ModelHere[], step: string): Question<string> {
   const notes: Record<KeyPlace, string> = { environment: "is set here", keychain: "is in the keychain" };
   const known = [...models].sort(
     (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),

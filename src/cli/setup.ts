@@ -69,7 +69,7 @@ export async function modelOf(host: HostFacts, asker: Asker | undefined, step = 
 }
 
 export const KEY_PLACES = ["client", "keychain", "environment"] as const;
-export type Place = (typeof KEY_PLACES)[number];
+type Place = (typeof KEY_PLACES)[number];
 
 /** The key of the model, and where it goes. */
 export interface Key {

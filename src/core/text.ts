@@ -129,7 +129,7 @@ function escaped(character: string): string {
 }
 
 /** What an id names; it is the part before the underscore. */
-export type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
+type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
 
 /** Makes ids; injected, so that tests are deterministic. */
 export type IdSource = (prefix: IdPrefix) => string;

@@ -211,7 +211,7 @@ export interface JournalPage {
 }
 
 /** A run at one moment, with a page of its journal. */
-export interface RunPicture {
+interface RunPicture {
   run: Run;
   events: readonly RunEvent[];
   /** Oldest first. */

@@ -11,14 +11,7 @@ import { oneLine } from "../core/text.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type { Place } from "./queue.ts";
 
-export type {
-  AgentPath,
-  Decision,
-  DecisionType,
-  SamplingReply,
-  SamplingRequest,
-  TokenUsage,
-} from "../agent/agent.ts";
+export type { AgentPath, Decision, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
 
 /** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";

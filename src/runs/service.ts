@@ -61,7 +61,7 @@ export type DecideOutcome =
   | { ok: false; code: "already_decided"; message: string; approval: Approval }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
 
-export type ModelReplyOutcome =
+type ModelReplyOutcome =
   | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found"; message: string };
 
@@ -141,7 +141,7 @@ export interface MemorySearch {
 }
 
 /** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
-export interface RunReader {
+interface RunReader {
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
   list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
@@ -192,7 +192,7 @@ export interface RunReader {
 }
 
 /** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
-export interface RunStarter {
+interface RunStarter {
   /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
   start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
@@ -210,7 +210,7 @@ export interface RunStarter {
 }
 
 /** Stores what people decided. What a method changes is stored before it returns. */
-export interface RunDecider {
+interface RunDecider {
   /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
   decide(
     principal: Principal,
@@ -255,7 +255,7 @@ export interface RunOperator {
 export interface RunService extends PrincipalRuns, RunOperator {}
 
 /** Times of the machinery, in milliseconds. */
-export interface RunTiming {
+interface RunTiming {
   /** How often to look for what other processes wrote. Default 100. */
   pollMs: number;
   /** How often leases are renewed. Default 2000. */

@@ -44,7 +44,7 @@ export async function pointsOfThread(
  * Makes a thread that begins as another was at `point`. It is noted first and belongs to nobody before its
  * run is stored: a copy that a crash left behind is found and deleted.
  */
-export async function forkThread(
+async function forkThread(
   principal: Principal,
   point: { threadId: string; number: number },
   { runs, checkpoints, newId, now }: ForkContext,
@@ -72,7 +72,7 @@ const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
 });
 
 /** Says that an idempotency key already stands for another task. */
-export const keyConflict = (runId: string): string =>
+const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task or thread. Use a new key for a new task.`;
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */

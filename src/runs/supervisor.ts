@@ -54,7 +54,7 @@ const HOUR_MS = 3_600_000;
  * Prunes now and every hour until `signal` aborts. Resolves when nothing of
  * it is under way any more. Keeps no process alive.
  */
-export async function keepHouse(
+async function keepHouse(
   prune: (now: number) => Promise<PruneReport>,
   { clock = systemClock, log }: Pick<RunServiceOptions, "clock" | "log">,
   signal: AbortSignal,

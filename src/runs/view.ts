@@ -16,7 +16,7 @@ import {
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
 /** Adds up what each model was used for, one event of the journal at a time. */
-export class UsageFold {
+class UsageFold {
   readonly #models = new Map<string, ModelUsage>();
 
   add({ agent, data }: EventOf<"model_called">): void {

@@ -26,11 +26,7 @@ const MAX_TAIL = 4;
  * The file or directory that was probably meant by a virtual path that does not exist: the same path below a
  * directory of the root, the path with misspelt names corrected, or the end of it below a directory of the root.
  */
-export async function nearestPath(
-  path: string,
-  backend: Backend,
-  signal: AbortSignal,
-): Promise<string | undefined> {
+async function nearestPath(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
   const top = await topDirectories(backend, signal);
   const tails = [...parentsOf(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
   const [whole = "", ...shorter] = tails;

@@ -27,7 +27,7 @@ function mediaBlockType(mimeType: string): "image" | "audio" | "video" | "file" 
 }
 
 /** Bytes of a binary file as the model gets them: one content block, or the error that says why not. */
-export function mediaResult(
+function mediaResult(
   path: string,
   mimeType: string,
   bytes: Uint8Array,

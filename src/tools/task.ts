@@ -3,7 +3,7 @@ import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
 
-export interface SubagentSummary {
+interface SubagentSummary {
   name: string;
   /** When to use it, for the model that delegates. */
   description: string;

@@ -17,7 +17,7 @@ import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { openAgent, openFiles } from "./agent.ts";
 
-export interface Opening {
+interface Opening {
   folder: string;
   /** How long a server may be stopped before others take its runs. Default 5000. */
   leaseMs?: number;

@@ -19,7 +19,7 @@ const SHARES = {
   "suspend a process": 8,
 } as const;
 export type FaultKind = keyof typeof SHARES;
-export const FAULT_KINDS = Object.keys(SHARES) as FaultKind[]; // its own keys
+const FAULT_KINDS = Object.keys(SHARES) as FaultKind[]; // its own keys
 
 /** Longer than a lease, which is ten seconds. */
 const CUT_MS = { least: 12_000, most: 20_000 };

@@ -2,7 +2,7 @@ import type { WireReply, WireRequest } from "../support/wire-server.ts";
 import type { WireMessage } from "../support/wire-server-protocol.ts";
 
 /** What a call of a story came to. `unknown`: its server stopped while it was at work. */
-export type Outcome = "done" | "rejected" | "unknown";
+type Outcome = "done" | "rejected" | "unknown";
 
 /** What an agent says at the end. */
 export interface Ending {

@@ -15,7 +15,7 @@ export interface Result {
 }
 
 /** All that the model is sent. */
-export interface Seen {
+interface Seen {
   system: string;
   /** What the agent was asked last. */
   task: string;
@@ -31,7 +31,7 @@ export interface Seen {
  * answer. It is begun anew for each request, with the results that stand in the request: what the harness does
  * not deliver, or delivers changed, it does not have.
  */
-export type Oracle = (seen: Seen) => Generator<Call[], string | WireAnswer, Result[]>;
+type Oracle = (seen: Seen) => Generator<Call[], string | WireAnswer, Result[]>;
 
 /** What there is when all runs of a task have ended. */
 export interface End {

@@ -10,7 +10,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Checkpoints, FencedOffError } from "../../src/runs/ports.ts";
 
 /** What runs and LangGraph share: one object is both. */
-export type Saver = BaseCheckpointSaver & Checkpoints;
+type Saver = BaseCheckpointSaver & Checkpoints;
 
 export interface CheckpointData {
   /** One more server on the same data. */

@@ -4,7 +4,7 @@ import type { MemoryStore, TtlConfig } from "../../src/storage/memories/contract
 import type { SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
 
 /** What a driver of memories has beyond LangGraph's interface. */
-export type StoredMemories = MemoryStore &
+type StoredMemories = MemoryStore &
   Pick<SqliteStore, "getVersioned" | "putIf" | "itemsBetween" | "put" | "get">;
 
 /** Opens an empty store. */

@@ -52,7 +52,7 @@ export interface ClientOptions {
   model?: LentModel;
 }
 
-export interface SampledMessage {
+interface SampledMessage {
   role: string;
   content: unknown;
 }
@@ -76,7 +76,7 @@ export type SampledReply = {
     | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> }[];
 };
 
-export interface CallOptions {
+interface CallOptions {
   /** Gets the lines of progress; without it no progress is asked for. */
   onProgress?: (line: string, progress: number) => void;
   signal?: AbortSignal;
@@ -112,7 +112,7 @@ export interface TestClient {
   close(): Promise<void>;
 }
 
-export interface ReadOutcome {
+interface ReadOutcome {
   contents: Record<string, unknown>[];
   ttlMs?: number;
   cacheScope?: string;

@@ -6,7 +6,7 @@ import type { Backend } from "../../src/backends/backend.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { stateBackend } from "./harness.ts";
 
-export type Files = Readonly<Record<string, string | Uint8Array>>;
+type Files = Readonly<Record<string, string | Uint8Array>>;
 
 export interface BackendKind {
   name: string;

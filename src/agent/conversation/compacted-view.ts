@@ -101,7 +101,7 @@ function inTokens(size: { fraction: number } | { tokens: number }, window: numbe
 }
 
 /** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
-export function largestTexts(
+function largestTexts(
   messages: readonly BaseMessage[],
   { excess, leaves }: { excess: number; leaves: (message: BaseMessage) => number },
 ): BaseMessage[] {
@@ -126,10 +126,10 @@ const MEDIA_TOKENS = 1600;
 const MEDIA: ReadonlySet<string> = new Set(["image", "image_url", "audio", "video", "file", "document"]);
 type Block = Exclude<BaseMessage["content"], string>[number];
 
-export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
+const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
 /** The name of a block of media that cannot be shown: its MIME type, or its kind. */
-export function mediaName(block: Block): string {
+function mediaName(block: Block): string {
   const type: unknown = block["mimeType"] ?? block["mime_type"];
   return typeof type === "string" ? type : block.type;
 }

@@ -185,7 +185,7 @@ function summaryText(summary: string, path: string, { state }: ModelRequest): st
   return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
 }
 
-export interface Summarizer {
+interface Summarizer {
   /** Default: the model of the request. */
   model?: BaseChatModel;
   prompt?: string;

@@ -197,7 +197,7 @@ export interface ToolOffer {
 }
 
 /** Something about a choice that its author should know. */
-export interface ToolNote {
+interface ToolNote {
   text: string;
   /** The author is to correct it; else it was meant for another program. */
   isMistake: boolean;

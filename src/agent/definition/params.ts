@@ -151,7 +151,7 @@ export interface DeepAgentParams<
 }
 
 /** The structured answer that a response format asks for. */
-export type ResponseOf<Format> =
+type ResponseOf<Format> =
   Format extends TypedToolStrategy<infer Answer>
     ? Answer
     : Format extends ProviderStrategy<infer Answer>
@@ -163,7 +163,7 @@ export type ResponseOf<Format> =
           : Record<string, unknown>;
 
 /** The values of a state schema: LangGraph's, a zod object, or an annotation; `never` and `any` are none. */
-export type StateOf<Schema> = 0 extends 1 & Schema
+type StateOf<Schema> = 0 extends 1 & Schema
   ? unknown
   : [Schema] extends [never]
     ? unknown

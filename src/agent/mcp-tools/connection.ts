@@ -27,13 +27,13 @@ import {
 const MAX_REDIRECTS = 3;
 
 /** A way to reach a server, not yet opened. */
-export interface OpenableTransport {
+interface OpenableTransport {
   transport: Transport;
   /** The server's process while it is ours to end; `null`: there is none. */
   pid(): number | null;
 }
 
-export async function createTransport(
+async function createTransport(
   name: string,
   { server, secrets }: ExpandedServer,
   log: Logger,
@@ -131,7 +131,7 @@ function checkFor(type = ""): TransformStream<Uint8Array, Uint8Array> {
 }
 
 /** Ends a server's process at once. */
-export function killProcess(pid: number | null): void {
+function killProcess(pid: number | null): void {
   if (pid === null) return;
   try {
     process.kill(pid, "SIGKILL");

@@ -6,7 +6,7 @@ import type { Environment } from "../models/choose.ts";
 import { withoutSecrets } from "../models/failure.ts";
 
 /** Which calls of a server's tools a person approves. */
-export type McpApproval = "writes" | "all" | "none";
+type McpApproval = "writes" | "all" | "none";
 
 interface ToolPolicy {
   /** `writes`: all calls but those of tools the server declares read-only. */
@@ -22,7 +22,7 @@ interface ToolPolicy {
 }
 
 /** Started as a process that speaks MCP on its standard input and output. */
-export interface LocalMcpServer extends ToolPolicy {
+interface LocalMcpServer extends ToolPolicy {
   command: string;
   args: readonly string[];
   /** Added to the few harmless variables every child gets, such as PATH and HOME. */
@@ -31,7 +31,7 @@ export interface LocalMcpServer extends ToolPolicy {
 }
 
 /** Reached over Streamable HTTP, or over the transport with two addresses that came before it. */
-export interface RemoteMcpServer extends ToolPolicy {
+interface RemoteMcpServer extends ToolPolicy {
   url: string;
   isOlder?: boolean;
   headers: Readonly<Record<string, string>>;

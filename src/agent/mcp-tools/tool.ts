@@ -87,7 +87,7 @@ const MAX_TEXT = 1_000_000;
 const MAX_MEDIA = 7_000_000;
 
 /** A server's answer as the model reads it. Media the model does not take is described. */
-export function resultOf(answer: CallToolResult, accepts: (mimeType: string) => boolean): ToolResult {
+function resultOf(answer: CallToolResult, accepts: (mimeType: string) => boolean): ToolResult {
   const blocks = answer.content.map((block) => blockOf(block, accepts));
   const texts = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const text = cutMiddle(texts.join("\n\n") || structuredText(answer, blocks), MAX_TEXT);

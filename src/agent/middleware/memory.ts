@@ -10,7 +10,7 @@ import { latest } from "../engine/state.ts";
 import { backendRuntime, threadFiles } from "../engine/task-context.ts";
 
 /** Content of the memory files that exist, by path, in the order of the sources. */
-export type MemoryContents = Readonly<Record<string, string>>;
+type MemoryContents = Readonly<Record<string, string>>;
 
 export interface MemoryOptions {
   backend: BackendSource;

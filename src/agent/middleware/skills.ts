@@ -15,7 +15,7 @@ import { appendSystemPrompt } from "./middleware.ts";
 
 /** Skills: reading `SKILL.md` files, and showing their names and descriptions in the prompt. */
 
-export type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
+type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
 
 export interface SkillsOptions {
   backend: BackendSource;

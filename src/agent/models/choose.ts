@@ -13,7 +13,7 @@ export interface ModelOptions {
   lendable?: boolean;
 }
 
-export type ModelProblem =
+type ModelProblem =
   | "model_not_configured"
   | "model_unknown"
   | "model_key_missing"

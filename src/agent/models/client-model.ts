@@ -91,7 +91,7 @@ export class ClientModel extends BaseChatModel<ClientCallOptions> {
 }
 
 /** One part of a message, as MCP sampling (2025-11-25) has it. */
-export type SamplingBlock =
+type SamplingBlock =
   | { type: "text"; text: string }
   | { type: "image" | "audio"; data: string; mimeType: string }
   | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> }

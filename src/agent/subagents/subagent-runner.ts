@@ -79,7 +79,7 @@ export async function stateReached(
  * The result of a foreign subagent as the state of an agent. Its messages may be plain objects, as those of a
  * graph on a server are; a text or a message alone is its answer.
  */
-export function foreignState(output: unknown): Partial<AgentState> {
+function foreignState(output: unknown): Partial<AgentState> {
   if (typeof output === "string") return { messages: [new AIMessage(output)] };
   if (!isRecord(output)) return {};
   if (BaseMessage.isInstance(output) || isMessageFields(output)) return { messages: [toMessage(output)] };
@@ -116,7 +116,7 @@ function toMessage(given: unknown): BaseMessage {
 }
 
 /** The configuration for a graph on a server, which is sent there: nothing of ours, which holds this thread's files. */
-export function configFor(runnable: SubagentRunnable, config: RunnableConfig): RunnableConfig {
+function configFor(runnable: SubagentRunnable, config: RunnableConfig): RunnableConfig {
   if (!isGraph(runnable) || !("graphId" in runnable)) return config;
   const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
   return { ...config, configurable: Object.fromEntries(shared) };

@@ -39,7 +39,7 @@ import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
 /** How an error text names a missing entry. */
-export type Expected = "file" | "directory" | "path";
+type Expected = "file" | "directory" | "path";
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the device",
@@ -55,7 +55,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Makes a failure of an exception of the file system. Rethrows any other exception. */
-export function failureOf(thrown: unknown, path: string, expected: Expected): errors.BackendFailure {
+function failureOf(thrown: unknown, path: string, expected: Expected): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
   switch (code) {
@@ -84,7 +84,7 @@ export function failureOf(thrown: unknown, path: string, expected: Expected): er
 }
 
 /** As `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
-export function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
+function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
   const code = codeOf(thrown);
   if (code === "ENOTDIR") return errors.parentIsFile(path);
   return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, "file");

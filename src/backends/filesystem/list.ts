@@ -138,7 +138,7 @@ function namesIn(
  * The entries that a path can name. A name with a backslash would be read as two segments. The bytes of a name that
  * is not UTF-8 are lost, so it would find nothing or another entry.
  */
-export function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent[]): Dirent[] {
+function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent[]): Dirent[] {
   const doubtful = new Set<string>();
   return entries.filter(({ name }) => {
     if (name.includes("\\")) return false;

@@ -130,7 +130,7 @@ export const isTemporaryName = (name: string): boolean =>
   name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
 /** A version that changes whenever a file is replaced or written to. */
-export const statVersion = (stats: BigIntStats): string =>
+const statVersion = (stats: BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
 
 /** Looks up an entry without following links; undefined if there is none. */
@@ -143,7 +143,7 @@ export function statEntry(directory: DirectoryHandle, name: string): BigIntStats
   }
 }
 
-export interface NewContent {
+interface NewContent {
   bytes: Uint8Array;
   /** Default `create`: fails with `EEXIST` if the name is taken, however close the race. */
   mode?: "create" | "overwrite";
@@ -154,15 +154,14 @@ export interface NewContent {
 }
 
 /** Identifies an entry, whatever path leads to it, in every process of this machine. */
-export const entryKey = (directory: DirectoryHandle, name: string): string =>
-  `file ${directory.identity()} ${name}`;
+const entryKey = (directory: DirectoryHandle, name: string): string => `file ${directory.identity()} ${name}`;
 
 /**
  * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Once
  * this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
  * was false. From that call to the version no other process of this user replaces the file.
  */
-export async function putFile(
+async function putFile(
   directory: DirectoryHandle,
   name: string,
   content: NewContent,
@@ -240,13 +239,13 @@ function removeIfThere(directory: DirectoryHandle, name: string): void {
 /** Largest file that is loaded whole for a raw read or a download. */
 const MAX_LOAD_SIZE = 256 * 1024 * 1024;
 
-export interface OpenFile {
+interface OpenFile {
   descriptor: number;
   stats: BigIntStats;
 }
 
 /** Calls `use` with the regular file of a name, which is closed afterwards. */
-export async function withOpenFile<Result>(
+async function withOpenFile<Result>(
   directory: DirectoryHandle,
   name: string,
   path: string,
@@ -261,7 +260,7 @@ export async function withOpenFile<Result>(
   }
 }
 
-export function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | undefined {
+function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | undefined {
   if (stats.isDirectory()) return errors.isDirectory(path);
   return stats.isFile() ? undefined : errors.notRegularFile(path);
 }

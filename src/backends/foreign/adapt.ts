@@ -82,10 +82,10 @@ export interface BackendV1 {
   downloadFiles?(paths: string[]): MaybePromise<FileDownloadResponse[]>;
 }
 
-export const isV1 = (backend: Backend | BackendV1): backend is BackendV1 => "lsInfo" in backend;
+const isV1 = (backend: Backend | BackendV1): backend is BackendV1 => "lsInfo" in backend;
 
 /** Translates the methods of a version 1 backend to those of the port, and adds nothing. */
-export function fromV1(backend: BackendV1): Backend {
+function fromV1(backend: BackendV1): Backend {
   const remove = backend.delete?.bind(backend);
   const uploadFiles = backend.uploadFiles?.bind(backend);
   const downloadFiles = backend.downloadFiles?.bind(backend);
@@ -178,7 +178,7 @@ const PATH_AT: Readonly<Partial<Record<Guarded, number>>> = { grep: 1, glob: 1 }
  * Turns exceptions and results of a wrong shape into failures with the code `backend_error`. The log gets what was
  * thrown.
  */
-export function guardBackend(backend: Backend, log?: Logger): Backend {
+function guardBackend(backend: Backend, log?: Logger): Backend {
   const fail = (failure: Failure, method: string): Failure => {
     if (failure.code === "backend_error") log?.error("backend_error", { method, error: failure.cause });
     return failure;
@@ -311,7 +311,7 @@ const PLAIN_GLOB = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/;
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
 
 /** The operations of the port over a backend that promises less. */
-export class Adapted implements Operations {
+class Adapted implements Operations {
   readonly parallel = PARALLEL_TRANSFERS;
   readonly #backend: Backend;
   readonly #declared: Partial<BackendCapabilities>;

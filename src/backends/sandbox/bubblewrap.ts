@@ -20,7 +20,7 @@ export interface SandboxMount {
 }
 
 /** The view and the limits of a command in the sandbox. */
-export interface SandboxShape {
+interface SandboxShape {
   /** The one place that commands may change. */
   writable: SandboxMount;
   readOnly: readonly SandboxMount[];
@@ -104,7 +104,7 @@ const START = [
 ].join("\n");
 
 /** How `bwrap` is started. */
-export interface BubblewrapCall {
+interface BubblewrapCall {
   args: string[];
   /** Its input on the descriptors 3 and 4. */
   inputs: Uint8Array[];
@@ -115,7 +115,7 @@ export interface BubblewrapCall {
  * The command has no network and no capabilities, its system calls are filtered, it sees only its own processes, and
  * it ends with its parent. The command line reveals nothing about this machine, because commands can read it.
  */
-export function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): BubblewrapCall {
+function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): BubblewrapCall {
   const { memory, processes } = shape;
   const filter = systemCallFilter();
   const settings = [...sandboxArguments(shape), ...(filter === undefined ? [] : ["--seccomp", "4"])];

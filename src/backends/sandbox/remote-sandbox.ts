@@ -47,7 +47,7 @@ export interface RemoteMachine extends FileTransfer {
   release(): Promise<void>;
 }
 
-export interface RemoteCommand {
+interface RemoteCommand {
   /** Resolves when the command has ended. */
   exitCode: Promise<number | null>;
   /** Resolves when all output has arrived. Descendants may delay that for ever. */

@@ -50,7 +50,7 @@ const WRITE_CHUNK = 60 * 1024;
 const MAX_ATTEMPTS = 5;
 
 /** Thrown if the answer to a command is missing, cut off or unexpected. */
-export class SandboxAnswerError extends Error {
+class SandboxAnswerError extends Error {
   override readonly name = "SandboxAnswerError";
 }
 
@@ -232,7 +232,7 @@ fi
 `;
 
 /** Reads a piece of a file, with the facts that reveal a change. */
-export const READ = `
+const READ = `
 if [ -d "$file" ]; then finish directory
 elif [ ! -e "$file" ]; then finish missing
 elif [ ! -f "$file" ]; then finish other
@@ -249,7 +249,7 @@ finish file
 `;
 
 /** Lists the names below a directory, and their sizes and times in the same order. */
-export const LIST = `
+const LIST = `
 if [ ! -e "$file" ]; then finish missing; fi
 if [ ! -d "$file" ]; then say facts "$(facts "$file")"; finish file; fi
 if [ ! -r "$file" ]; then finish denied; fi
@@ -262,14 +262,14 @@ finish directory
 `;
 
 /** Lists the files that contain a literal text. Names with line ends cannot be read from the answer. */
-export const CONTAINING = `
+const CONTAINING = `
 printf '\\n%s names ' "$mark"
 find -H "$file" -type f -exec grep -lF -e "$literal" {} + 2>/dev/null | encode
 finish file
 `;
 
 /** Checks that a file may be put there, and makes its directory. */
-export const BEGIN_WRITE = `
+const BEGIN_WRITE = `
 parent=\${file%/*}; [ -n "$parent" ] || parent=/
 if [ -L "$file" ]; then finish symlink; fi
 if [ -d "$file" ]; then finish directory; fi
@@ -282,7 +282,7 @@ fi
 : 2>/dev/null >"$temporary" || finish denied
 `;
 
-export const APPEND = `
+const APPEND = `
 printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish failed; }
 `;
 
@@ -290,7 +290,7 @@ printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish fai
  * Puts the file in its place in one step. A new file must not replace another. With `expected`, the old file must have
  * these facts; such writes take turns by a lock on the directory, which ends with the script.
  */
-export const END_WRITE = `
+const END_WRITE = `
 if [ -n "$expected" ]; then
   parent=\${file%/*}; [ -n "$parent" ] || parent=/
   if command -v flock >/dev/null 2>&1 && { : 9<"$parent"; } 2>/dev/null; then exec 9<"$parent"; flock 9; fi
@@ -307,20 +307,16 @@ fi
 finish written
 `;
 
-export const PENDING = "\nfinish pending\n";
+const PENDING = "\nfinish pending\n";
 
-export const DELETE = `
+const DELETE = `
 if [ ! -e "$file" ] && [ ! -L "$file" ]; then finish missing; fi
 rm -rf "$file" 2>/dev/null || finish denied
 finish deleted
 `;
 
 /** The command line of a script with its variables, whose names are plain. */
-export function commandFor(
-  script: string,
-  variables: Readonly<Record<string, string>>,
-  mark: string,
-): string {
+function commandFor(script: string, variables: Readonly<Record<string, string>>, mark: string): string {
   return [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
 }
 
@@ -339,7 +335,7 @@ const decoded = (value: string): string =>
   `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
 
 /** Reads the answer of a script by key. Gives undefined if it is cut off or no answer. */
-export function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
+function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
   const said = new Map<string, string>();
   for (const line of output.split("\n")) {
     if (!line.startsWith(`${mark} `)) continue;

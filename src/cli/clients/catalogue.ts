@@ -45,7 +45,7 @@ export interface CommandClient {
 export type Client = FileClient | CommandClient;
 
 /** How a client starts the server. */
-export interface Start extends Launch {
+interface Start extends Launch {
   env?: Readonly<Record<string, string>>;
 }
 

@@ -28,7 +28,7 @@ export type Authenticated =
   | { ok: false; reason: AuthFailure; response: Response };
 
 /** Limits on how a verifier may check a token. */
-export interface VerifyOptions {
+interface VerifyOptions {
   /** Whether it may ask somebody else about a token that it does not know yet. */
   mayAsk: boolean;
 }

@@ -44,7 +44,7 @@ const taskDelivery: Delivery = {
 
 export type DeliveryName = "task" | "input_required" | "elicit" | "elicit_page" | "handle";
 
-export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
+const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
   task: taskDelivery,
   input_required: inputRequiredDelivery,
   elicit: elicitDelivery,

@@ -37,10 +37,10 @@ import { TokenCheck } from "./token-check.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
 /** Path of the MCP endpoint. */
-export const MCP_PATH = "/mcp";
+const MCP_PATH = "/mcp";
 const METHODS = ["GET", "POST", "DELETE"];
 
-export interface Route {
+interface Route {
   stateless: StatelessHandlers;
   sessions: Sessions;
   /** Absent: nobody is authenticated. */
@@ -54,10 +54,10 @@ export interface Route {
   takesRequests: boolean;
 }
 
-export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
+type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
 
 /** Creates the route. Except for public documents, it identifies the client before it reads anything else. */
-export function createRoute(route: Route): RequestListener {
+function createRoute(route: Route): RequestListener {
   return async (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
     if (route.documents.has(path)) return sendDocument(request, response, route.documents.get(path));

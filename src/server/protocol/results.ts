@@ -140,7 +140,7 @@ export interface ElicitationRequest {
 }
 
 /** The same, for a client that lends its model. */
-export interface SamplingInputRequest {
+interface SamplingInputRequest {
   method: "sampling/createMessage";
   params: CreateMessageRequestParams;
 }

@@ -27,7 +27,7 @@ import type { Revision } from "./revisions.ts";
 import type { StateCodec } from "./state.ts";
 
 /** Kind of a tool, from which its annotations follow. */
-export type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
+type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
 
 const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
   read: { readOnlyHint: true, openWorldHint: false },

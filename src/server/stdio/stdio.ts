@@ -242,7 +242,7 @@ const Enveloped = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
 });
 
-export interface Refusal {
+interface Refusal {
   code: number;
   message: string;
   data?: unknown;

@@ -39,7 +39,7 @@ const runInput = z.strictObject({
 });
 type RunInput = z.output<typeof runInput>;
 
-export const runDeepAgent = defineTool({
+const runDeepAgent = defineTool({
   name: "run_deep_agent",
   title: "Run a deep agent",
   kind: "delegate",
@@ -98,7 +98,7 @@ async function resume(args: RunInput, answers: CarriedAnswers, call: ToolCall): 
   return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, answers });
 }
 
-export const checkDeepAgent = defineTool({
+const checkDeepAgent = defineTool({
   name: "check_deep_agent",
   title: "Check a deep agent run",
   kind: "read",
@@ -138,7 +138,7 @@ const answerInput = z.strictObject({
   message: z.string().max(2000).optional().describe("To the agent; only for reject"),
 });
 
-export const answerDeepAgent = defineTool({
+const answerDeepAgent = defineTool({
   name: "answer_deep_agent",
   title: "Answer an approval",
   kind: "decide",
@@ -178,7 +178,7 @@ function decisionOf(
   return { type: "edit", editedAction: { name, args: editedArgs } };
 }
 
-export const cancelDeepAgent = defineTool({
+const cancelDeepAgent = defineTool({
   name: "cancel_deep_agent",
   title: "Cancel a deep agent run",
   kind: "cancel",
@@ -203,7 +203,7 @@ const fileInput = z.strictObject({
 });
 type FileInput = z.output<typeof fileInput>;
 
-export const readAgentFile = defineTool({
+const readAgentFile = defineTool({
   name: "read_agent_file",
   title: "Read a file of the agent",
   kind: "read",
@@ -261,7 +261,7 @@ function mediaOf({ type, mimeType, data }: ContentBlock): Media[] {
   return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
 }
 
-export const searchMemories = defineTool({
+const searchMemories = defineTool({
   name: "search_memories",
   title: "Search memories",
   kind: "read",

@@ -47,14 +47,14 @@ export const bytesOfWrites = (rows: readonly WriteFields[]): number =>
 /** Texts of so many characters, and as many bytes, are stored apart. */
 const LARGE = 4096;
 /** Entries of a delta channel's snapshot that are stored together. */
-export const ENTRIES_PER_PIECE = 32;
+const ENTRIES_PER_PIECE = 32;
 
 /** Every stored string that begins so is a reference. Other strings that begin so are stored apart. */
 const PREFIX = "deepagent-blobs:";
 const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-]{43})*)$/;
 
 /** Whether a text is stored apart. */
-export const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
+const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
 
 /** The value that a reference stands for. */
 export type LargePart =
@@ -64,7 +64,7 @@ export type LargePart =
   | { kind: "record"; value: object };
 
 /** Replaces a large part of a value, and serialises as a reference to its blobs. */
-export class Held {
+class Held {
   readonly part: () => LargePart;
   #names: readonly string[] = [];
 
@@ -83,7 +83,7 @@ export class Held {
 }
 
 /** A copy of `value` in which `held` stands for every large part of it; `value` itself when there is none. */
-export function lighten(value: unknown, held: Held[], above = new Set<object>()): unknown {
+function lighten(value: unknown, held: Held[], above = new Set<object>()): unknown {
   const hold = (part: LargePart): Held => {
     const one = new Held(part);
     held.push(one);
@@ -120,7 +120,7 @@ export interface Reference {
 }
 
 /** Finds every reference below `holder`. */
-export function referencesIn(holder: object, seen = new Set<object>()): Reference[] {
+function referencesIn(holder: object, seen = new Set<object>()): Reference[] {
   if (seen.has(holder) || isOpaque(holder)) return [];
   seen.add(holder);
   return Object.entries(holder).flatMap(([key, item]: [string, unknown]): Reference[] => {
@@ -133,7 +133,7 @@ export function referencesIn(holder: object, seen = new Set<object>()): Referenc
 }
 
 /** Whether serialised data may have references. */
-export const mentionsReferences = (data: Uint8Array | string): boolean =>
+const mentionsReferences = (data: Uint8Array | string): boolean =>
   typeof data === "string"
     ? data.includes(PREFIX)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(PREFIX);

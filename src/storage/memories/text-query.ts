@@ -38,7 +38,7 @@ export function gramsOf(text: string): string {
 }
 
 /** FTS5 expressions, any of which may match, of what `words` have in these scripts. */
-export function gramTerms(words: readonly string[]): string[] {
+function gramTerms(words: readonly string[]): string[] {
   const runs = runsOf(words.join(" "));
   const terms = runs.flatMap((run) => {
     if (run.length === 1) return [`"${run[0]}"*`];

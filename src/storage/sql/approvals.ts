@@ -58,7 +58,7 @@ export function* getOf(principal: Principal, runId: string, id: string): Steps<A
 type NumberedRow = ApprovalRow & { number: number };
 
 /** Rows of the run with `number > after`, oldest first. */
-export function after(runId: string, number: number): Steps<NumberedRow[]> {
+function after(runId: string, number: number): Steps<NumberedRow[]> {
   return all<NumberedRow>(
     `SELECT * FROM approvals INDEXED BY approvals_of_run
      WHERE run_id = @run_id AND number > @number ORDER BY number`,

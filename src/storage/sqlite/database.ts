@@ -11,7 +11,7 @@ import { openConnection, openInThread } from "./driver.ts";
  * Gives a function that throws once the file at `path` was deleted, moved or replaced. SQLite itself would go on
  * writing to the open file, and nobody would ever find what is stored there.
  */
-export function assertInPlace(path: string, name: string): () => void {
+function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
   return () => {
     if (isSame(opened, statSync(path, { throwIfNoEntry: false }))) return;
@@ -27,7 +27,7 @@ const isSame = (one: Stats, other: Stats | undefined): boolean =>
   other !== undefined && one.ino === other.ino && one.dev === other.dev;
 
 /** How long opening a file or reading from it waits for another connection, in milliseconds. */
-export const LONG_WAIT_MS = 5000;
+const LONG_WAIT_MS = 5000;
 /** How long work is tried again while another connection holds the lock, in milliseconds. */
 const PATIENCE_MS = 5000;
 /** Between two tries; each pause is twice the one before. */
@@ -83,7 +83,7 @@ export function withLongWait<T>(database: Database, work: () => T): T {
 }
 
 /** Tries `work` until no other connection's lock is in the way, or it is `giveUpAt` on `performance`'s clock. */
-export async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
+async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     try {
       return work();
@@ -99,7 +99,7 @@ export async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise
  * statements, transactions, pragmas, scripts. `name`: what messages call it. `assertInPlace` is called before
  * anything is written by a statement or a transaction.
  */
-export function throwKnownErrors(database: Database, name: string, assertInPlace: () => void): Database {
+function throwKnownErrors(database: Database, name: string, assertInPlace: () => void): Database {
   const known =
     <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
     (...args: Args): Result => {

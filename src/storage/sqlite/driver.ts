@@ -165,7 +165,7 @@ export async function openInThread(file: string, timeout: number): Promise<() =>
 }
 
 /** Gives the result of `work` for its connection and `values`. Throws `SqliteError`. */
-export async function inThread(work: ThreadWork): Promise<unknown> {
+async function inThread(work: ThreadWork): Promise<unknown> {
   const thread = await begun(work);
   await thread.close();
   return thread.result;

@@ -74,7 +74,7 @@ export const turns = (id: string, count: number, tokens = 10): Turn[] =>
   Array.from({ length: count }, (_, n) => ({ calls: [call(`${id}${n}`)], tokens }));
 
 /** Each agent follows the plan that its task names, reply by reply, then ends. */
-export const planned = (): ScriptedModel =>
+const planned = (): ScriptedModel =>
   scriptedModel(({ messages }) => {
     const at = messages.findLastIndex((message) => HumanMessage.isInstance(message));
     const text = messages[at]?.text ?? "[]";
@@ -93,7 +93,7 @@ export function agentWith(params: DeepAgentParams = {}): Agent {
 }
 
 /** The same agent as another process makes it. */
-export const agentAgain = (params: DeepAgentParams = {}): Agent =>
+const agentAgain = (params: DeepAgentParams = {}): Agent =>
   buildAgent({
     checkpointer: new MemorySaver(),
     model: planned(),

@@ -16,7 +16,7 @@ export interface MatrixPerson {
 }
 
 /** What an edit makes of the call. */
-export const EDITED = { text: "edited" };
+const EDITED = { text: "edited" };
 const REASON = "rather not";
 
 export function personWho(wish: Wish, service: () => RunService): MatrixPerson {

@@ -6,7 +6,7 @@ import { Html, html } from "../html.ts";
 import type { Language, Syntax } from "./languages.ts";
 
 /** Class names: keyword, string, number, comment, name of a function or key. */
-export type Look = "hk" | "hs" | "hn" | "hc" | "hf";
+type Look = "hk" | "hs" | "hn" | "hc" | "hf";
 
 export interface Piece {
   text: string;

@@ -185,7 +185,7 @@ function sums(view: RunView): Html {
 }
 
 /** How long at least one decision was waited for. */
-export function waitedMs({ approvals, run }: Pick<RunView, "approvals" | "run">): number {
+function waitedMs({ approvals, run }: Pick<RunView, "approvals" | "run">): number {
   const spans = approvals
     .map(({ requestedAt, decidedAt }) => [requestedAt, decidedAt ?? run.endedAt ?? run.updatedAt] as const)
     .toSorted(([one], [other]) => one - other);

@@ -23,7 +23,7 @@ export function tabOf(view: RunView): Tab {
 }
 
 /** The run as a whole: it is at work as long as anybody is. */
-export function stateOf({ run, place, subagents, approvals }: RunView): State {
+function stateOf({ run, place, subagents, approvals }: RunView): State {
   if (place !== undefined) return QUEUED;
   if (run.status !== "input_required") return RUN_STATES[run.status];
   const asks = new Set(

@@ -15,13 +15,7 @@ export interface PackedCheckpoint {
 }
 
 /** Values of the encoding `json` are text, the others base64. */
-export type PackedWrite = [
-  task: string,
-  position: number,
-  channel: string,
-  type: string | null,
-  value: string,
-];
+type PackedWrite = [task: string, position: number, channel: string, type: string | null, value: string];
 
 /** So many of the newest checkpoints of a thread are not packed, because a run goes on from there. */
 const UNPACKED = 4;

@@ -51,7 +51,7 @@ export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "checkpoints and their writes", sql: `${TABLES}\n${BLOB_TABLES}` },
 ];
 
-export interface CheckpointRow {
+interface CheckpointRow {
   checkpoint_id: string;
   parent_checkpoint_id: string | null;
   type: string | null;
@@ -59,7 +59,7 @@ export interface CheckpointRow {
   metadata: Uint8Array;
 }
 
-export type PutWrite = Statement<WriteFields>;
+type PutWrite = Statement<WriteFields>;
 
 /** A checkpoint and its writes as they were at one moment. */
 export interface FoundCheckpoint {

@@ -11,7 +11,7 @@ export interface ItemRow extends ItemFacts {
 }
 
 /** The values of a write; times are milliseconds since the epoch. */
-export interface ItemWrite {
+interface ItemWrite {
   namespace: string;
   key: string;
   value: string;

@@ -158,12 +158,12 @@ BEGIN
   DELETE FROM store_unembedded WHERE item = OLD.id AND model IN (SELECT id FROM store_models);
 END;`;
 
-export interface ModelRow {
+interface ModelRow {
   id: number;
   dims: number | null;
 }
 
-export interface PassageRow extends ItemPosition {
+interface PassageRow extends ItemPosition {
   id: number;
   /** `null` for an item that has no vector. */
   number: number | null;
