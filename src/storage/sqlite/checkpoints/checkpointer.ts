@@ -51,7 +51,7 @@ import {
   prepareRead,
   prepareStatements,
 } from "./schema.ts";
-import { type StoredMessages, ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
+import { ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
 
 /** Writes of one task on their way into the database. */
 interface Result {
@@ -294,7 +294,7 @@ export class SqliteCheckpointer extends BaseCheckpointSaver {
   }
 
   /** The messages of graphs inside the thread. */
-  async *nestedMessages(threadId: string): AsyncGenerator<StoredMessages> {
+  async *nestedMessages(threadId: string): ReturnType<ThreadSteps["storedWith"]> {
     await this.flushed();
     for await (const found of this.threadSteps.storedWith(threadId, "")) {
       if (found.namespace !== "") yield found;

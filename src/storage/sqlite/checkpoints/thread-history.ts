@@ -153,14 +153,6 @@ interface WrittenRow {
   value: Uint8Array | null;
 }
 
-/** Messages that a task wrote at a checkpoint. */
-export interface StoredMessages {
-  namespace: string;
-  id: string;
-  task: string;
-  messages: unknown;
-}
-
 /** The next rows after one, because a query that is still being read would block the connection. */
 const WRITTEN = `
 SELECT checkpoint_ns AS namespace, checkpoint_id AS id, task_id AS task, idx, type,
@@ -265,7 +257,16 @@ export class ThreadSteps {
   }
 
   /** Those of them that are not packed, as all of graphs inside the thread. */
-  async *storedWith(thread: string, text: string): AsyncGenerator<StoredMessages> {
+  async *storedWith(
+    thread: string,
+    text: string,
+  ): AsyncGenerator<{
+    namespace: string;
+    /** Of the checkpoint. */
+    id: string;
+    task: string;
+    messages: unknown;
+  }> {
     const page = { thread, text: Buffer.from(text), limit: WRITES_PER_TURN };
     for (let last = { namespace: "", id: "", task: "", idx: -1 }; ;) {
       const rows = this.#written.all({ ...page, ...last });
