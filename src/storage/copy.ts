@@ -276,11 +276,10 @@ async function copyThread(
     const tuple = await from.getTuple(place);
     if (tuple !== undefined) await putTuple(tuple, ids, to);
   }
-  for await (const { namespace, id, task, messages } of from.nestedMessages(thread)) {
+  for await (const [place, task, messages] of from.nestedMessages(thread)) {
     signal.throwIfAborted();
-    if (ids.has(id)) continue;
-    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
-    await to.putWrites({ configurable: place }, [["messages", messages]], task);
+    const isCopied = ids.has(String(place.configurable?.["checkpoint_id"]));
+    if (!isCopied) await to.putWrites(place, [["messages", messages]], task);
   }
 }
 

@@ -293,11 +293,13 @@ export class SqliteCheckpointer extends BaseCheckpointSaver {
     return this.threadSteps.with(threadId, text);
   }
 
-  /** The messages of graphs inside the thread. */
-  async *nestedMessages(threadId: string): ReturnType<ThreadSteps["storedWith"]> {
+  /** The messages of graphs inside the thread, with the checkpoint and the task of each. */
+  async *nestedMessages(threadId: string): AsyncGenerator<[RunnableConfig, task: string, unknown]> {
     await this.flushed();
-    for await (const found of this.threadSteps.storedWith(threadId, "")) {
-      if (found.namespace !== "") yield found;
+    for await (const { namespace, id, task, messages } of this.threadSteps.storedWith(threadId, "")) {
+      if (namespace === "") continue;
+      const place = { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id };
+      yield [{ configurable: place }, task, messages];
     }
   }
 
