@@ -184,9 +184,9 @@ export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memo
 export type { ItemStore, StorePut } from "./storage/memories/item-store.ts";
 export type { ItemTurns, WriteTurn } from "./storage/memories/turns.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
-export type { FencingToken } from "./runs/ports.ts";
-export type { ThreadStep } from "./runs/ports.ts";
-export type { WrittenMessages } from "./runs/ports.ts";
+export type { FencingToken } from "./runs/thread-ports.ts";
+export type { ThreadStep } from "./runs/thread-ports.ts";
+export type { WrittenMessages } from "./runs/thread-ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqlite/memories/store.ts";

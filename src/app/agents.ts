@@ -30,7 +30,7 @@ import { systemClock } from "../core/clock.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
-import type { Checkpoints } from "../runs/ports.ts";
+import type { Checkpoints } from "../runs/thread-ports.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
 import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";

@@ -4,7 +4,7 @@
 import type { Config } from "../config/schema.ts";
 import { isDoneWithin } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import type { Retention } from "../runs/ports.ts";
+import type { Retention } from "../runs/retention.ts";
 
 /**
  * Keeps standard output for the protocol: returns its stream, and sends everything else that writes

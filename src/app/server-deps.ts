@@ -4,7 +4,7 @@ import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import { keptAtLeastMs } from "../runs/ports.ts";
+import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";

@@ -4,7 +4,7 @@ import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
-import type { PrunePlan, Retention } from "../runs/ports.ts";
+import type { PrunePlan, Retention } from "../runs/retention.ts";
 import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";

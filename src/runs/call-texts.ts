@@ -2,7 +2,8 @@
 import type { Backend } from "../backends/backend.ts";
 import { contentOf } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
-import type { Checkpoints, RunRepository } from "./ports.ts";
+import type { RunRepository } from "./ports.ts";
+import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
 import type { CallTexts } from "./service.ts";
 

@@ -8,7 +8,8 @@ import type { IdSource } from "../core/text.ts";
 import { StorageError, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { entryOf } from "./events.ts";
-import { FencedOffError, type Lease, LeaseLostError, type RunInbox, type WorkLog } from "./ports.ts";
+import { type Lease, LeaseLostError, type RunInbox, type WorkLog } from "./ports.ts";
+import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { RunServiceOptions } from "./service.ts";
 

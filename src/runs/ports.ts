@@ -13,6 +13,7 @@ import type {
 import type { Clock } from "../core/clock.ts";
 import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
+import type { PrunePlan, PruneContext, PruneReport, Retention } from "./retention.ts";
 import type {
   Approval,
   FailureDetails,
@@ -28,6 +29,7 @@ import type {
   RunStatus,
   RunSummary,
 } from "./run.ts";
+import type { Checkpoints } from "./thread-ports.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
@@ -47,40 +49,6 @@ export class LeaseLostError extends Error {
     super(`The lease of run ${runId} is lost.`);
     this.name = "LeaseLostError";
   }
-}
-
-/** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
-export interface FencingToken {
-  readonly run: number;
-  readonly claim: number;
-}
-
-/** Someone else was given the thread since: whoever gets this must stop at once. */
-export class FencedOffError extends Error {
-  constructor(threadId: string) {
-    super(`Another server works on thread ${threadId} now.`);
-    this.name = "FencedOffError";
-  }
-}
-
-/** A step on the way to the newest checkpoint of a thread. */
-export interface ThreadStep {
-  /** LangGraph's number of the step: grows along the thread. */
-  number: number;
-  checkpointId: string;
-  /** Milliseconds since the epoch. */
-  time: number;
-  /** What the step added to the channel `messages`, one value for each task. */
-  messages: unknown[];
-}
-
-/** What one task of a thread wrote to the channel `messages`. */
-export interface WrittenMessages {
-  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
-  namespace: string;
-  /** When the step before it was stored, in milliseconds since the epoch. */
-  time: number;
-  messages: unknown;
 }
 
 export interface ClaimRequest {
@@ -401,74 +369,6 @@ export interface RunRepository {
   assertWritable(): Promise<void>;
 }
 
-export interface PruneContext {
-  checkpoints: Checkpoints | undefined;
-  now: number;
-  signal: AbortSignal;
-  /** Default `keep`. */
-  orphans?: Orphans;
-  /** Deletes the memories whose time is over; gives their number. */
-  sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
-}
-
-export interface PruneReport {
-  runs: number;
-  threads: number;
-  /** Threads that belong to no run, if they were looked for: found, or deleted when that was asked. */
-  orphans?: number;
-  /** Memories whose time was over. */
-  memories: number;
-  /** How much smaller the files became. */
-  freedBytes: number;
-}
-
-/** What a prune would do now. */
-export interface PrunePlan {
-  /** Runs that are kept no longer, whatever is stored. */
-  runs: number;
-  /** How many more may be forgotten, the oldest first, while too much is stored. */
-  runsForSize: number;
-  /** Runs that are not over, which are kept. */
-  unfinished: number;
-  storedBytes: number;
-  /** Threads that belong to no run. */
-  orphans: number;
-}
-
-/**
- * What to do with checkpoints of threads that belong to no run. There are some after the database of runs
- * was replaced by an older copy, or moved away: then they may still be wanted.
- */
-export type Orphans = "keep" | "count" | "delete";
-
-/** What runs need of the checkpointer of their agents, beyond LangGraph. */
-export interface Checkpoints {
-  /** Makes what was stored outlive a power cut. */
-  sync(): Promise<void>;
-  /**
-   * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
-   * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.
-   */
-  startOver(threadId: string, token: FencingToken): Promise<void>;
-  deleteThread(threadId: string): Promise<void>;
-  /**
-   * Makes a thread small whose run is over: keeps nothing of its subagents but their messages, packs its own
-   * steps. Leaves it as it is when it was taken with a later token.
-   */
-  tidyThread(threadId: string, token: FencingToken): Promise<void>;
-  usedBytes(): Promise<number>;
-  /** Gives free space back to the file system; gives its bytes. */
-  returnSpace(signal: AbortSignal): Promise<number>;
-  /** Every thread that has a checkpoint. */
-  threads(): Promise<string[]>;
-  /** The steps of a thread that are kept, oldest first. */
-  steps(threadId: string): Promise<ThreadStep[]>;
-  /** All written messages that hold `text` as they are serialised, in graphs inside the thread too. */
-  writtenWith(threadId: string, text: string): Promise<WrittenMessages[]>;
-  /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
-  copyThread(source: string, target: string, checkpointId: string): Promise<boolean>;
-}
-
 /** Numbers over the runs of all principals: for whoever operates the server, never for a client. */
 export interface RunStatistics {
   runs: Readonly<Record<RunStatus, number>>;
@@ -481,22 +381,4 @@ export interface RunStatistics {
   atWork: number;
   /** Milliseconds that news of other servers takes to come, when it was measured last. Absent: there is no such way. */
   newsLagMs?: number;
-}
-
-/** Which runs that are over may be forgotten. Without any limit all are kept. */
-export interface Retention {
-  /** Those that ended longer ago than this, in milliseconds. */
-  maxAgeMs?: number;
-  /** The oldest, as long as all that is stored takes more than this. */
-  maxBytes?: number;
-}
-
-/** A run that is over is kept for so long, however much is stored: somebody may still come for its result. */
-export const KEPT_FOR_SIZE_MS = 24 * 3_600_000;
-
-/** How long a run is kept after it began, at least, in milliseconds; `null`: it is not forgotten. */
-export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null {
-  const limits = [maxAgeMs, maxBytes === undefined ? undefined : KEPT_FOR_SIZE_MS];
-  const known = limits.filter((limit) => limit !== undefined);
-  return known.length === 0 ? null : Math.min(...known);
 }

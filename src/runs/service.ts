@@ -3,17 +3,9 @@ import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/text.ts";
-import type {
-  Checkpoints,
-  Orphans,
-  PrunePlan,
-  PruneReport,
-  RecentEvents,
-  Retention,
-  RunRepository,
-  RunStatistics,
-  StartRequest,
-} from "./ports.ts";
+import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from "./ports.ts";
+import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
+import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type {
   Approval,

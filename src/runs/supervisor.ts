@@ -12,17 +12,14 @@ import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
-  Orphans,
-  PrunePlan,
-  PruneReport,
   RecentEvents,
-  Retention,
   RunListener,
   RunRepository,
   RunStatistics,
   StartRequest,
   WorkLog,
 } from "./ports.ts";
+import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type {
   ModelCall,
   PendingApproval,

@@ -7,7 +7,7 @@ import {
   uuid6,
 } from "@langchain/langgraph-checkpoint";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type Checkpoints, FencedOffError } from "../../src/runs/ports.ts";
+import { type Checkpoints, FencedOffError } from "../../src/runs/thread-ports.ts";
 
 /** What runs and LangGraph share: one object is both. */
 type Saver = BaseCheckpointSaver & Checkpoints;

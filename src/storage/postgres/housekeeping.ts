@@ -1,12 +1,12 @@
 /** Forgets, counts and checks runs in Postgres. */
 import type { Pool, PoolClient } from "pg";
 import {
-  type Checkpoints,
   KEPT_FOR_SIZE_MS,
   type PruneContext,
   type PruneReport,
   type Retention,
-} from "../../runs/ports.ts";
+} from "../../runs/retention.ts";
+import { type Checkpoints } from "../../runs/thread-ports.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 import { TABLES_OF_RUN } from "../sql/schema.ts";
 

@@ -3,20 +3,14 @@ import type { SamplingReply } from "../../agent/agent.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import {
   type AppliedAnswer,
-  type Checkpoints,
   type Claim,
   type ClaimRequest,
   type Created,
   type DecidedCall,
-  KEPT_FOR_SIZE_MS,
   type Lease,
   type NewMessage,
   type NewRun,
   type OwnedRun,
-  type PruneContext,
-  type PrunePlan,
-  type PruneReport,
-  type Retention,
   type RunListener,
   type RunQueries,
   type RunRepository,
@@ -28,6 +22,14 @@ import {
   type WorkLog,
   type WorkOptions,
 } from "../../runs/ports.ts";
+import {
+  KEPT_FOR_SIZE_MS,
+  type PruneContext,
+  type PrunePlan,
+  type PruneReport,
+  type Retention,
+} from "../../runs/retention.ts";
+import { type Checkpoints } from "../../runs/thread-ports.ts";
 import type { Approval, Principal, Run, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";

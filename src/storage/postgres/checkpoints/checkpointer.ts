@@ -17,7 +17,7 @@ import {
   type FencingToken,
   type ThreadStep,
   type WrittenMessages,
-} from "../../../runs/ports.ts";
+} from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
 import {
   type GraphAddress,

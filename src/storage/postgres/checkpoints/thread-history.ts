@@ -1,6 +1,6 @@
 /** The history of threads: which steps are kept, and copies of a thread as it was at one of them. */
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
-import type { ThreadStep, WrittenMessages } from "../../../runs/ports.ts";
+import type { ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
 import { mapAtMost } from "../../../core/concurrency.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";

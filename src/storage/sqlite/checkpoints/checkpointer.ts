@@ -15,7 +15,7 @@ import {
   type FencingToken,
   type ThreadStep,
   type WrittenMessages,
-} from "../../../runs/ports.ts";
+} from "../../../runs/thread-ports.ts";
 import { GroupCommit, flushLog, flushesItself } from "../commit.ts";
 import {
   type GraphAddress,

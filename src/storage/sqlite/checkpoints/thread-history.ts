@@ -6,7 +6,7 @@ import {
   type FencingToken,
   type ThreadStep,
   type WrittenMessages,
-} from "../../../runs/ports.ts";
+} from "../../../runs/thread-ports.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { type Database, whenUnlocked } from "../database.ts";

@@ -4,12 +4,12 @@ import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ownTurn } from "../../../core/concurrency.ts";
 import {
-  type Checkpoints,
   KEPT_FOR_SIZE_MS,
   type PruneContext,
   type PruneReport,
   type Retention,
-} from "../../../runs/ports.ts";
+} from "../../../runs/retention.ts";
+import { type Checkpoints } from "../../../runs/thread-ports.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
 import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";

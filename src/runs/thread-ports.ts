@@ -1,0 +1,63 @@
+/** What runs need of the conversations of their agents, beyond LangGraph. */
+
+/** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
+export interface FencingToken {
+  readonly run: number;
+  readonly claim: number;
+}
+
+/** Someone else was given the thread since: whoever gets this must stop at once. */
+export class FencedOffError extends Error {
+  constructor(threadId: string) {
+    super(`Another server works on thread ${threadId} now.`);
+    this.name = "FencedOffError";
+  }
+}
+
+/** A step on the way to the newest checkpoint of a thread. */
+export interface ThreadStep {
+  /** LangGraph's number of the step: grows along the thread. */
+  number: number;
+  checkpointId: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  /** What the step added to the channel `messages`, one value for each task. */
+  messages: unknown[];
+}
+
+/** What one task of a thread wrote to the channel `messages`. */
+export interface WrittenMessages {
+  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
+  namespace: string;
+  /** When the step before it was stored, in milliseconds since the epoch. */
+  time: number;
+  messages: unknown;
+}
+
+/** What runs need of the checkpointer of their agents, beyond LangGraph. */
+export interface Checkpoints {
+  /** Makes what was stored outlive a power cut. */
+  sync(): Promise<void>;
+  /**
+   * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
+   * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.
+   */
+  startOver(threadId: string, token: FencingToken): Promise<void>;
+  deleteThread(threadId: string): Promise<void>;
+  /**
+   * Makes a thread small whose run is over: keeps nothing of its subagents but their messages, packs its own
+   * steps. Leaves it as it is when it was taken with a later token.
+   */
+  tidyThread(threadId: string, token: FencingToken): Promise<void>;
+  usedBytes(): Promise<number>;
+  /** Gives free space back to the file system; gives its bytes. */
+  returnSpace(signal: AbortSignal): Promise<number>;
+  /** Every thread that has a checkpoint. */
+  threads(): Promise<string[]>;
+  /** The steps of a thread that are kept, oldest first. */
+  steps(threadId: string): Promise<ThreadStep[]>;
+  /** All written messages that hold `text` as they are serialised, in graphs inside the thread too. */
+  writtenWith(threadId: string, text: string): Promise<WrittenMessages[]>;
+  /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
+  copyThread(source: string, target: string, checkpointId: string): Promise<boolean>;
+}
