@@ -151,6 +151,26 @@ describe("of many agents", () => {
   });
 });
 
+test("when a person was waited for is shown, also after the run", () => {
+  const waits = (...times: [number, number][]) =>
+    times.map(([requestedAt, decidedAt]) =>
+      anApproval({ agent: [], status: "approved", requestedAt, decidedAt }),
+    );
+  // Two that overlap are one wait; one that took no time is none.
+  const approvals = waits([6_000, 8_000], [2_000, 4_000], [3_000, 5_000], [9_000, 9_000]);
+  const view = aView({
+    run: { status: "completed", createdAt: 0, endedAt: 10_000 },
+    mainAgent: { ...NO_WORK, startedAt: 0, endedAt: 10_000 },
+    subagents: [agent(["c1"])],
+    approvals,
+  });
+  const bars = [...rendered(view).matchAll(/class="asks past"\s+x="([^"]+)"\s+width="([^"]+)"/g)];
+  expect(bars.map(([, x, width]) => [x, width])).toEqual([
+    ["20.00%", "30.00%"],
+    ["60.00%", "20.00%"],
+  ]);
+});
+
 test("a long run is shown in bounds", () => {
   const many = Array.from({ length: 2000 }, (_, index) => index);
   const view = aView({

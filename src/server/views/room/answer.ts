@@ -12,7 +12,7 @@ import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { composeBox, csrf, diffLooks, mainOf } from "./pieces.ts";
-import { agentRows } from "./timeline.ts";
+import { agentRows, waitsOf } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };
@@ -185,18 +185,8 @@ function sums(view: RunView): Html {
 }
 
 /** How long at least one decision was waited for. */
-function waitedMs({ approvals, run }: Pick<RunView, "approvals" | "run">): number {
-  const spans = approvals
-    .map(({ requestedAt, decidedAt }) => [requestedAt, decidedAt ?? run.endedAt ?? run.updatedAt] as const)
-    .toSorted(([one], [other]) => one - other);
-  let sum = 0;
-  let until = 0;
-  for (const [start, end] of spans) {
-    sum += Math.max(0, end - Math.max(start, until));
-    until = Math.max(until, end);
-  }
-  return sum;
-}
+const waitedMs = ({ approvals, run }: RunView): number =>
+  waitsOf(approvals, run.endedAt ?? run.updatedAt).reduce((sum, [start, end]) => sum + end - start, 0);
 
 function costs(view: RunView): Html | undefined {
   const total = totalCost(view.models);

@@ -1,6 +1,14 @@
 /** The agents of a run over time: one row for each, with a bar of what it did when. */
 import { firstSentence, oneLine } from "../../../core/text.ts";
-import { type AgentWork, type RunView, type SubagentView, isFinal, isWithin } from "../../../runs/run.ts";
+import {
+  type AgentWork,
+  type Approval,
+  type RunView,
+  type Span,
+  type SubagentView,
+  isFinal,
+  isWithin,
+} from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money } from "./figures.ts";
@@ -18,8 +26,7 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  /** Since when it waits for a person. */
-  askedAt: number | undefined;
+  approvals: readonly Approval[];
   subagent: SubagentView | undefined;
 }
 
@@ -33,23 +40,31 @@ export const keyOf = (agent: SubagentView["agent"]): string =>
 
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
-  const waiting = view.approvals.filter(({ status }) => status === "pending");
-  const askedAt = (agent: SubagentView["agent"]): number | undefined =>
-    waiting.find((approval) => keyOf(approval.agent) === keyOf(agent))?.requestedAt;
+  const asked = new Map<string, Approval[]>();
+  for (const approval of view.approvals) {
+    const key = keyOf(approval.agent);
+    const others = asked.get(key);
+    if (others === undefined) asked.set(key, [approval]);
+    else others.push(approval);
+  }
+  const approvals = asked.get("") ?? [];
   const main: AgentRow = {
     key: "",
     depth: 0,
     name: "Main agent",
     type: undefined,
-    state: stateOf(mainState(view), view.mainAgent, askedAt([])),
+    state: stateOf(mainState(view), view.mainAgent, approvals),
     work: view.mainAgent,
-    askedAt: askedAt([]),
+    approvals,
     subagent: undefined,
   };
   const branches = (parent: SubagentView["agent"]): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
-      .flatMap((subagent) => [rowOf(subagent, askedAt(subagent.agent)), ...branches(subagent.agent)]);
+      .flatMap((subagent) => [
+        rowOf(subagent, asked.get(keyOf(subagent.agent)) ?? []),
+        ...branches(subagent.agent),
+      ]);
   return [main, ...branches([])];
 }
 
@@ -59,21 +74,21 @@ function mainState({ run, place }: RunView): State {
   return run.status === "input_required" ? RUN_STATES.working : RUN_STATES[run.status];
 }
 
-function stateOf(state: State, { isRetrying }: AgentWork, askedAt: number | undefined): State {
-  if (askedAt !== undefined) return ASKING;
+function stateOf(state: State, { isRetrying }: AgentWork, approvals: readonly Approval[]): State {
+  if (approvals.some(({ status }) => status === "pending")) return ASKING;
   return state === WORKING && isRetrying === true ? RETRYING : state;
 }
 
-function rowOf(subagent: SubagentView, askedAt: number | undefined): AgentRow {
+function rowOf(subagent: SubagentView, approvals: readonly Approval[]): AgentRow {
   const { agent, name, description, status } = subagent;
   return {
     key: keyOf(agent),
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
     type: name === GENERAL ? undefined : oneLine(name, 40),
-    state: stateOf(AGENT_STATES[status], subagent, askedAt),
+    state: stateOf(AGENT_STATES[status], subagent, approvals),
     work: subagent,
-    askedAt,
+    approvals,
     subagent,
   };
 }
@@ -162,6 +177,8 @@ function markTimes({ start, end, step }: Axis): number[] {
 const markText = (milliseconds: number): string =>
   milliseconds < MINUTE ? `${milliseconds / 1000}s` : duration(milliseconds).replace(/ 0+[ms]$/, "");
 
+/** The narrowest that a piece of a bar is drawn, as a share of the axis. */
+const LEAST = 0.003;
 const MAX_ROWS = 300;
 /** Up to so many agents their tool calls are drawn too. */
 const MAX_WITH_CALLS = 40;
@@ -275,7 +292,7 @@ function foldedRows(
 
 function wholeBar({ startedAt, endedAt }: AgentWork, { axis, at }: Drawing): Html | undefined {
   if (startedAt === undefined || endedAt === undefined) return undefined;
-  const width = percent(Math.max(0.003, (endedAt - startedAt) / (axis.end - axis.start)));
+  const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
   return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
 }
 
@@ -284,14 +301,27 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
+/** When at least one of the requests waited for a person, oldest first; those that still wait do so `until` then. */
+export function waitsOf(approvals: readonly Approval[], until: number): Span[] {
+  const waits: [number, number][] = [];
+  for (const { requestedAt, decidedAt = until } of approvals.toSorted(
+    (one, other) => one.requestedAt - other.requestedAt,
+  )) {
+    const last = waits.at(-1);
+    if (last !== undefined && requestedAt <= last[1]) last[1] = Math.max(last[1], decidedAt);
+    else waits.push([requestedAt, decidedAt]);
+  }
+  return waits;
+}
+
 function bar(
-  { work, state, askedAt }: AgentRow,
+  { work, state, approvals }: AgentRow,
   axis: Axis,
   at: (time: number) => string,
   withCalls: boolean,
 ): Html | undefined {
-  const width = (start: number, end: number): string =>
-    percent(Math.max(0.003, (end - start) / (axis.end - axis.start)));
+  const share = (start: number, end: number): number => (end - start) / (axis.end - axis.start);
+  const width = (start: number, end: number): string => percent(Math.max(LEAST, share(start, end)));
   const piece = (name: string, start: number, end: number): Html =>
     html`<rect class="${name}" x="${at(start)}" width="${width(start, end)}" y="11" height="10" rx="3" />`;
   if (work.startedAt === undefined) {
@@ -316,9 +346,12 @@ function bar(
           />`,
       )
     : [];
-  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, askedAt ?? until)}${calls}${
-    askedAt === undefined ? undefined : piece("asks", askedAt, until)
-  }${isOpen && askedAt === undefined ? html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />` : undefined}`;
+  const waits = waitsOf(approvals, until).filter(
+    ([start, end]) => end === until || share(start, end) >= LEAST,
+  );
+  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits.map(
+    ([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end),
+  )}${isOpen && state !== ASKING ? html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />` : undefined}`;
 }
 
 const key = (name: string, text: string, className?: string): Html =>
