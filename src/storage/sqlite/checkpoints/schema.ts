@@ -102,6 +102,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
 const SUPERSEDED = `
 thread_id = @thread AND checkpoint_ns > '' AND checkpoint_id <
   (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
+/** The messages of graphs that ended earlier are not looked through again: they have no checkpoints any more. */
+const NOT_KEPT = `
+channel <> 'messages' AND checkpoint_ns IN
+  (SELECT checkpoint_ns FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '')`;
 const OF_THREAD = "thread_id = @thread";
 const CHECKPOINT_BYTES = "length(checkpoint)";
 const WRITE_BYTES = "coalesce(length(value), 0)";
@@ -127,7 +131,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`),
       usesOfThread(database),
     ],
     deleteNested: [
-      preparePiece(database, "writes", WRITE_BYTES, `${SUPERSEDED} AND channel <> 'messages'`),
+      preparePiece(database, "writes", WRITE_BYTES, `${SUPERSEDED} AND ${NOT_KEPT}`),
       preparePiece(database, "checkpoints", CHECKPOINT_BYTES, SUPERSEDED),
       usesOfEndedGraphs(database),
     ],
