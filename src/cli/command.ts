@@ -240,7 +240,8 @@ function labelOf(flag: Flag): string {
   return `${short}--${flag.name}${flag.hint === undefined ? "" : ` ${flag.hint}`}`;
 }
 
-function settingHelp(flag: Flag): string {
+/** @public The script of the man page uses it too. */
+export function settingHelp(flag: Flag): string {
   const setting = SETTINGS.find(({ path }) => path === flag.setting);
   if (setting === undefined) return flag.help;
   const info = settingInfo(setting.path);
