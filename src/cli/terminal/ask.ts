@@ -13,7 +13,7 @@ import { deadlineText, detailInForm, whoAsks } from "../../server/views/approval
 import { pendingApprovals } from "../../server/views/run-report.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
-import { chopText, wrapText } from "./text.ts";
+import { chopText, unbroken, wrapText } from "./text.ts";
 
 export interface AskOptions {
   runs: RunService;
@@ -223,7 +223,8 @@ export async function askQuestion(
       { key: "d", label: "details" },
       ...(rest.length > 0 ? [{ key: "space", label: `${rest.length} more lines` }] : []),
     ];
-    return `${choices.map(({ key, label }) => `${colors.bold(colors.cyan(key))} ${label}`).join("  ")} › `;
+    const shown = choices.map(({ key, label }) => unbroken(`${colors.bold(colors.cyan(key))} ${label}`));
+    return `${shown.join("  ")} › `;
   };
   const page = (): string[] => {
     const { rows, columns } = asker.size();

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { startChild } from "../../core/child-process.ts";
 import type { Keyboard } from "./keyboard.ts";
-import { type Colors, columnsOf, displayWidth, wrapText } from "./text.ts";
+import { type Colors, columnsOf, displayWidth, withBlanks, wrapText } from "./text.ts";
 
 /** Terminal functions that asking needs. */
 export interface Asker {
@@ -69,7 +69,7 @@ async function keyPressed(
   let giveUp = (): void => {};
   let shown: string[] = [];
   const show = (): void => {
-    shown = wrapText(prompt, columnsOf(stdout) - 1);
+    shown = withBlanks(wrapText(prompt, columnsOf(stdout) - 1));
     stdout.write(shown.join("\n"));
   };
   const giveBack = keyboard.take({

@@ -55,6 +55,15 @@ export function wrapText(text: string, columns: number): string[] {
   });
 }
 
+const NO_BREAK = "\u00a0";
+
+/** `text` for `wrapText` to keep on one line. `withBlanks` shows it. */
+export const unbroken = (text: string): string => text.replaceAll(" ", NO_BREAK);
+
+/** The lines of `wrapText`, with blanks where `unbroken` put others. */
+export const withBlanks = (lines: readonly string[]): string[] =>
+  lines.map((line) => line.replaceAll(NO_BREAK, " "));
+
 /** `text` with its tabs as blanks, up to every fourth column. */
 export function withoutTabs(text: string): string {
   const [first = "", ...parts] = text.split("\t");
