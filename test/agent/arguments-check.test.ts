@@ -4,7 +4,7 @@ import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
 import { toAgentTool, argumentsCheck } from "../../src/agent/calls/agent-tool.ts";
-import { type ToolInput } from "../../src/agent/contracts.ts";
+import type { ToolInput } from "../../src/agent/contracts.ts";
 
 const NOTE = {
   type: "object",

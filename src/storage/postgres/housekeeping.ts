@@ -6,7 +6,7 @@ import {
   type PruneReport,
   type Retention,
 } from "../../runs/retention.ts";
-import { type Checkpoints } from "../../runs/thread-ports.ts";
+import type { Checkpoints } from "../../runs/thread-ports.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 import { TABLES_OF_RUN } from "../sql/schema.ts";
 

@@ -29,7 +29,7 @@ import {
   type PruneReport,
   type Retention,
 } from "../../runs/retention.ts";
-import { type Checkpoints } from "../../runs/thread-ports.ts";
+import type { Checkpoints } from "../../runs/thread-ports.ts";
 import type { Approval, Principal, Run, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";

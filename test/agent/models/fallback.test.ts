@@ -1,4 +1,4 @@
-import { type BaseMessage } from "@langchain/core/messages";
+import type { BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";

@@ -3,7 +3,7 @@ import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type DeepAgentParams } from "../../../src/agent/agent.ts";
+import type { DeepAgentParams } from "../../../src/agent/agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest, WireServer } from "../../support/wire-server.ts";

@@ -263,9 +263,9 @@ export class SqliteCheckpointer extends BaseCheckpointSaver {
   }
 
   /**
-   * Makes a thread small whose graph has ended. Of graphs inside it, except those of a step at work, it keeps
-   * the messages alone, and it packs superseded checkpoints. Does nothing when the thread was taken with a later token than `token`,
-   * because blobs that its new owner is about to refer to look like unused ones.
+   * Makes a thread small whose graph has ended. Of graphs inside it, except those of a step at work, it keeps the
+   * messages alone, and it packs superseded checkpoints. Does nothing when the thread was taken with a later token
+   * than `token`, because blobs that its new owner is about to refer to look like unused ones.
    */
   async tidyThread(threadId: string, token?: FencingToken): Promise<void> {
     await this.flushed();

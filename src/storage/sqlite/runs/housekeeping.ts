@@ -9,7 +9,7 @@ import {
   type PruneReport,
   type Retention,
 } from "../../../runs/retention.ts";
-import { type Checkpoints } from "../../../runs/thread-ports.ts";
+import type { Checkpoints } from "../../../runs/thread-ports.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
 import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
