@@ -223,7 +223,7 @@ const UNUSED_MODEL = OFFLINE;
 /** A subagent, with the tools it may use by name. */
 type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
 
-const NOTHING: McpToolSet = { tools: [], gated: [], problems: [] };
+const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], notes: [] };
 
 interface OwnParts {
   interruptOn: InterruptOn;
@@ -241,7 +241,7 @@ async function withForeignTools(
 ): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
   const media = new LazyModel(model);
   const offers = await mcp?.forAgent((mimeType) => media.acceptsMedia(mimeType));
-  const { tools, gated, problems } = offers ?? NOTHING;
+  const { tools, gated, problems, notes: detours } = offers ?? NOTHING;
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
     const names = new Set(offered.map(({ name }) => name));
     const asked = gated.filter((name) => names.has(name));
@@ -259,7 +259,8 @@ async function withForeignTools(
     };
   });
   // Without servers the agent does not work; it is only inspected.
-  const notes = offers === undefined ? [] : warnings;
-  for (const problem of notes) own.log.warn("subagent_tool_not_as_named", { problem });
+  const mistakes = offers === undefined ? [] : warnings;
+  for (const problem of mistakes) own.log.warn("subagent_tool_not_as_named", { problem });
+  const notes = [...detours.map(({ text }) => text), ...mistakes];
   return { tools, middleware: reportMissingTools(problems, notes), interruptOn: gatesOf(tools), subagents };
 }

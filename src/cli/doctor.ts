@@ -322,14 +322,16 @@ export async function checkTools(
   }
 }
 
-function checkServer(server: string, { tools, gated, problems }: McpToolSet): Check {
+function checkServer(server: string, { tools, gated, problems, notes }: McpToolSet): Check {
   const problem = problems.find((found) => found.server === server);
   if (problem)
     return { name: "MCP server", ok: false, text: `${server} is not available: ${problem.reason}` };
   const own = (name: string): boolean => name.startsWith(`${server}__`);
   const asked = gated.filter(own).length;
   const all = tools.filter(({ name }) => own(name)).length;
-  return { name: "MCP server", ok: true, text: `${server}: ${all} tools, ${asked} of them with approval` };
+  const found = `${server}: ${all} tools, ${asked} of them with approval`;
+  const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
+  return { name: "MCP server", ok: true, text: [found, ...detours].join("\n") };
 }
 
 /** The subagents of the configuration and of the workspace's files whose descriptions need a look. */

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import { ownTurn } from "./concurrency.ts";
 
 /** Id of a JSON-RPC request. */
@@ -20,10 +19,12 @@ export interface LineChecks {
  * leaves out blank ones. A refused answer to a question of ours is replaced by an error with its id.
  * Only the beginning and the end of a line that is too long are kept in memory.
  */
-export async function* checkedLines(input: Readable, checks: LineChecks): AsyncGenerator<Buffer> {
+export async function* checkedLines(
+  input: AsyncIterable<Buffer>,
+  checks: LineChecks,
+): AsyncGenerator<Buffer> {
   const line = new Line(checks.maxBytes);
-  // The stream has no encoding set, so its chunks are buffers.
-  for await (const chunk of input as AsyncIterable<Buffer>) {
+  for await (const chunk of input) {
     let start = 0;
     for (let end = chunk.indexOf("\n"); end !== -1; end = chunk.indexOf("\n", start)) {
       const isBlank = end === start && line.isEmpty;
@@ -40,31 +41,39 @@ export async function* checkedLines(input: Readable, checks: LineChecks): AsyncG
 }
 
 /**
- * Checks the events of a stream (`text/event-stream`) as `checkedLines` checks lines. A blank line ends an event. A
- * refused answer is replaced by an event with an error.
+ * Checks the events of a stream (`text/event-stream`) as `checkedLines` checks lines. A blank line or the end of the
+ * stream ends an event. A refused answer is replaced by an event with an error.
  */
 export function checkedEvents(checks: LineChecks): TransformStream<Uint8Array, Uint8Array> {
   const event = new Line(checks.maxBytes);
-  /** Bytes of the line at hand, without a carriage return. */
+  /** Bytes of the current line. */
   let width = 0;
+  let isAfterReturn = false;
+  const pass = async (controller: TransformStreamDefaultController<Uint8Array>): Promise<void> => {
+    const passed = await passedOn(event, checks, (error) => Buffer.from(`data: ${error.toString()}\n`));
+    if (passed !== undefined) controller.enqueue(passed);
+  };
   return new TransformStream({
     transform: async (bytes, controller) => {
       const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       let start = 0;
       for (let at = 0; at < chunk.length; at += 1) {
-        if (chunk[at] !== LINE_FEED) {
-          if (chunk[at] !== CARRIAGE_RETURN) width += 1;
-          continue;
-        }
-        const isEnd = width === 0;
-        width = 0;
+        const isReturn = chunk[at] === CARRIAGE_RETURN;
+        const isEnd = isReturn || (chunk[at] === LINE_FEED && !isAfterReturn);
+        if (!isEnd && chunk[at] !== LINE_FEED) width += 1;
+        isAfterReturn = isReturn;
         if (!isEnd) continue;
+        const isBlank = width === 0;
+        width = 0;
+        if (!isBlank) continue;
         event.add(chunk.subarray(start, at + 1));
         start = at + 1;
-        const passed = await passedOn(event, checks, (error) => Buffer.from(`data: ${error.toString()}\n`));
-        if (passed !== undefined) controller.enqueue(passed);
+        await pass(controller);
       }
       event.add(chunk.subarray(start));
+    },
+    flush: async (controller) => {
+      if (!event.isEmpty) await pass(controller);
     },
   });
 }

@@ -1,134 +1,14 @@
-/** One connection to another MCP server: its transport, and bounds on the tools that it lists. */
-import type { ChildProcess } from "node:child_process";
+/** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type {
-  CallToolResult,
-  Client,
-  JSONRPCMessage,
-  Tool,
-  Transport,
-  jsonSchemaValidator,
-} from "@modelcontextprotocol/client";
-import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { bytesShapeProblem } from "../../core/json.ts";
+import type { CallToolResult, Client, Tool, jsonSchemaValidator } from "@modelcontextprotocol/client";
+import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type LineChecks, checkedBody, checkedEvents, checkedLines } from "../../core/message-lines.ts";
-import { decodeUtf8, headOf, shownName } from "../../core/text.ts";
+import { headOf, shownName } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
-import {
-  type ExpandedServer,
-  type McpServerConfig,
-  McpUnavailableError,
-  expandServer,
-  reasonOf,
-  redacted,
-} from "./server-config.ts";
-
-const MAX_REDIRECTS = 3;
-
-/** A way to reach a server, not yet opened. */
-interface OpenableTransport {
-  transport: Transport;
-  /** The server's process while it is ours to end; `null`: there is none. */
-  pid(): number | null;
-}
-
-async function createTransport(
-  name: string,
-  { server, secrets }: ExpandedServer,
-  log: Logger,
-): Promise<OpenableTransport> {
-  if ("url" in server) {
-    if (!URL.canParse(server.url)) throw new McpUnavailableError("its url is not a valid address");
-    const { SSEClientTransport, StreamableHTTPClientTransport } =
-      await import("@modelcontextprotocol/client");
-    const Http = server.isOlder ? SSEClientTransport : StreamableHTTPClientTransport;
-    const transport = new Http(new URL(server.url), {
-      requestInit: { headers: { ...server.headers } },
-      fetch: async (url, init) => checkedResponse(await sameOriginFetch(url, init)),
-    });
-    return { transport, pid: () => null };
-  }
-  const { deserializeMessage } = await import("@modelcontextprotocol/client");
-  const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
-  const { command, args, env, cwd } = server;
-  const transport = new StdioClientTransport({
-    command,
-    args: [...args],
-    // The transport adds PATH, HOME and the like, and nothing else of this process.
-    env: { ...env },
-    stderr: "pipe",
-    ...(cwd === undefined ? {} : { cwd }),
-  });
-  transport.stderr?.on("data", (chunk: Buffer) => {
-    log.debug("mcp_server_stderr", () => ({ server: name, text: redacted(chunk.toString("utf8"), secrets) }));
-  });
-  const start = transport.start.bind(transport);
-  transport.start = async () => {
-    await start();
-    void readMessages(transport, deserializeMessage);
-  };
-  return { transport, pid: () => transport.pid };
-}
-
-function messageOf(line: Buffer, parse: (text: string) => JSONRPCMessage): JSONRPCMessage | undefined {
-  try {
-    return parse(decodeUtf8(line) ?? line.toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
-const MAX_BYTES = 8 * 1024 * 1024;
-const MAX_SHAPE = { depth: 200, values: 50_000 };
-const TOO_LARGE = `its answer was not read: it has more than ${MAX_BYTES} bytes, ${MAX_SHAPE.values} elements and members, or ${MAX_SHAPE.depth} levels; ask it for less at a time`;
-/** Longest body over HTTP that is neither JSON nor events, such as the page of a proxy. */
-const MAX_OTHER_BYTES = 64 * 1024;
-
-const CHECKS: LineChecks = {
-  maxBytes: MAX_BYTES,
-  tooLong: TOO_LARGE,
-  problemOf: (message) => bytesShapeProblem(message, MAX_SHAPE) && TOO_LARGE,
-  refuse: () => undefined,
-};
-
-/**
- * Reads a server's messages in the place of the package, which decodes and parses everything that has arrived in one
- * turn of the event loop. Lines that are no messages are ignored, as the package ignores them.
- */
-async function readMessages(
-  transport: StdioClientTransport,
-  parse: (text: string) => JSONRPCMessage,
-): Promise<void> {
-  // The package keeps the process to itself; its version is exact, and a test reads a message this way.
-  const child = Reflect.get(transport, "_process") as ChildProcess | undefined;
-  if (!child?.stdout) return;
-  child.stdout.removeAllListeners("data");
-  const lines = checkedLines(child.stdout, CHECKS);
-  try {
-    for await (const line of lines) {
-      const message = messageOf(line, parse);
-      if (message) transport.onmessage?.(message);
-    }
-  } catch (error) {
-    transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
-    await transport.close();
-  }
-}
-
-/** Checks what a server answers over HTTP. A body that is no message, such as a proxy's page, is kept only in part. */
-function checkedResponse(response: Response): Response {
-  if (response.body === null) return response;
-  const [type] = (response.headers.get("content-type") ?? "").split(";", 1);
-  const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(checkFor(type)), { status, statusText, headers });
-}
-
-function checkFor(type = ""): TransformStream<Uint8Array, Uint8Array> {
-  if (type === "text/event-stream") return checkedEvents(CHECKS);
-  return checkedBody(type === "application/json" ? CHECKS : { ...CHECKS, maxBytes: MAX_OTHER_BYTES });
-}
+import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
+import { isSessionLost } from "./messages.ts";
+import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
+import { BROKEN_OFF, type Way, createTransport, detourNote, mayAnswer, waysTo } from "./transports.ts";
 
 /** Ends a server's process at once. */
 function killProcess(pid: number | null): void {
@@ -140,30 +20,15 @@ function killProcess(pid: number | null): void {
   }
 }
 
-/** `fetch` that follows a redirect only within its origin: the headers may carry a key. */
-async function sameOriginFetch(input: string | URL, init?: RequestInit): Promise<Response> {
-  let url = new URL(input);
-  for (let redirects = 0; ; redirects += 1) {
-    const response = await fetch(url, { ...init, redirect: "manual" });
-    const location = response.headers.get("location");
-    if (response.status < 300 || response.status >= 400 || location === null) return response;
-    const next = new URL(location, url);
-    // A 301, 302 or 303 would turn a request with a body into one without.
-    const keepsMethod = response.status === 307 || response.status === 308;
-    if (next.origin !== url.origin || !keepsMethod || redirects === MAX_REDIRECTS) {
-      await response.body?.cancel();
-      throw new McpUnavailableError(`it redirects to another address; configure the address it answers at`);
-    }
-    await response.body?.cancel();
-    url = next;
-  }
-}
-
-/** How long an agent waits for a server that is starting. */
+/** Time an agent waits for a server that is starting. */
 const PATIENCE_MS = 15_000;
-/** How long a server may take to start in all: the first `npx` of a package downloads it. */
+/** Time a process may take to start in all: the first `npx` of a package downloads it. */
 const START_MS = 120_000;
-/** How long a server's process may take to end by itself. */
+/** Time an address may take to begin in one way. */
+const ADDRESS_MS = 30_000;
+/** Time a server may take to say which revisions it speaks; servers from before that question may say nothing. */
+const PROBE_MS = 4000;
+/** Time a server's process may take to end by itself. */
 const CLOSE_MS = 500;
 
 export interface ConnectionOptions {
@@ -181,6 +46,9 @@ interface Attempt {
   patience: Promise<never>;
   /** The id of the server's process, if there is one. */
   pid: () => number | null;
+  isOpen: boolean;
+  /** Requests that wait for an answer. */
+  waiting: number;
 }
 
 /** One MCP server: connected on first use, and again after its connection was lost. */
@@ -191,11 +59,21 @@ export class McpConnection {
   #attempt: Attempt | undefined;
   #secrets: readonly string[] = [];
   #closed = false;
+  /** The way that worked last. */
+  #way: Way | undefined;
+  /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
+  #isSlow = false;
+  #hasNoise = false;
 
   constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
     this.name = name;
     this.config = config;
     this.#options = options;
+  }
+
+  /** Says over what else than configured the server was reached; `undefined` while there is nothing to say. */
+  get note(): string | undefined {
+    return this.#way && detourNote(this.name, this.#way, this.config);
   }
 
   /**
@@ -204,10 +82,16 @@ export class McpConnection {
    * @throws McpUnavailableError
    */
   async listTools(): Promise<Tool[]> {
-    const { patienceMs: timeout = PATIENCE_MS, log } = this.#options;
-    const { tools } = await this.#guarded((client) =>
-      client.listTools(undefined, { cacheMode: "refresh", timeout }),
-    );
+    const { log } = this.#options;
+    const timeout = this.#patienceMs();
+    const { tools } = await this.#guarded(
+      (client) => client.listTools(undefined, { cacheMode: "refresh", timeout }),
+      true,
+    ).catch((error: unknown) => {
+      if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
+      throw error;
+    });
+    this.#isSlow = false;
     const refused = tools.filter(isTooLong).map(({ name }) => shownName(name));
     if (refused.length > 0) {
       const named = { count: refused.length, tools: refused.slice(0, 10), problem: PROBLEM };
@@ -216,24 +100,35 @@ export class McpConnection {
     return tools.filter((tool) => !isTooLong(tool)).map(bounded);
   }
 
-  /** Makes one call. @throws the error that the server answered with, or McpUnavailableError. */
-  async call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
-    return this.#guarded((client) =>
-      client.callTool(
-        { name: tool, arguments: args },
-        {
-          signal,
-          timeout: this.config.timeout * 1000,
-          resetTimeoutOnProgress: true,
-          onprogress: () => {},
-        },
-      ),
+  /**
+   * Makes one call, and once more if the server had lost the session, and so did nothing. A call whose connection
+   * broke is made once more only if it `isRepeatable`. @throws the error that the server answered with, or
+   * McpUnavailableError.
+   */
+  async call(
+    tool: string,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+    isRepeatable = false,
+  ): Promise<CallToolResult> {
+    return this.#guarded(
+      (client) =>
+        client.callTool(
+          { name: tool, arguments: args },
+          {
+            signal,
+            timeout: this.config.timeout * 1000,
+            resetTimeoutOnProgress: true,
+            onprogress: () => {},
+          },
+        ),
+      isRepeatable,
     );
   }
 
   /** Why something with this server failed, without its secrets. */
   reason(error: unknown): string {
-    return reasonOf(error, this.#secrets);
+    return reasonOf(error, this.#secrets, this.#options.env);
   }
 
   async close(): Promise<void> {
@@ -259,19 +154,36 @@ export class McpConnection {
     killProcess(this.#attempt?.pid() ?? null);
   }
 
-  async #guarded<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const attempt = this.#connect();
-    const client = await Promise.race([attempt.client, attempt.patience]);
-    try {
-      const answer = await work(client);
-      // Parsing took this turn of the event loop; the caller's work gets the next one.
-      await nextTurn();
-      return answer;
-    } catch (error) {
-      // An error that is not the server's answer to the request leaves the connection in doubt.
-      if (!isAnswer(error)) this.#drop(attempt, client);
-      throw error;
+  async #guarded<T>(work: (client: Client) => Promise<T>, isRepeatable: boolean): Promise<T> {
+    for (let isRepeat = false; ; isRepeat = true) {
+      const attempt = this.#connect();
+      const client = await Promise.race([attempt.client, attempt.patience]);
+      const hasSession = this.#way === "sse" || client.transport?.sessionId !== undefined;
+      attempt.waiting += 1;
+      try {
+        const answer = await work(client);
+        // Parsing took this turn of the event loop; the caller's work gets the next one.
+        await nextTurn();
+        return answer;
+      } catch (thrown) {
+        const error = Reflect.get(Object(thrown), "data") === BROKEN_OFF ? BROKEN : thrown;
+        // An error that is not the server's answer to the request leaves the connection in doubt.
+        if (isAnswer(error)) throw error;
+        if (this.#attempt === attempt) this.#attempt = undefined;
+        const isLost = hasSession && isSessionLost(httpStatusOf(error), String(error));
+        if (isRepeat || !(isLost || isRepeatable)) throw error;
+        this.#options.log.info("mcp_request_repeated", { server: this.name, reason: this.reason(error) });
+      } finally {
+        attempt.waiting -= 1;
+        this.#discard(attempt, client);
+      }
     }
+  }
+
+  /** Closes a connection that is in use no longer. Other requests may still get their answers over HTTP. */
+  #discard(attempt: Attempt, client: Client): void {
+    if (this.#attempt === attempt || (attempt.waiting > 0 && "url" in this.config)) return;
+    client.close().catch(() => {}); // it is given up; how its end goes does not matter
   }
 
   #connect(): Attempt {
@@ -280,61 +192,95 @@ export class McpConnection {
     const attempt: Attempt = {
       pid: () => null,
       client: Promise.resolve().then(() => this.#open(attempt)),
-      patience: this.#patience(),
+      patience: rejectAfter(this.#patienceMs(), "it is still starting; later runs may find it ready"),
+      isOpen: false,
+      waiting: 0,
     };
     attempt.client.catch(() => {
       if (this.#attempt === attempt) this.#attempt = undefined;
     });
-    attempt.patience.catch(() => {});
+    attempt.patience.catch(() => {
+      if (this.#attempt === attempt && !attempt.isOpen) this.#isSlow = true;
+    });
     this.#attempt = attempt;
     return attempt;
   }
 
-  #patience(): Promise<never> {
+  #patienceMs(): number {
     const { patienceMs = PATIENCE_MS } = this.#options;
-    return new Promise((_resolve, reject) => {
-      setTimeout(() => {
-        reject(new McpUnavailableError("it is still starting; later runs may find it ready"));
-      }, patienceMs).unref();
-    });
+    return this.#isSlow ? patienceMs / 5 : patienceMs;
   }
 
+  /** Connects in the way that worked last, else in each way until one works. */
   async #open(attempt: Attempt): Promise<Client> {
-    const { env, version, log } = this.#options;
-    const expanded: ExpandedServer = expandServer(this.config, env);
+    const expanded: ExpandedServer = expandServer(this.config, this.#options.env);
     this.#secrets = expanded.secrets;
+    const [first, ...others] = this.#way === undefined ? waysTo(this.config) : [this.#way];
+    let failure: unknown;
+    for (const way of [first, ...others]) {
+      if (way === undefined || (way !== first && !mayAnswer(way, failure, this.config))) break;
+      try {
+        const client = await this.#openBy(way, expanded, attempt);
+        this.#way = way;
+        const { note: detour } = this;
+        this.#options.log.info("mcp_server_connected", { server: this.name, ...(detour && { detour }) });
+        return client;
+      } catch (error) {
+        // A detour that leads nowhere says nothing about the way that was configured.
+        if (failure === undefined || detourNote("", way, this.config) === undefined) failure = error;
+      }
+    }
+    this.#way = undefined;
+    throw new McpUnavailableError(this.reason(failure), { cause: failure });
+  }
+
+  async #openBy(way: Way, expanded: ExpandedServer, attempt: Attempt): Promise<Client> {
+    const { version, log } = this.#options;
     const { Client } = await import("@modelcontextprotocol/client");
-    const opened = await createTransport(this.name, expanded, log);
+    const isFirstNoise = (): boolean => !this.#hasNoise && (this.#hasNoise = true);
+    const opened = await createTransport(expanded, way, { name: this.name, log, isFirstNoise });
     attempt.pid = () => opened.pid();
     const client = new Client(
       { name: "deepagent-mcp", version },
       {
-        // Asking a process which era it speaks would start it twice; servers of the newer era know both.
-        versionNegotiation: { mode: "url" in this.config && !this.config.isOlder ? "auto" : "legacy" },
+        versionNegotiation:
+          way === "discover" ? { mode: "auto", probe: { timeoutMs: PROBE_MS } } : { mode: "legacy" },
         inputRequired: { autoFulfill: false },
         jsonSchemaValidator: await serverSchemas(),
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners
     client.onclose = () => {
-      if (this.#attempt === attempt) this.#attempt = undefined;
+      if (this.#attempt === attempt && attempt.isOpen) this.#attempt = undefined;
     };
     try {
-      await client.connect(opened.transport, { timeout: START_MS });
+      const timeout = "url" in this.config ? ADDRESS_MS : START_MS;
+      const late = rejectAfter(timeout + PROBE_MS, "it did not answer in time");
+      await Promise.race([client.connect(opened.transport, { timeout }), late]);
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");
-      log.info("mcp_server_connected", { server: this.name });
+      attempt.isOpen = true;
       return client;
     } catch (error) {
+      // A process that ended by itself has been seen to end, and its last words are on their way.
+      await nextTurn();
+      const end = opened.end();
       await client.close().catch(() => {});
+      await opened.transport.close().catch(() => {});
       killProcess(opened.pid());
-      throw new McpUnavailableError(this.reason(error), { cause: error });
+      throw end === undefined ? error : new McpUnavailableError(end, { cause: error });
     }
   }
+}
 
-  #drop(attempt: Attempt, client: Client): void {
-    if (this.#attempt === attempt) this.#attempt = undefined;
-    client.close().catch(() => {}); // it is given up; how its end goes does not matter
-  }
+const BROKEN = new McpUnavailableError("its answer broke off");
+
+/** A promise that only rejects. The caller may lose interest. */
+function rejectAfter(ms: number, message: string): Promise<never> {
+  const late = new Promise<never>((_resolve, reject) => {
+    setTimeout(() => reject(new McpUnavailableError(message)), ms).unref();
+  });
+  late.catch(() => {});
+  return late;
 }
 
 /** Answers of the server and cancelled or late calls: the connection itself is fine. */

@@ -13,6 +13,8 @@ export interface McpToolSet {
   gated: readonly string[];
   /** Servers whose tools are missing, and why. */
   problems: ReadonlyArray<{ server: string; reason: string }>;
+  /** Servers that work otherwise than configured, one sentence each. */
+  notes: ReadonlyArray<{ server: string; text: string }>;
 }
 
 export interface McpTools {
@@ -42,6 +44,7 @@ export function openMcpTools(
         tools: sets.flatMap(({ tools }) => tools),
         gated: sets.flatMap(({ gated }) => gated),
         problems: sets.flatMap(({ problems }) => problems),
+        notes: sets.flatMap(({ notes }) => notes),
       };
     },
     close: async () => {
@@ -63,7 +66,7 @@ async function toolsOf(
   } catch (error) {
     const reason = connection.reason(error);
     log.warn("mcp_server_unavailable", { server, reason });
-    return { tools: [], gated: [], problems: [{ server, reason }] };
+    return { tools: [], gated: [], problems: [{ server, reason }], notes: [] };
   }
   const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const chosen = uniqueTools(listed).filter(
@@ -90,7 +93,8 @@ async function toolsOf(
   const gated = tools.flatMap(({ name, kind }, index) =>
     isGated(config, kept[index]?.name ?? "", kind) ? [name] : [],
   );
-  return { tools, gated, problems: [] };
+  const { note } = connection;
+  return { tools, gated, problems: [], notes: note === undefined ? [] : [{ server, text: note }] };
 }
 
 /** Whether a person approves a call by default: not if the tool says that it only reads. */

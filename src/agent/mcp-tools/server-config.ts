@@ -1,9 +1,8 @@
 /** The configuration of other MCP servers, and the names under which their tools are offered. */
 import { createHash } from "node:crypto";
-import { errorMessage } from "../../core/errors.ts";
-import { beginningOf, headOf, oneLine } from "../../core/text.ts";
+import { headOf } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
-import { withoutSecrets } from "../models/failure.ts";
+import { McpUnavailableError } from "./failure-reasons.ts";
 
 /** Which calls of a server's tools a person approves. */
 type McpApproval = "writes" | "all" | "none";
@@ -43,11 +42,6 @@ export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
 export interface ExpandedServer {
   server: McpServerConfig;
   secrets: readonly string[];
-}
-
-/** A server cannot be used now; the message is for logs, people and models. */
-export class McpUnavailableError extends Error {
-  override readonly name: string = "McpUnavailableError";
 }
 
 /**
@@ -95,42 +89,6 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/g;
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
 const SHORTEST_SECRET = 6;
-const REASON_LIMIT = 300;
-
-/** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
-export function redacted(text: string, secrets: readonly string[]): string {
-  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
-  const hidden = longestFirst.reduce(
-    (shown, secret) => shown.replaceAll(secret, () => "[hidden]"),
-    beginningOf(text),
-  );
-  return oneLine(withoutSecrets(hidden), REASON_LIMIT);
-}
-
-/** Texts for errors of processes, connections and the protocol. */
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: "its command was not found",
-  EACCES: "its command may not be executed",
-  ECONNREFUSED: "nothing answers at its address",
-  ENOTFOUND: "its address was not found",
-  CONNECTION_CLOSED: "it closed the connection",
-  REQUEST_TIMEOUT: "it did not answer in time",
-};
-
-/** Why a server could not be used, in words for people and models. */
-export function reasonOf(error: unknown, secrets: readonly string[]): string {
-  let link = error;
-  for (let depth = 0; depth < 8 && link instanceof Error; depth += 1) {
-    if (link instanceof McpUnavailableError) return link.message;
-    const status: unknown = Reflect.get(link, "status");
-    if (status === 401 || status === 403) return `it refused access (HTTP ${status}); check its headers`;
-    const known = REASONS[String(Reflect.get(link, "code"))];
-    if (known !== undefined) return known;
-    link = link.cause;
-  }
-  return redacted(errorMessage(error), secrets);
-}
-
 /** Longest tool name that every provider takes. */
 const MAX_NAME = 64;
 

@@ -21,6 +21,9 @@ export interface McpToolOptions {
 /** Whether the server says that a call changes nothing. */
 const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
 
+/** True if the server says that a second call with the same arguments changes nothing more. */
+const isRepeatable = (tool: Tool): boolean => isReadOnly(tool) || tool.annotations?.idempotentHint === true;
+
 /** One tool of an MCP server as a tool of the agent. */
 export function mcpAgentTool(options: McpToolOptions): AgentTool {
   const { name, tool, connection } = options;
@@ -66,7 +69,7 @@ async function run(
   signal: AbortSignal,
 ): Promise<ToolResult> {
   try {
-    return resultOf(await connection.call(tool.name, args, signal), acceptsMedia);
+    return resultOf(await connection.call(tool.name, args, signal, isRepeatable(tool)), acceptsMedia);
   } catch (error) {
     signal.throwIfAborted();
     const reason = connection.reason(error);

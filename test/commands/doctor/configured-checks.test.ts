@@ -5,6 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { checkEmbeddings, checkKeys, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
+import { olderSse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
 const read = (config: object) => ConfigSchema.parse({ dataDir: "/data", ...config });
 
@@ -21,6 +22,17 @@ it("starts other MCP servers and counts what they offer", async () => {
     { name: "MCP server", ok: false, text: "broken is not available: its command was not found" },
   ]);
   expect(await checkTools(read({}), {})).toEqual([]);
+});
+
+it("says that a server speaks another transport than its type says", async () => {
+  const { url } = await sloppyHttp(olderSse(405));
+  expect(await checkTools(read({ mcpServers: { old: { url } } }), {})).toEqual([
+    {
+      name: "MCP server",
+      ok: true,
+      text: "old: 1 tools, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
+    },
+  ]);
 });
 
 it("names tools of subagents that do not exist, and files that describe none", async () => {

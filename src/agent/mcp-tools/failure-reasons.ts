@@ -1,0 +1,144 @@
+/** Reasons why another MCP server cannot be used, one text each, without secrets, host paths and stacks. */
+import { codeOf, errorMessage } from "../../core/errors.ts";
+import { beginningOf, oneLine } from "../../core/text.ts";
+import type { Environment } from "../models/choose.ts";
+import { withoutSecrets } from "../models/failure.ts";
+
+/** A server cannot be used now; the message is for logs, people and models. */
+export class McpUnavailableError extends Error {
+  override readonly name: string = "McpUnavailableError";
+}
+
+const REASON_LIMIT = 300;
+
+/** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
+export function redacted(text: string, secrets: readonly string[]): string {
+  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
+  const hidden = longestFirst.reduce(
+    (shown, secret) => shown.replaceAll(secret, () => "[hidden]"),
+    beginningOf(text),
+  );
+  return oneLine(withoutSecrets(hidden), REASON_LIMIT);
+}
+
+const NO_ROUTE = "its address cannot be reached from here; check the network";
+const NO_TLS = "it does not speak TLS at this address; check the scheme and the port of its url";
+
+/** Texts for errors before a request was sent. */
+const UNREACHABLE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing answers at its address",
+  ENOTFOUND: "its address was not found",
+  EAI_AGAIN: "its address could not be looked up; check the network",
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
+  ETIMEDOUT: NO_ROUTE,
+  EPROTO: NO_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
+  HPE_INVALID_CONSTANT: "it does not speak HTTP at this address; check the scheme and the port of its url",
+};
+
+/** Codes of OpenSSL and Node for a certificate that is not accepted. */
+const CERTIFICATE = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
+
+/** Texts for errors of processes, connections and the protocol. */
+const REASONS: Readonly<Record<string, string>> = {
+  ...UNREACHABLE,
+  ENOENT: "its command was not found",
+  EACCES: "its command may not be executed",
+  CONNECTION_CLOSED: "it closed the connection",
+  ECONNRESET: "it closed the connection",
+  EPIPE: "it closed the connection",
+  REQUEST_TIMEOUT: "it did not answer in time",
+  CLIENT_HTTP_UNEXPECTED_CONTENT: "it does not answer in MCP; check its url",
+};
+
+const STATUSES: Readonly<Record<number, string>> = {
+  401: "it needs a token (HTTP 401); set headers.Authorization for it, or correct it",
+  403: "it refused access (HTTP 403); check its headers",
+  404: "it has nothing at this address (HTTP 404); check the path of its url",
+  405: "it takes no MCP requests at this address (HTTP 405); check the path of its url",
+  407: "the proxy before it needs a log-in (HTTP 407); put it into HTTPS_PROXY",
+  429: "it has had too many requests (HTTP 429); try again later",
+};
+
+/** Says why a server could not be used, in words for people and models. */
+export function reasonOf(error: unknown, secrets: readonly string[], env: Environment = {}): string {
+  for (const link of linksOf(error)) {
+    if (link instanceof McpUnavailableError) return link.message;
+    const status = statusOf(link);
+    if (status !== undefined) return reasonOfStatus(status, link, secrets);
+    const code = knownCode(link);
+    if (code in UNREACHABLE) return `${REASONS[code]}${proxyHint(env)}`;
+    if (code in REASONS) return String(REASONS[code]);
+    if (code !== "")
+      return `its certificate is not trusted (${code}); correct it, or set NODE_EXTRA_CA_CERTS`;
+  }
+  return redacted(errorMessage(error), secrets);
+}
+
+function reasonOfStatus(status: number, error: Error, secrets: readonly string[]): string {
+  if (status < 400) return "it redirects to another address; configure the address it answers at";
+  const body: unknown = Reflect.get(Object(Reflect.get(error, "data")), "text");
+  const said = typeof body === "string" && !/<\w/.test(body) ? redacted(body, secrets) : "";
+  return STATUSES[status] ?? `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+}
+
+/** Node uses a proxy only if it is told to. */
+function proxyHint(env: Environment): string {
+  const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((one) => env[one]);
+  if (name === undefined || env["NODE_USE_ENV_PROXY"] === "1") return "";
+  return `. ${name} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
+}
+
+/** An error and its causes. */
+function* linksOf(error: unknown): Generator<Error> {
+  let link = error;
+  for (let depth = 0; depth < 8 && link instanceof Error; depth += 1, link = link.cause) yield link;
+}
+
+/** The status in an error of a transport; the older one has it in its code or in its text. */
+function statusOf(error: Error): number | undefined {
+  const code: unknown = error.message.startsWith("SSE error") ? Reflect.get(error, "code") : undefined;
+  const text = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(error.message)?.[1];
+  const status = Number(Reflect.get(error, "status") ?? code ?? text);
+  return status >= 300 && status < 600 ? status : undefined;
+}
+
+/** The HTTP status that an error, or one of its causes, is about. */
+export function httpStatusOf(error: unknown): number | undefined {
+  for (const link of linksOf(error)) {
+    const status = statusOf(link);
+    if (status !== undefined) return status;
+  }
+  return undefined;
+}
+
+/** A code that has a text, or "". Event sources keep only the text of an error, which names its code. */
+function knownCode(error: Error): string {
+  const code = codeOf(error) ?? "";
+  if (code in REASONS || CERTIFICATE.test(code)) return code;
+  return Object.keys(UNREACHABLE).find((known) => error.message.includes(known)) ?? "";
+}
+
+/** True if no other way of asking the server can help: it cannot be reached, or refuses this client. */
+export function isFinal(error: unknown): boolean {
+  const status = httpStatusOf(error);
+  if (status !== undefined) return REFUSALS.has(status);
+  return [...linksOf(error)].map(knownCode).some((code) => code in UNREACHABLE || CERTIFICATE.test(code));
+}
+
+/** Statuses that refuse the client, whatever it asked. */
+export const REFUSALS: ReadonlySet<number> = new Set([401, 403, 407, 429]);
+
+/** Picks out of the last words of a process the lines about errors, else its last lines. */
+export function lastWords(stderr: string): string {
+  const lines = stderr.split(/[\r\n]+/).filter((line) => /\w/.test(line) && !STACK.test(line));
+  const errors = lines.filter((line) => ERROR.test(line));
+  const chosen = (errors.length > 0 ? errors : lines).slice(-2).map((line) => line.trim());
+  return chosen.join(" ").replace(FOLDERS, "…/");
+}
+
+const STACK = /^\s+at |^Node\.js v\d|^node:internal|^\s*throw |^\s*File "|^Traceback /;
+const ERROR = /error|exception|fatal|cannot|failed|missing|required|not found|denied|no such/i;
+/** The folders of an absolute path. */
+const FOLDERS = /(?:file:\/\/|\b[A-Za-z]:(?=[\\/]))?(?<![\w.:/])[\\/](?:[^\s\\/'":,;()]+[\\/])+/g;

@@ -1,0 +1,114 @@
+/** Reads the messages of other MCP servers: accepts sloppy JSON-RPC, and passes on strict JSON-RPC. */
+import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
+
+/**
+ * Returns the messages in `text`, a batch or one, in strict form; `undefined` if it has none. Invisible text before
+ * the JSON, such as a byte order mark or colors, is skipped. `asked` is the id of the only request that this answers.
+ */
+export function messagesIn(text: string, asked?: RequestId): JSONRPCMessage[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.replace(INVISIBLE, ""));
+  } catch {
+    return undefined;
+  }
+  const messages = (Array.isArray(value) ? value : [value]).flatMap((one) => strictMessage(one, asked) ?? []);
+  return messages.length === 0 ? undefined : messages;
+}
+
+/** Blanks, byte order marks, NULs and control sequences of terminals: colors, and titles of windows. */
+// oxlint-disable-next-line no-control-regex -- they are what is skipped
+const INVISIBLE = /^(?:[\s\uFEFF\0]|\u001b\[[\d;?]{0,20}[A-Za-z]|\u001b\][^\u0007\u001b]{0,300}\u0007)+/;
+
+const ENVELOPE: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params", "result", "error"]);
+
+function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMessage | undefined {
+  if (!isRecord(value)) return undefined;
+  const isMarked = "jsonrpc" in value;
+  // A log line in JSON has fields of its own.
+  if (!isMarked && !Object.keys(value).every((key) => ENVELOPE.has(key))) return undefined;
+  const { method, params, result, error } = value;
+  const own = isId(value["id"]) ? value["id"] : undefined;
+  if (typeof method === "string") {
+    const named = {
+      jsonrpc: "2.0" as const,
+      method,
+      ...(isRecord(params) ? { params: strictMeta(params) } : {}),
+    };
+    return own === undefined ? named : { ...named, id: own };
+  }
+  const id = asked ?? own;
+  if (id === undefined) return undefined;
+  if (isFailure(error)) return { jsonrpc: "2.0", id, error: strictError(error) };
+  // Programs that leave out empty fields leave out an empty result, too.
+  return isMarked || "result" in value ? { jsonrpc: "2.0", id, result: strictResult(result) } : undefined;
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
+
+/** Some servers send `error: null`, `false`, `""` or `{}` beside a result. */
+const isFailure = (error: unknown): boolean =>
+  Boolean(error) && !(isRecord(error) && Object.keys(error).length === 0);
+
+/** Code of errors that have none. */
+const INTERNAL_ERROR = -32_603;
+
+function strictError(error: unknown): JSONRPCErrorResponse["error"] {
+  if (!isRecord(error)) return { code: INTERNAL_ERROR, message: textOf(error) };
+  const { message = error, data } = error;
+  const code = Number(error["code"] ?? INTERNAL_ERROR);
+  return {
+    code: Number.isSafeInteger(code) ? code : INTERNAL_ERROR,
+    message: textOf(message),
+    ...(data === undefined ? {} : { data }),
+  };
+}
+
+/** A result is an object in MCP. Anything else can only be the words of a tool. */
+function strictResult(result: unknown): Record<string, unknown> {
+  if (result === undefined || result === null) return {};
+  return isRecord(result) ? strictMeta(result) : { content: [{ type: "text", text: textOf(result) }] };
+}
+
+function strictMeta(fields: Record<string, unknown>): Record<string, unknown> {
+  const { _meta: meta, ...others } = fields;
+  return meta === undefined || isRecord(meta) ? fields : others;
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+/**
+ * Returns an event of a `text/event-stream` with its messages in strict form, one event for each. A server of the
+ * older transport may answer a request (`asked`) with the event that begins its stream; it becomes an error.
+ */
+export function strictEvent(event: string, asked?: RequestId): string {
+  const lines = event.split(/\r\n|\r|\n/).filter((line) => line !== "");
+  const others = lines.filter((line) => !DATA.test(line));
+  const data = lines.filter((line) => DATA.test(line)).map((line) => line.replace(DATA, ""));
+  const type =
+    others
+      .findLast((line) => line.startsWith("event:"))
+      ?.slice("event:".length)
+      .trim() ?? "message";
+  if (type === "endpoint" && asked !== undefined) return strictEvent(`data: ${OLDER_TRANSPORT}`, asked);
+  const messages = type === "message" ? messagesIn(data.join("\n"), asked) : undefined;
+  const events = messages?.map((message) => [...others, `data: ${JSON.stringify(message)}`]) ?? [lines];
+  return events.map((one) => `${one.join("\n")}\n\n`).join("");
+}
+
+const DATA = /^data(?:: ?|$)/;
+const OLDER_TRANSPORT = JSON.stringify({ jsonrpc: "2.0", error: "it speaks HTTP+SSE at this address" });
+
+/**
+ * True if a server does not know the session of a request anymore, and so has done nothing. 404 is the rule; the
+ * texts are those of widespread servers that answer 400, and 401.
+ */
+export function isSessionLost(status: number | undefined, text: string): boolean {
+  return status === 404 || ((status === 400 || status === 401) && LOST_SESSION.test(text));
+}
+
+const LOST_SESSION =
+  /\bsession\b.{0,60}\b(?:not found|not exist|invalid|expired|unknown|terminated|closed)\b|\b(?:invalid|expired|unknown|(?:no|not a) valid|missing)\b.{0,20}\bsession\b|\bserver not initialized\b/i;

@@ -1,0 +1,110 @@
+/** `fetch` for other MCP servers: no limit of silence but the caller's, and answers in strict form. */
+import { once } from "node:events";
+import http, { type IncomingMessage } from "node:http";
+import https from "node:https";
+import { Readable } from "node:stream";
+import type { FetchLike, RequestId } from "@modelcontextprotocol/client";
+import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
+import { REFUSALS } from "./failure-reasons.ts";
+import { isSessionLost, messagesIn, strictEvent } from "./messages.ts";
+
+/** Longest page of a proxy or the like that is read. */
+const MAX_PAGE_BYTES = 64 * 1024;
+
+/** Makes a `fetch` whose answers pass these checks before they are parsed. */
+export function serverFetch(checks: LineChecks): FetchLike {
+  return async (url, init = {}) => {
+    const response = await patientFetch(new URL(url), init);
+    return init.method === "POST"
+      ? strictAnswer(response, sentIn(init), checks)
+      : boundedAnswer(response, checks);
+  };
+}
+
+/**
+ * Makes a request that may be silent as long as its caller waits; the `fetch` of Node ends it after 300 s. Each
+ * request has a connection: an idle one may just be closing, and then nobody knows if the request arrived.
+ */
+async function patientFetch(
+  url: URL,
+  { method = "GET", headers, body, signal }: RequestInit,
+): Promise<Response> {
+  const { request, globalAgent, Agent } = url.protocol === "https:" ? https : http;
+  // Among the options are the proxies of NODE_USE_ENV_PROXY.
+  const options: object = Reflect.get(globalAgent, "options");
+  const agent = new Agent({ ...options, keepAlive: false, timeout: 0 });
+  const sent = Object.fromEntries(new Headers(headers));
+  const outgoing = request(url, { method, headers: sent, agent, ...(signal ? { signal } : {}) });
+  // The reader of the body learns of later errors, too.
+  outgoing.on("error", () => {});
+  outgoing.end(body);
+  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
+  const { statusCode: status = 0, statusMessage: statusText = "", headersDistinct } = incoming;
+  const pairs = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  );
+  const hasBody = ![204, 205, 304].includes(status);
+  if (!hasBody) incoming.resume();
+  // Both types stand for a stream of bytes.
+  const stream = hasBody ? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>) : null;
+  return new Response(stream, { status, statusText, headers: pairs });
+}
+
+/** What a request is about; without an id it is a notification, or an answer to the server. */
+interface Sent {
+  id?: RequestId;
+  isProbe: boolean;
+  hasSession: boolean;
+}
+
+function sentIn({ body, headers }: RequestInit): Sent {
+  const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
+  const { id, method } = Object(message) as { id?: RequestId; method?: string }; // the package wrote it
+  const hasSession = new Headers(headers).has("mcp-session-id");
+  return { ...(method === undefined ? {} : { id }), isProbe: method === "server/discover", hasSession };
+}
+
+async function strictAnswer(response: Response, sent: Sent, checks: LineChecks): Promise<Response> {
+  const { id, isProbe, hasSession } = sent;
+  const { ok, status, statusText, headers } = response;
+  const bounded = boundedAnswer(response, checks, id);
+  if (ok && isEvents(response)) return bounded;
+  const text = await bounded.text();
+  // Nobody waits for the answer to a notification, and nobody should wait for one to a probe.
+  if (id === undefined && !ok && status !== 404 && !REFUSALS.has(status))
+    return new Response(null, { status: 202 });
+  if (isProbe && ok && text === "") return new Response(null, { status: 404 });
+  const messages =
+    id === undefined || REFUSALS.has(status) ? undefined : messagesIn(text, ok ? id : undefined);
+  const isLost = hasSession && isSessionLost(status, text);
+  const isAnswer = ok || (!isLost && messages?.some((message) => "error" in message && message.id === id));
+  const others = new Headers(headers);
+  if (!messages || !isAnswer) return new Response(text || null, { status, statusText, headers: others });
+  others.set("content-type", "application/json");
+  return new Response(JSON.stringify(messages.length === 1 ? messages[0] : messages), { headers: others });
+}
+
+const typeOf = ({ headers }: Response): string =>
+  (headers.get("content-type") ?? "").replace(/;.*/, "").trim().toLowerCase();
+
+const isEvents = (response: Response): boolean => typeOf(response) === "text/event-stream";
+
+/** Passes on events in strict form, a message if it is not too large, and the page of a proxy if it is short. */
+function boundedAnswer(response: Response, checks: LineChecks, id?: RequestId): Response {
+  const { body, ok, status, statusText, headers } = response;
+  if (body === null) return response;
+  const isPage = !ok || typeOf(response) === "text/html";
+  const stream =
+    ok && isEvents(response)
+      ? body.pipeThrough(checkedEvents(checks)).pipeThrough(strictEvents(id))
+      : body.pipeThrough(checkedBody(isPage ? { ...checks, maxBytes: MAX_PAGE_BYTES } : checks));
+  return new Response(stream, { status, statusText, headers });
+}
+
+function strictEvents(id: RequestId | undefined): TransformStream<Uint8Array, Uint8Array> {
+  return new TransformStream({
+    transform: (event, controller) => {
+      controller.enqueue(Buffer.from(strictEvent(new TextDecoder().decode(event), id)));
+    },
+  });
+}

@@ -1,0 +1,176 @@
+/** Ways to reach another MCP server: its process, or its address over one of two transports. */
+import type { ChildProcess } from "node:child_process";
+import type { Transport } from "@modelcontextprotocol/client";
+import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { bytesShapeProblem } from "../../core/json.ts";
+import type { Logger } from "../../core/logger.ts";
+import { type LineChecks, checkedLines } from "../../core/message-lines.ts";
+import { tailOf } from "../../core/text.ts";
+import { McpUnavailableError, httpStatusOf, isFinal, lastWords, redacted } from "./failure-reasons.ts";
+import { messagesIn } from "./messages.ts";
+import type { ExpandedServer, McpServerConfig } from "./server-config.ts";
+import { serverFetch } from "./server-fetch.ts";
+
+/**
+ * A way to begin with a server: ask which revisions it speaks (`discover`, from 2026-07-28 on), `initialize` it at
+ * once, or `initialize` it over the transport with two addresses (`sse`).
+ */
+export type Way = "discover" | "initialize" | "sse";
+
+/** Lists the ways to try, the best first. A process that is asked for its revisions may end, so it is asked last. */
+export function waysTo(config: McpServerConfig): readonly Way[] {
+  if ("command" in config) return ["initialize", "discover"];
+  return config.isOlder ? ["sse", "discover", "initialize"] : ["discover", "initialize", "sse"];
+}
+
+/** True if the server may answer the next way, after an attempt failed with `error`. */
+export function mayAnswer(next: Way, error: unknown, config: McpServerConfig): boolean {
+  // Only a process that answered knows another way; one that ended needs its command corrected.
+  if ("command" in config) return error instanceof Error && typeof Reflect.get(error, "code") === "number";
+  const status = httpStatusOf(error) ?? 0;
+  return !isFinal(error) && !(next === "sse" && status >= 500 && status !== 501);
+}
+
+/** Describes a way other than the configured one; `undefined` for that one. */
+export function detourNote(name: string, way: Way, config: McpServerConfig): string | undefined {
+  if ("command" in config || (way === "sse") === (config.isOlder ?? false)) return undefined;
+  const [found, type] = way === "sse" ? ["the older HTTP+SSE transport", "sse"] : ["Streamable HTTP", "http"];
+  return `The MCP server '${name}' was reached over ${found}. Set its type to "${type}" to connect at once.`;
+}
+
+/** A way to reach a server, not yet opened. */
+interface OpenableTransport {
+  transport: Transport;
+  /** The server's process while it is ours to end; `null` without one. */
+  pid(): number | null;
+  /** The end of the server's process and its last words; `undefined` while it runs, and without a process. */
+  end(): string | undefined;
+}
+
+export interface TransportOptions {
+  name: string;
+  log: Logger;
+  /** Called before the first line of a server's output that is not a message. */
+  isFirstNoise(): boolean;
+}
+
+export async function createTransport(
+  { server, secrets }: ExpandedServer,
+  way: Way,
+  options: TransportOptions,
+): Promise<OpenableTransport> {
+  if (!("url" in server)) return processTransport(server, secrets, options);
+  if (!URL.canParse(server.url)) throw new McpUnavailableError("its url is not a valid address");
+  const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
+  const url = new URL(server.url);
+  const settings = { requestInit: { headers: { ...server.headers } }, fetch: serverFetch(CHECKS) };
+  const transport =
+    way === "sse"
+      ? new SSEClientTransport(url, settings)
+      : tellingEnds(new StreamableHTTPClientTransport(url, settings));
+  return { transport, pid: () => null, end: () => undefined };
+}
+
+/** Data of the error that a request gets whose stream ended without an answer. No server can send this object. */
+export const BROKEN_OFF = { reason: "the stream ended" };
+
+/** Ends each request whose stream ended without an answer. The package leaves it waiting for its time-out. */
+function tellingEnds<T extends Transport>(transport: T): T {
+  const send: Transport["send"] = transport.send.bind(transport);
+  transport.send = (message, options) => {
+    const id = "method" in message && "id" in message ? message.id : undefined;
+    const onRequestStreamEnd = (): void => {
+      if (id === undefined) return;
+      const error = { code: 0, message: BROKEN_OFF.reason, data: BROKEN_OFF };
+      transport.onmessage?.({ jsonrpc: "2.0", id, error });
+    };
+    return send(message, { ...options, onRequestStreamEnd });
+  };
+  return transport;
+}
+
+/** Characters of a process's standard error that are kept. */
+const MAX_STDERR = 4000;
+
+async function processTransport(
+  { command, args, env, cwd }: Extract<McpServerConfig, { command: string }>,
+  secrets: readonly string[],
+  options: TransportOptions,
+): Promise<OpenableTransport> {
+  const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
+  const transport = new StdioClientTransport({
+    command,
+    args: [...args],
+    // The transport adds PATH, HOME and the like, and nothing else of this process.
+    env: { ...env },
+    stderr: "pipe",
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+  const { name: server, log } = options;
+  let stderr = "";
+  transport.stderr?.on("data", (chunk: Buffer) => {
+    stderr = tailOf(stderr + chunk.toString("utf8"), MAX_STDERR);
+    log.debug("mcp_server_stderr", () => ({ server, text: redacted(chunk.toString("utf8"), secrets) }));
+  });
+  let child: ChildProcess | undefined;
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    // The package keeps the process to itself; its version is exact, and a test reads a message this way.
+    child = Reflect.get(transport, "_process") as ChildProcess | undefined;
+    void readMessages(transport, child, (line) => {
+      if (options.isFirstNoise()) log.warn("mcp_server_noise", { server, text: redacted(line, secrets) });
+    });
+  };
+  const end = (): string | undefined => {
+    const status = child?.exitCode ?? child?.signalCode;
+    if (status === undefined || status === null) return undefined;
+    const words = redacted(lastWords(stderr), secrets);
+    return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;
+  };
+  return { transport, pid: () => transport.pid, end };
+}
+
+/** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_SHAPE = { depth: 200, values: 50_000 };
+const TOO_LARGE = `its answer was not read: it has more than ${MAX_BYTES} bytes, ${MAX_SHAPE.values} elements and members, or ${MAX_SHAPE.depth} levels; ask it for less at a time`;
+
+const CHECKS: LineChecks = {
+  maxBytes: MAX_BYTES,
+  tooLong: TOO_LARGE,
+  problemOf: (message) => bytesShapeProblem(message, MAX_SHAPE) && TOO_LARGE,
+  refuse: () => undefined,
+};
+
+/**
+ * Reads a server's messages in the place of the package, which decodes and parses everything that has arrived in one
+ * turn of the event loop, and takes strict messages only.
+ */
+async function readMessages(
+  transport: StdioClientTransport,
+  child: ChildProcess | undefined,
+  noise: (line: string) => void,
+): Promise<void> {
+  if (!child?.stdout) return;
+  child.stdout.removeAllListeners("data");
+  try {
+    for await (const bytes of checkedLines(withLineFeeds(child.stdout), CHECKS)) {
+      const line = bytes.toString("utf8");
+      const messages = messagesIn(line);
+      if (messages) for (const message of messages) transport.onmessage?.(message);
+      else if (/\S/.test(line)) noise(line);
+    }
+  } catch (error) {
+    transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
+    await transport.close();
+  }
+}
+
+/** Ends lines with line feeds, whatever ended them: JSON on one line has carriage returns nowhere else. */
+async function* withLineFeeds(output: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of output) {
+    for (let at = chunk.indexOf(0x0d); at !== -1; at = chunk.indexOf(0x0d, at + 1)) chunk[at] = 0x0a;
+    yield chunk;
+  }
+}
