@@ -13,7 +13,7 @@ export interface Message {
 const TOOL = { name: "a", inputSchema: { type: "object", properties: {} } };
 
 /** Results of an ordinary server of 2025. */
-export const RESULTS: Readonly<Record<string, object>> = {
+const RESULTS: Readonly<Record<string, object>> = {
   initialize: {
     protocolVersion: "2025-06-18",
     capabilities: { tools: {} },

@@ -8,7 +8,7 @@ import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
-import { BROKEN_OFF, type Way, createTransport, detourNote, mayAnswer, waysTo } from "./transports.ts";
+import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
 /** Ends a server's process at once. */
 function killProcess(pid: number | null): void {
@@ -71,9 +71,12 @@ export class McpConnection {
     this.#options = options;
   }
 
-  /** Says over what else than configured the server was reached; `undefined` while there is nothing to say. */
+  /** Names the transport over which the server was reached; `undefined` if it is the configured one. */
   get note(): string | undefined {
-    return this.#way && detourNote(this.name, this.#way, this.config);
+    const [way, isOlder] = [this.#way, this.#way === "sse"];
+    if (way === undefined || !isDetour(way, this.config)) return undefined;
+    const transport = isOlder ? "the older HTTP+SSE transport" : "Streamable HTTP";
+    return `The MCP server '${this.name}' was reached over ${transport}. Set its type to "${isOlder ? "sse" : "http"}" to connect at once.`;
   }
 
   /**
@@ -126,7 +129,7 @@ export class McpConnection {
     );
   }
 
-  /** Why something with this server failed, without its secrets. */
+  /** Says why something with this server failed, without its secrets. */
   reason(error: unknown): string {
     return reasonOf(error, this.#secrets, this.#options.env);
   }
@@ -155,9 +158,11 @@ export class McpConnection {
   }
 
   async #guarded<T>(work: (client: Client) => Promise<T>, isRepeatable: boolean): Promise<T> {
-    for (let isRepeat = false; ; isRepeat = true) {
+    for (let broke: unknown; ;) {
       const attempt = this.#connect();
-      const client = await Promise.race([attempt.client, attempt.patience]);
+      const client = await Promise.race([attempt.client, attempt.patience]).catch((error: unknown) => {
+        throw broke ?? error;
+      });
       const hasSession = this.#way === "sse" || client.transport?.sessionId !== undefined;
       attempt.waiting += 1;
       try {
@@ -166,12 +171,13 @@ export class McpConnection {
         await nextTurn();
         return answer;
       } catch (thrown) {
-        const error = Reflect.get(Object(thrown), "data") === BROKEN_OFF ? BROKEN : thrown;
+        const error = Reflect.get(Object(thrown), "data") === BROKEN_OFF ? CLOSED : thrown;
         // An error that is not the server's answer to the request leaves the connection in doubt.
         if (isAnswer(error)) throw error;
         if (this.#attempt === attempt) this.#attempt = undefined;
         const isLost = hasSession && isSessionLost(httpStatusOf(error), String(error));
-        if (isRepeat || !(isLost || isRepeatable)) throw error;
+        if (broke !== undefined || !(isLost || isRepeatable)) throw error;
+        broke = error;
         this.#options.log.info("mcp_request_repeated", { server: this.name, reason: this.reason(error) });
       } finally {
         attempt.waiting -= 1;
@@ -215,19 +221,18 @@ export class McpConnection {
   async #open(attempt: Attempt): Promise<Client> {
     const expanded: ExpandedServer = expandServer(this.config, this.#options.env);
     this.#secrets = expanded.secrets;
-    const [first, ...others] = this.#way === undefined ? waysTo(this.config) : [this.#way];
     let failure: unknown;
-    for (const way of [first, ...others]) {
-      if (way === undefined || (way !== first && !mayAnswer(way, failure, this.config))) break;
+    for (const way of this.#way === undefined ? waysTo(this.config) : [this.#way]) {
+      if (failure !== undefined && (this.#closed || !mayAnswer(way, failure, this.config))) break;
       try {
         const client = await this.#openBy(way, expanded, attempt);
         this.#way = way;
-        const { note: detour } = this;
-        this.#options.log.info("mcp_server_connected", { server: this.name, ...(detour && { detour }) });
+        const { name: server, note } = this;
+        this.#options.log.info("mcp_server_connected", note === undefined ? { server } : { server, note });
         return client;
       } catch (error) {
         // A detour that leads nowhere says nothing about the way that was configured.
-        if (failure === undefined || detourNote("", way, this.config) === undefined) failure = error;
+        if (failure === undefined || !isDetour(way, this.config)) failure = error;
       }
     }
     this.#way = undefined;
@@ -272,7 +277,8 @@ export class McpConnection {
   }
 }
 
-const BROKEN = new McpUnavailableError("its answer broke off");
+/** Stands for a stream that ended without an answer. */
+const CLOSED = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });
 
 /** A promise that only rejects. The caller may lose interest. */
 function rejectAfter(ms: number, message: string): Promise<never> {

@@ -33,7 +33,12 @@ async function patientFetch(
   // Among the options are the proxies of NODE_USE_ENV_PROXY.
   const options: object = Reflect.get(globalAgent, "options");
   const agent = new Agent({ ...options, keepAlive: false, timeout: 0 });
-  const sent = Object.fromEntries(new Headers(headers));
+  // Gateways refuse requests of nobody, and may compress answers to anybody else.
+  const sent = {
+    "user-agent": "deepagent-mcp",
+    "accept-encoding": "identity",
+    ...Object.fromEntries(new Headers(headers)),
+  };
   const outgoing = request(url, { method, headers: sent, agent, ...(signal ? { signal } : {}) });
   // The reader of the body learns of later errors, too.
   outgoing.on("error", () => {});
@@ -50,7 +55,7 @@ async function patientFetch(
   return new Response(stream, { status, statusText, headers: pairs });
 }
 
-/** What a request is about; without an id it is a notification, or an answer to the server. */
+/** The facts about a request that decide on its answer. A notification has no id. */
 interface Sent {
   id?: RequestId;
   isProbe: boolean;

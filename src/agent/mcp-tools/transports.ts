@@ -31,12 +31,9 @@ export function mayAnswer(next: Way, error: unknown, config: McpServerConfig): b
   return !isFinal(error) && !(next === "sse" && status >= 500 && status !== 501);
 }
 
-/** Describes a way other than the configured one; `undefined` for that one. */
-export function detourNote(name: string, way: Way, config: McpServerConfig): string | undefined {
-  if ("command" in config || (way === "sse") === (config.isOlder ?? false)) return undefined;
-  const [found, type] = way === "sse" ? ["the older HTTP+SSE transport", "sse"] : ["Streamable HTTP", "http"];
-  return `The MCP server '${name}' was reached over ${found}. Set its type to "${type}" to connect at once.`;
-}
+/** True for a way over another transport than the configured one. */
+export const isDetour = (way: Way, config: McpServerConfig): boolean =>
+  "url" in config && (way === "sse") !== (config.isOlder ?? false);
 
 /** A way to reach a server, not yet opened. */
 interface OpenableTransport {
@@ -71,8 +68,8 @@ export async function createTransport(
   return { transport, pid: () => null, end: () => undefined };
 }
 
-/** Data of the error that a request gets whose stream ended without an answer. No server can send this object. */
-export const BROKEN_OFF = { reason: "the stream ended" };
+/** Data of the error that a request gets if its stream ended without an answer. No server can send a symbol. */
+export const BROKEN_OFF = Symbol("broken off");
 
 /** Ends each request whose stream ended without an answer. The package leaves it waiting for its time-out. */
 function tellingEnds<T extends Transport>(transport: T): T {
@@ -81,7 +78,7 @@ function tellingEnds<T extends Transport>(transport: T): T {
     const id = "method" in message && "id" in message ? message.id : undefined;
     const onRequestStreamEnd = (): void => {
       if (id === undefined) return;
-      const error = { code: 0, message: BROKEN_OFF.reason, data: BROKEN_OFF };
+      const error = { code: 0, message: "the stream ended", data: BROKEN_OFF };
       transport.onmessage?.({ jsonrpc: "2.0", id, error });
     };
     return send(message, { ...options, onRequestStreamEnd });

@@ -240,6 +240,20 @@ say = (answer) => {
   });
 });
 
+it("requests name their sender, and ask for plain answers on a connection of their own", async () => {
+  const sent: unknown[] = [];
+  const { url } = await sloppyHttp(({ request }) => {
+    const { "user-agent": sender, "accept-encoding": coding, connection } = request.headers;
+    sent.push({ sender, coding, connection });
+    return undefined;
+  });
+  expect(await used(at(url, { headers: { "User-Agent": "mine" } }))).toMatchObject({ answer: FINE });
+  expect(sent.slice(0, 1)).toEqual([{ sender: "mine", coding: "identity", connection: "close" }]);
+  sent.length = 0;
+  await used(at(url));
+  expect(sent[0]).toMatchObject({ sender: "deepagent-mcp" });
+});
+
 describe("a process that says more than messages", () => {
   it.each([
     ["microsoft/azure-devops-mcp#147", "Azure DevOps MCP Server version : 1.0"],
