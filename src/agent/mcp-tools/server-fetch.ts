@@ -33,7 +33,7 @@ async function patientFetch(
   // Among the options are the proxies of NODE_USE_ENV_PROXY.
   const options: object = Reflect.get(globalAgent, "options");
   const agent = new Agent({ ...options, keepAlive: false, timeout: 0 });
-  // Gateways refuse requests of nobody, and may compress answers to anybody else.
+  // Some gateways refuse requests without a user agent, and compress answers unless told not to.
   const sent = {
     "user-agent": "deepagent-mcp",
     "accept-encoding": "identity",
