@@ -37,7 +37,8 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
     };
     return own === undefined ? named : { ...named, id: own };
   }
-  const id = asked ?? own;
+  // Ids of ours are numbers, which some servers give back as text.
+  const id = asked ?? (typeof own === "string" && NUMBER.test(own) ? Number(own) : own);
   if (id === undefined) return undefined;
   if (isFailure(error)) return { jsonrpc: "2.0", id, error: strictError(error) };
   // Programs that leave out empty fields leave out an empty result, too.
@@ -48,6 +49,8 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
+
+const NUMBER = /^\d{1,15}$/;
 
 /** Some servers send `error: null`, `false`, `""` or `{}` beside a result. */
 const isFailure = (error: unknown): boolean =>
