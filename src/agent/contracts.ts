@@ -236,6 +236,7 @@ export type StopReason =
   | "max_cost"
   | "max_wall_time"
   | "max_steps"
+  | "repeated_calls"
   | "max_output_tokens";
 
 /** Limits of a run. */
@@ -482,6 +483,8 @@ export interface TracePlace {
 /** Everything an agent needs from the run that it works for. */
 export interface WorkOptions {
   runId: string;
+  /** Follows the task in its message, and the task of each subagent: the date, time zone and platform. */
+  startNote?: string;
   signal: AbortSignal;
   /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
   effects?: EffectLog;

@@ -92,10 +92,11 @@ export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: Run
 /** Limits of a run, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {
   const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, subagentDepth, modelPatience } = limits;
+  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth, modelPatience } = limits;
   return {
     parallelSubagents,
     parallelTools,
+    repeatedTurns,
     subagentDepth,
     modelPatienceMs: modelPatience * 1000,
     ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices }),

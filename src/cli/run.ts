@@ -4,7 +4,7 @@ import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { displayText, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
-import { type Principal, type Run, type RunView, isFinal } from "../runs/run.ts";
+import { type Principal, type Run, type RunView, isFinal, stoppedAtLimit } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
@@ -306,9 +306,12 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
   const mark = isWaiting ? colors.yellow("◌") : MARKS[run.status](colors);
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
-  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : run.status} · ${figures.join(" · ")}`);
+  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : statusText(run)} · ${figures.join(" · ")}`);
   return `\n${parts.join("\n\n")}\n`;
 }
+
+const statusText = ({ status, stopReason }: RunView["run"]): string =>
+  stopReason === undefined ? status : stoppedAtLimit(stopReason);
 
 /** The status that people see for a working run while no process works on it. */
 export const WAITING = "waiting";

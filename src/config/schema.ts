@@ -366,6 +366,11 @@ export const ConfigSchema = z.strictObject({
       toolTime: seconds
         .optional()
         .describe("Time for one tool call; it is stopped then and the run goes on."),
+      repeatedTurns: whole(0)
+        .default(20)
+        .describe(
+          "Turns of one agent that only repeat calls with the same results; reaching it ends the run with what it has. 0: no limit.",
+        ),
       subagentDepth: whole(1, 4)
         .default(1)
         .describe("Levels of delegation: 1 lets the agent start subagents, 2 lets those start others."),

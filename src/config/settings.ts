@@ -67,6 +67,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "limits.modelSilence", kind: "number" },
   { path: "limits.workTime", kind: "number" },
   { path: "limits.toolTime", kind: "number" },
+  { path: "limits.repeatedTurns", kind: "number" },
   { path: "limits.subagentDepth", kind: "number" },
   { path: "retention.days", kind: "number" },
   { path: "retention.megabytes", kind: "number" },

@@ -14,6 +14,23 @@ export function steadyClock(): Clock {
   return () => begun + monotonicClock();
 }
 
+/** Name of the server's time zone, such as `Asia/Tokyo`. */
+export const timeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const PLATFORMS: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
+
+/** Tells a model the date, the time zone and the platform at the start of a run: it knows none of them. */
+export function startNote(now: number): string {
+  const zone = timeZone();
+  const date = new Intl.DateTimeFormat("en-CA", { dateStyle: "short", timeStyle: "short", hourCycle: "h23" });
+  const day = new Intl.DateTimeFormat("en", { weekday: "long" });
+  const place = PLATFORMS[process.platform] ?? process.platform;
+  return `[Started on ${day.format(now)}, ${date.format(now)}, time zone ${zone}, on ${place}]`;
+}
+
+/** Matches the note at the end of a task. */
+export const START_NOTE = /\n\n\[Started on [^\n\]]*\]$/;
+
 /** Longest delay of a timer, in milliseconds: a longer one ends at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 

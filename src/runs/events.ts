@@ -5,7 +5,7 @@ import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
-import { type Approval, DEADLINE, agentName, sameAs } from "./run.ts";
+import { type Approval, DEADLINE, agentName, sameAs, stoppedAtLimit } from "./run.ts";
 
 /** Longest line, in characters. */
 const LINE = 200;
@@ -60,7 +60,9 @@ const EVENTS = {
   run_resumed: ofRun("change", Empty, () => "resumed"),
   run_parked: ofRun("change", Empty, () => "parked"),
   /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
-  run_completed: ofRun("end", z.object({ answer: Text, stopReason: Text.optional() }), () => "completed"),
+  run_completed: ofRun("end", z.object({ answer: Text, stopReason: Text.optional() }), ({ stopReason }) =>
+    stopReason === undefined ? "completed" : stoppedAtLimit(stopReason),
+  ),
   run_failed: ofRun("end", z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
   run_cancelled: ofRun("end", z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),
   todos: ofAgent(

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
@@ -169,7 +169,15 @@ async function journalled(
   let handedOver = input.kind !== "task";
   const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(lease);
   const trace = context.work.tracePlace(lease);
-  const options = { runId: run.id, signal, effects, inbox, hasAnswers, trace };
+  const options = {
+    runId: run.id,
+    startNote: startNote(context.clock()),
+    signal,
+    effects,
+    inbox,
+    hasAnswers,
+    trace,
+  };
   for await (const event of agent.work(run.threadId, input, options)) {
     try {
       if (!handedOver) await context.work.markHandedOver(lease);

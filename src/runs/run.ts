@@ -80,6 +80,21 @@ export interface Run {
   lastSeq: number;
 }
 
+const LIMITS: Readonly<Record<string, string>> = {
+  max_iterations: "model calls",
+  max_tool_calls: "tool calls",
+  max_tokens: "tokens",
+  max_cost: "cost",
+  max_wall_time: "working time",
+  max_steps: "steps",
+  repeated_calls: "repeated calls",
+  max_output_tokens: "length of one answer",
+};
+
+/** The status in words of a run that ended at a limit, such as `stopped at a limit (steps)`. */
+export const stoppedAtLimit = (stopReason: string): string =>
+  `stopped at a limit (${LIMITS[stopReason] ?? stopReason})`;
+
 /** A run without its answer, which may be long. */
 export type RunHead = Pick<
   Run,

@@ -36,7 +36,7 @@ describe("what the model sees of a long conversation", () => {
     const agent = buildAgent({ checkpointer: new MemorySaver(), model, summarization });
     await collect(agent, { kind: "task", task: "go" });
     expect(model.requests.at(-1)?.messages[1]?.text).toMatch(
-      /SUMMARY\n\nTodo list at this point:\n- \[in_progress\] measure twice$/,
+      /SUMMARY\n\nMessages of the person, word for word:\n\n<message>\ngo\n<\/message>\n\nTodo list at this point:\n- \[in_progress\] measure twice$/,
     );
   });
 

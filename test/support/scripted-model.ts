@@ -6,9 +6,17 @@ import {
   type BaseChatModelCallOptions,
   type BindToolsInput,
 } from "@langchain/core/language_models/chat_models";
-import { AIMessage, AIMessageChunk, type BaseMessage, type UsageMetadata } from "@langchain/core/messages";
+import {
+  AIMessage,
+  AIMessageChunk,
+  type BaseMessage,
+  HumanMessage,
+  type UsageMetadata,
+} from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
+import { copyMessage } from "../../src/agent/conversation/messages.ts";
+import { START_NOTE } from "../../src/core/clock.ts";
 
 export interface ScriptedToolCall {
   /** Default: `call_{number of the reply}_{position}`. */
@@ -47,7 +55,7 @@ interface ScriptedCallOptions extends BaseChatModelCallOptions {
 
 /** A chat model that answers what `reply` says; what `reply` throws is what the provider throws. */
 export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
-  /** Every request so far. */
+  /** Every request so far. Tasks of runs come without the note that says when they started. */
   readonly requests: ScriptedRequest[] = [];
   private readonly reply: ScriptedReplyFunction;
 
@@ -121,7 +129,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
     const signal = options.signal;
     signal?.throwIfAborted();
     const request: ScriptedRequest = {
-      messages,
+      messages: messages.map(withoutStartNote),
       tools: (options.tools ?? []).map(toolName),
       toolChoice: options.tool_choice,
       call: this.requests.length,
@@ -156,6 +164,14 @@ export function scriptedSteps(steps: readonly (ScriptedReply | ScriptedReplyFunc
       throw new Error(`the script has ${steps.length} steps, call ${request.call} came`);
     return typeof step === "function" ? step(request) : step;
   });
+}
+
+/** Scripts compare and parse tasks as they were given. */
+function withoutStartNote(message: BaseMessage): BaseMessage {
+  const { content } = message;
+  if (!HumanMessage.isInstance(message) || typeof content !== "string" || !START_NOTE.test(content))
+    return message;
+  return copyMessage(message, { content: content.replace(START_NOTE, "") });
 }
 
 function toolName(tool: BindToolsInput): string {

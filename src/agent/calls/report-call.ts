@@ -3,6 +3,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { AgentTool, Outcome } from "../contracts.ts";
 import { showMessages, textOf } from "../conversation/messages.ts";
+import { REPEATED_NOTE, isRepeated } from "../conversation/repeated-calls.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
 import { Command, isCommand } from "../engine/langgraph.ts";
 import { type Carried, SPENT } from "../engine/meter.ts";
@@ -66,10 +67,12 @@ export function reportEnd(
     const { todos } = update;
     if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });
   }
+  const { messages } = readState(config, channels);
+  if (message && isRepeated(messages, message)) withNote(outcome, REPEATED_NOTE);
   const meter = meterOf(config, limits);
   // The state keeps the time at work where a limit needs it, beside what a subagent's report says it used.
   if (meter.remainingMs !== undefined && !Array.isArray(command.update)) {
-    const carried = meter.carried(readState(config, channels).messages);
+    const carried = meter.carried(messages);
     const spent = update[SPENT] as Partial<Carried> | undefined; // our channel
     command.update = { ...update, [SPENT]: { ...carried, ...spent } };
   }

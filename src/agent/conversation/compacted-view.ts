@@ -206,6 +206,8 @@ export interface Compaction {
   keptFrom?: string;
   /** The summary in place of everything before it. */
   summary?: string;
+  /** Shown below the summary: messages of people before `keptFrom`, as far as they fit, and the todo list. */
+  verbatim?: string;
   /** Id of the first message whose long arguments are shown in full. */
   fullFrom?: string;
   /** Files with the texts of single messages that alone were too long, by `keyOf` the message. */
@@ -236,7 +238,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
     ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? mediaLeftOut(message) : message))
     : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
-  return [summaryMessage(compaction.summary), ...shown];
+  return [summaryMessage(compaction.summary, compaction.verbatim), ...shown];
 }
 
 /** `messages` from the one with this id on; all of them when it is not there. */
@@ -321,8 +323,9 @@ function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_cal
   return copyMessage(message, { content, tool_calls: calls });
 }
 
-function summaryMessage(summary: string): HumanMessage {
-  return new HumanMessage({ content: summary, additional_kwargs: { lc_source: "summarization" } });
+function summaryMessage(summary: string, verbatim: string | undefined): HumanMessage {
+  const content = verbatim === undefined ? summary : `${summary}\n\n${verbatim}`;
+  return new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } });
 }
 
 /** Where and how what leaves the conversation is kept. */

@@ -1,7 +1,9 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { defined } from "../../core/defined.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { SUMMARY_PROMPT } from "../definition/prompts.ts";
 import { currentRun, spentBy } from "../engine/limits.ts";
@@ -30,6 +32,7 @@ import {
   transcript,
   triggerTokens,
 } from "./compacted-view.ts";
+import { isPerson, textOf } from "./messages.ts";
 
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 
@@ -159,8 +162,69 @@ async function withSummary(
     ...(moved ? { moved: stillShown(moved, sinceId(request.messages, cut.id)) } : {}),
     keptFrom: cut.id,
     savedUpTo: cut.id,
-    summary: summaryText(summary, path, request),
+    summary: `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}`,
+    ...defined({ verbatim: verbatimText(request, cut.id, { path, room: roomForWords(options) }) }),
   };
+}
+
+/** Part of the limit that messages of people may take up after a summary, and the most characters for them. */
+const WORDS_PART = 0.2;
+const MOST_WORDS = 20_000;
+
+/** Characters for messages of people. */
+function roomForWords({ limits, refused }: CompactOptions): number {
+  const tokens = Math.min(triggerTokens(limits), limits.maxInputTokens ?? Infinity, roomAfter(refused));
+  return Math.min(MOST_WORDS, Math.floor(tokens * WORDS_PART * CHARS_PER_TOKEN));
+}
+
+interface Words {
+  /** File with the full text. */
+  path: string;
+  /** Characters that the messages may take up. */
+  room: number;
+}
+
+/** Keeps the messages of people and the todo list whatever the summary says. `undefined` if there are none. */
+function verbatimText(
+  { state: { todos }, messages }: ModelRequest,
+  keptFrom: string,
+  words: Words,
+): string | undefined {
+  const cut = messages.slice(
+    0,
+    messages.findIndex(({ id }) => id === keptFrom),
+  );
+  const said = fittingMessages(cut.filter(isPerson).map(textOf), words);
+  const list = todos.map(({ content, status }) => `- [${status}] ${content}`);
+  const parts = [
+    ...(said.length === 0 ? [] : [["Messages of the person, word for word:", ...said].join("\n\n")]),
+    ...(list.length === 0 ? [] : [["Todo list at this point:", ...list].join("\n")]),
+  ];
+  return parts.length === 0 ? undefined : parts.join("\n\n");
+}
+
+/** A shorter beginning of a message is not worth its place. */
+const SHORTEST_BEGINNING = 200;
+
+/** Chooses the first message, then the newest ones, as far as there is room, and cuts those that fit in part. */
+export function fittingMessages(texts: readonly string[], { path, room }: Words): string[] {
+  const newestFirst = [...texts.keys()].slice(1).reverse();
+  const chosen = new Map<number, string>();
+  let left = room;
+  for (const at of texts.length === 0 ? [] : [0, ...newestFirst]) {
+    const text = texts[at] ?? "";
+    // A long task leaves half of the room to what was said last.
+    const most = at === 0 && texts.length > 1 ? left / 2 : left;
+    if (text.length > most && most < SHORTEST_BEGINNING) break;
+    const shown =
+      text.length <= most ? text : `${headOf(text, most)}\n[… cut; the whole message is in ${path}]`;
+    chosen.set(at, shown);
+    left -= Math.min(text.length, most);
+  }
+  const messages = [...chosen].sort(([a], [b]) => a - b).map(([, text]) => `<message>\n${text}\n</message>`);
+  const leftOut = texts.length - chosen.size;
+  const note = `[${leftOut} more messages between these are in ${path}]`;
+  return leftOut === 0 ? messages : [...messages.slice(0, 1), note, ...messages.slice(1)];
 }
 
 function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
@@ -177,12 +241,6 @@ function stillShown(
 ): NonNullable<Compaction["moved"]> {
   const keys = new Set(messages.map(keyOf));
   return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
-}
-
-function summaryText(summary: string, path: string, { state }: ModelRequest): string {
-  const todos = state.todos.map(({ content, status }) => `- [${status}] ${content}`);
-  const list = todos.length > 0 ? `\n\nTodo list at this point:\n${todos.join("\n")}` : "";
-  return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
 }
 
 interface Summarizer {

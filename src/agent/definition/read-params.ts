@@ -186,6 +186,7 @@ const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
   toolTimeoutMs: "a number",
   modelPatienceMs: "a number",
   parallelTools: "a number",
+  repeatedTurns: "a number",
 };
 
 const LIMITS: OptionTable<AgentLimits> = {

@@ -3,6 +3,7 @@ import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import type { AgentState, LimitReason } from "../contracts.ts";
 import { isReply } from "../conversation/messages.ts";
+import { DEFAULT_REPEATED_TURNS, repeatedTurns } from "../conversation/repeated-calls.ts";
 import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
@@ -66,6 +67,10 @@ export class Meter {
   #workedBefore = 0;
   #isLoaded = false;
   #firstStep: number | undefined;
+  /** Estimated tokens of each model call at work, of this agent and those below it. */
+  readonly #atWork: number[] = [];
+  /** Wakes the model calls that wait for room. */
+  readonly #waiting: Array<() => void> = [];
   #stop: Reached | undefined;
 
   constructor(limits: AgentLimits, parent?: Meter, clock: Clock = monotonicClock) {
@@ -123,6 +128,35 @@ export class Meter {
     this.#parent?.add(spent);
   }
 
+  /**
+   * Reserves the estimated tokens of a model call, here and for the agents that delegated. Waits while calls at work
+   * may use up the rest of a limit. Returns a function that ends the reservation, once the reply is counted.
+   *
+   * @throws the reason of `signal`, when it aborts first.
+   */
+  async reserve(estimate: () => number, signal: AbortSignal | undefined): Promise<() => void> {
+    const limited = [this, ...this.#above].filter((meter) => meter.countsSubagents);
+    const top = limited.at(-1);
+    if (!top) return () => undefined;
+    const tokens = estimate();
+    const waiting = top.#waiting;
+    while (limited.some((meter) => !meter.#hasRoom(tokens))) await nextRelease(waiting, signal);
+    for (const meter of limited) meter.#atWork.push(tokens);
+    return () => {
+      for (const meter of limited) meter.#atWork.splice(meter.#atWork.indexOf(tokens), 1);
+      for (const wake of waiting.splice(0)) wake();
+    };
+  }
+
+  /** True if one more call of about `tokens` stays within the limits, or no other call is at work. */
+  #hasRoom(tokens: number): boolean {
+    if (this.#atWork.length === 0 || this.#reachedTotals()) return true;
+    const { tokens: used, costUsd } = this.#spent;
+    const more = this.#atWork.reduce((sum, reserved) => sum + reserved, tokens);
+    const { tokens: most = Infinity, costUsd: mostUsd = Infinity } = this.limits;
+    return used + more <= most && costUsd + (more * costUsd) / Math.max(used, 1) <= mostUsd;
+  }
+
   /** Counts one subagent, here too. */
   account(): Meter {
     return new Meter(this.limits.prices ? { prices: this.limits.prices } : {}, this, this.#clock);
@@ -172,6 +206,8 @@ export class Meter {
     const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
     if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return this.#reached("max_tool_calls");
+    const { repeatedTurns: most = DEFAULT_REPEATED_TURNS } = this.limits;
+    if (most > 0 && repeatedTurns(messages, most) >= most) return this.#reached("repeated_calls");
     return this.#reachedTotals();
   }
 
@@ -255,6 +291,19 @@ export class Meter {
 function toolCallsOf(messages: readonly BaseMessage[]): number {
   const replies = currentRun(messages).messages.filter(isReply);
   return replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0);
+}
+
+/** Waits for the end of a model call; rejects when `signal` aborts. */
+function nextRelease(waiting: Array<() => void>, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal?.reason as Error); // an abort error, or the caller's own
+    if (signal?.aborted) return stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    waiting.push(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    });
+  });
 }
 
 /** A signal that also ends with the time. */

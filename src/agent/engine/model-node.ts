@@ -7,7 +7,8 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
 import { isEmpty, noAnswer } from "../conversation/answers.ts";
-import { foldMessages, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
+import { ESTIMATE } from "../conversation/compacted-view.ts";
+import { foldMessages, isReply, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
 import { type Strategy, missingAnswer } from "../conversation/structured-answer.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../middleware/middleware.ts";
@@ -61,7 +62,7 @@ export function createModelNode(
       meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
     if (reached) return stopFor(reached, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
-    if (answer === undefined) return stopFor(meter.timeOver());
+    if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
     const { updates, strategy } = answer;
     const { reply, refused } = safeReply(answer.reply, state.messages);
     const carried = meter.carried(messages);
@@ -101,7 +102,7 @@ interface Answer {
   strategy: Strategy | undefined;
 }
 
-/** Calls the model through all layers and counts what it used; `undefined`: the time of the run is over. */
+/** Calls the model through all layers and counts its use. Returns `undefined` if no tokens, money or time are left. */
 async function askAllLayers(
   { definition, binder, state, meter, config }: Turn,
   report?: string,
@@ -116,15 +117,35 @@ async function askAllLayers(
     return askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log });
   });
   const updates: StateUpdate[] = [];
-  const reply = await answered(async () => {
-    const request = firstRequest(definition, await definition.model(), state, timed);
-    return call({ ...request, updateState: (update) => void updates.push(update) });
-  }, time);
-  if (reply === undefined) return undefined;
-  withoutRequest(reply);
-  emitModelCalled(reply, config, { prices: meter.limits.prices });
-  meter.count(reply);
-  return { reply, updates, strategy };
+  let release = (): void => undefined;
+  try {
+    const reply = await answered(async () => {
+      const request = firstRequest(definition, await definition.model(), state, timed);
+      release = await meter.reserve(() => expectedTokens(request), time.signal);
+      if (meter.isUsedUp) return undefined;
+      return call({ ...request, updateState: (update) => void updates.push(update) });
+    }, time);
+    if (reply === undefined) return undefined;
+    withoutRequest(reply);
+    emitModelCalled(reply, config, { prices: meter.limits.prices });
+    meter.count(reply);
+    return { reply, updates, strategy };
+  } finally {
+    release();
+  }
+}
+
+/** Tokens that a reply uses beyond those of its request, if the agent has not replied yet. */
+const EXPECTED_OUTPUT = 500;
+
+/** Estimates the tokens of a call: those of the agent's last one, else about the size of its request. */
+function expectedTokens(request: Omit<ModelRequest, "updateState">): number {
+  const last = currentRun(request.messages).messages.findLast(isReply)?.usage_metadata?.total_tokens;
+  if (last !== undefined && last > 0) return last;
+  const { systemPrompt, tools, messages } = request;
+  return (
+    ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages) + EXPECTED_OUTPUT
+  );
 }
 
 /**
@@ -148,7 +169,10 @@ async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefi
  * the signal tells a cancelled run: a provider's own timeout goes by the same name. `undefined`: the time
  * of the run is over.
  */
-async function answered(call: () => Promise<AIMessage>, time: Deadline): Promise<AIMessage | undefined> {
+async function answered(
+  call: () => Promise<AIMessage | undefined>,
+  time: Deadline,
+): Promise<AIMessage | undefined> {
   try {
     return await call();
   } catch (error) {

@@ -24,7 +24,7 @@ import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { INTERRUPT } from "./langgraph.ts";
 import { graphFailure, stopReasonOf } from "./limits.ts";
 import { type OpenInterrupt, openInterrupts } from "./open-interrupts.ts";
-import { eventOf, withContext } from "./task-context.ts";
+import { eventOf, withContext, withStartNote } from "./task-context.ts";
 
 /** An agent as runs see it, over its graph. */
 export class ThreadAgent implements Agent {
@@ -48,7 +48,7 @@ export class ThreadAgent implements Agent {
   }
 
   async *work(threadId: string, input: AgentInput, options: WorkOptions): AsyncGenerator<AgentEvent> {
-    let next: GraphInput = await this.#inputOf(threadId, input, options.runId);
+    let next: GraphInput = await this.#inputOf(threadId, input, options);
     for (;;) {
       const asked = yield* this.#stream(threadId, next, options);
       options.signal.throwIfAborted();
@@ -77,7 +77,7 @@ export class ThreadAgent implements Agent {
   async *#stream(
     threadId: string,
     input: GraphInput,
-    { runId, signal, effects, inbox, hasAnswers, trace }: WorkOptions,
+    { runId, startNote, signal, effects, inbox, hasAnswers, trace }: WorkOptions,
   ): AsyncGenerator<AgentEvent, string[] | undefined> {
     const asked: string[] = [];
     let isInterrupted = false;
@@ -86,7 +86,7 @@ export class ThreadAgent implements Agent {
       const stream = await this.graph.stream(input, {
         configurable: withContext(
           { thread_id: threadId },
-          { run: runId, effects, inbox, hasAnswers, tracePlace: trace },
+          { run: runId, startNote, effects, inbox, hasAnswers, tracePlace: trace },
         ),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
@@ -109,7 +109,11 @@ export class ThreadAgent implements Agent {
     }
   }
 
-  async #inputOf(threadId: string, input: AgentInput, runId: string): Promise<GraphInput> {
+  async #inputOf(
+    threadId: string,
+    input: AgentInput,
+    { runId, startNote }: WorkOptions,
+  ): Promise<GraphInput> {
     const thread = { configurable: { thread_id: threadId } };
     if (input.kind === "resume") {
       if (!(await this.#hasRun(threadId, runId))) throw lostThread();
@@ -125,7 +129,7 @@ export class ThreadAgent implements Agent {
       await closeAbandonedCalls(this.graph, thread.configurable, input.after);
       await this.graph.updateState(thread, null, END);
     }
-    const task = new HumanMessage({ id: runId, content: input.task });
+    const task = new HumanMessage({ id: runId, content: withStartNote(input.task, startNote) });
     return { messages: [...unread(input.told ?? [], messages), task] };
   }
 

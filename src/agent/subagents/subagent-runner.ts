@@ -36,7 +36,14 @@ import {
   contextState,
   sharedState,
 } from "../engine/state.ts";
-import { agentPath, emit, meterOf, subagentConfig } from "../engine/task-context.ts";
+import {
+  agentPath,
+  contextOf,
+  emit,
+  meterOf,
+  subagentConfig,
+  withStartNote,
+} from "../engine/task-context.ts";
 import { failureFacts } from "../models/failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 
@@ -235,7 +242,7 @@ export class SubagentRunner implements Subagents {
       ...(left && { ...contextState(left), todos: left.todos }),
       messages: [
         ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
-        new HumanMessage(description),
+        new HumanMessage(withStartNote(description, contextOf(config).startNote)),
       ],
       ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
     };

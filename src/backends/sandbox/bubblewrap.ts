@@ -8,7 +8,7 @@ import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import type { ExecuteOptions } from "../executor.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
-import { SYSTEM_PATH, programPath } from "./environment.ts";
+import { SYSTEM_PATH, commandZone, programPath } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import { type Launch, SHELL, SHELL_LIMITS, ShellBackend, type ShellLimits } from "./shell-backend.ts";
@@ -382,6 +382,7 @@ function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxSha
       TMPDIR: "/tmp",
       LANG,
       TERM: "dumb",
+      TZ: commandZone(),
       ...options.env,
     },
     memory: memoryMb * MIB,

@@ -1,5 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
+import { timeZone } from "../../core/clock.ts";
 
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -38,11 +39,14 @@ const SECRET_NAMES: readonly string[] = [
 export interface EnvironmentOptions {
   /** Added to what a command gets; wins over what is inherited. */
   env?: Readonly<Record<string, string>>;
-  /** `true`: everything the server has but `secretNames`. `false` (default): search path, home, language, terminal. */
+  /** `true`: everything the server has but `secretNames`. `false` (default): search path, home, language, terminal. The time zone in any case. */
   inheritEnv?: boolean;
   /** Names that are never inherited; `*` stands for anything. Default: those of keys, tokens and passwords. */
   secretNames?: readonly string[];
 }
+
+/** The time zone of commands: the server's, as it was given to the server if it was. */
+export const commandZone = (): string => process.env["TZ"] || timeZone();
 
 /** The environment of a command that runs on this machine. */
 export function commandEnvironment({
@@ -57,7 +61,7 @@ export function commandEnvironment({
   const inherited = Object.entries(process.env).flatMap(([name, value]): [string, string][] =>
     value !== undefined && isInherited(name) ? [[name, value]] : [],
   );
-  return { PATH: SYSTEM_PATH, ...Object.fromEntries(inherited), ...env };
+  return { PATH: SYSTEM_PATH, TZ: commandZone(), ...Object.fromEntries(inherited), ...env };
 }
 
 function nameMatcher(name: string): (candidate: string) => boolean {

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { realPath } from "../../core/real-path.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH } from "./environment.ts";
+import { SYSTEM_PATH, commandZone } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 
@@ -87,7 +87,7 @@ export class SeatbeltBackend extends ShellBackend {
     const rootDir = realpathSync.native(resolve(options.rootDir));
     const profile = seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath));
     const { LANG = "en_US.UTF-8" } = process.env;
-    const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", ...options.env };
+    const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
     const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
     super(files, {
       ...options,

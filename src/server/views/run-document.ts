@@ -10,6 +10,7 @@ import {
   type SubagentView,
   agentName,
   isWithin,
+  stoppedAtLimit,
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
@@ -171,7 +172,11 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "run_parked":
       return ["The server shut down; the run waits for the next one."];
     case "run_completed":
-      return ["The run is complete."];
+      return [
+        data.stopReason === undefined
+          ? "The run is complete."
+          : `The run ${stoppedAtLimit(data.stopReason)}.`,
+      ];
     case "run_failed":
       return ["The run failed.", ...quoted(data.message)];
     case "run_cancelled":

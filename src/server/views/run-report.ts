@@ -13,6 +13,7 @@ import {
   type RunView,
   type SubagentView,
   isFinal,
+  stoppedAtLimit,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
@@ -181,7 +182,9 @@ function cutToBytes(text: string, limit: number): string {
 export function reportText(report: RunReport): string {
   const { answer = "", todos, agents, approvals, files_changed: files, usage } = report;
   const sections = [
-    ...(report.status === "completed" ? [answer, report.message] : [report.message, answer]),
+    ...(report.status === "completed" && report.stop_reason === undefined
+      ? [answer, report.message]
+      : [report.message, answer]),
     section(
       "Todos",
       todos.map((todo) => `${TODO_MARKS[todo.status] ?? "[ ]"} ${todo.content}`),
@@ -237,7 +240,9 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
       }
       return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run, ways)}`;
     case "completed":
-      return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
+      return run.stopReason === undefined
+        ? `Run ${run.id} completed.`
+        : `Run ${run.id} ${stoppedAtLimit(run.stopReason)}. Its answer says what is done. ${GOES_ON}`;
     case "failed":
       return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(run.failure?.message ?? "no details")} ${GOES_ON}`;
     case "cancelled":

@@ -242,6 +242,7 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
       "SHLVL",
       "TERM",
       "TMPDIR",
+      "TZ",
       "_",
     ];
     expect(

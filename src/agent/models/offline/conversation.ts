@@ -1,5 +1,6 @@
 /** The conversation as the rules of the offline model read it, and the runner of their tables of steps. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { START_NOTE } from "../../../core/clock.ts";
 import { trimEndOf } from "../../../core/text.ts";
 import { isTask } from "../../conversation/messages.ts";
 
@@ -80,7 +81,7 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
   }
   const made = later.flatMap((message) => (AIMessage.isInstance(message) ? (message.tool_calls ?? []) : []));
   return {
-    task: messages[start]?.text.trim() ?? "",
+    task: (messages[start]?.text ?? "").replace(START_NOTE, "").trim(),
     remarks: later
       .filter((message) => HumanMessage.isInstance(message))
       .map((message) => message.text.trim()),

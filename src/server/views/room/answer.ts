@@ -1,7 +1,7 @@
 /** The screen of a run that is over: its answer or why there is none, what changed, and how to go on. */
 import { oneLine } from "../../../core/text.ts";
 import type { RunEvent } from "../../../runs/events.ts";
-import type { RunView } from "../../../runs/run.ts";
+import { type RunView, stoppedAtLimit } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
@@ -65,7 +65,7 @@ function outcome({ run }: RunView): Html {
     run.stopReason === undefined
       ? undefined
       : html`<p class="notice amber">
-          It ended early, with what it had: ${run.stopReason.replaceAll("_", " ")}.
+          The run ${stoppedAtLimit(run.stopReason)}. This is the work done until then.
         </p>`;
   return html`${early}${paper("Answer", run.answer ?? "")}`;
 }

@@ -7,7 +7,7 @@ import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { csrf } from "./pieces.ts";
-import { QUEUED, RUN_STATES, type State, WORKING, pill } from "./states.ts";
+import { QUEUED, RUN_STATES, STOPPED, type State, WORKING, pill } from "./states.ts";
 import { agentsText } from "./timeline.ts";
 import { decisionsWaitForYou } from "./waiting.ts";
 
@@ -25,6 +25,7 @@ export function tabOf(view: RunView): Tab {
 /** The run as a whole: it is at work as long as anybody is. */
 function stateOf({ run, place, subagents, approvals }: RunView): State {
   if (place !== undefined) return QUEUED;
+  if (run.stopReason !== undefined) return STOPPED;
   if (run.status !== "input_required") return RUN_STATES[run.status];
   const asks = new Set(
     approvals.filter(({ status }) => status === "pending").map(({ agent }) => agent.at(-1)?.callId),

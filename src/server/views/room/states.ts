@@ -14,6 +14,8 @@ export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
 export const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 const COMPLETED: State = { icon: "done", tone: "green", word: "Completed" };
+/** A run that completed with what it had. */
+export const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
 const FAILED: State = { icon: "fail", tone: "red", word: "Failed" };
 
 export const RUN_STATES: Readonly<Record<RunStatus, State>> = {
