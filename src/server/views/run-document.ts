@@ -172,11 +172,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "run_parked":
       return ["The server shut down; the run waits for the next one."];
     case "run_completed":
-      return [
-        data.stopReason === undefined
-          ? "The run is complete."
-          : `The run ${stoppedAtLimit(data.stopReason)}.`,
-      ];
+      return [`The run ${data.stopReason === undefined ? "is complete" : stoppedAtLimit(data.stopReason)}.`];
     case "run_failed":
       return ["The run failed.", ...quoted(data.message)];
     case "run_cancelled":
