@@ -483,7 +483,7 @@ export interface TracePlace {
 /** Everything an agent needs from the run that it works for. */
 export interface WorkOptions {
   runId: string;
-  /** Follows the task in its message, and the task of each subagent: the date, time zone and platform. */
+  /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
   startNote?: string;
   signal: AbortSignal;
   /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */

@@ -32,7 +32,7 @@ import {
   transcript,
   triggerTokens,
 } from "./compacted-view.ts";
-import { isPerson, textOf } from "./messages.ts";
+import { isPerson, textOf, withStartNote } from "./messages.ts";
 
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 
@@ -194,7 +194,7 @@ function verbatimText(
     0,
     messages.findIndex(({ id }) => id === keptFrom),
   );
-  const said = fittingMessages(cut.filter(isPerson).map(textOf), words);
+  const said = fittingMessages(cut.filter(isPerson).map(withStartNote).map(textOf), words);
   const list = todos.map(({ content, status }) => `- [${status}] ${content}`);
   const parts = [
     ...(said.length === 0 ? [] : [["Messages of the person, word for word:", ...said].join("\n\n")]),

@@ -11,6 +11,7 @@ import {
 } from "@langchain/core/messages";
 import { type Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
 import type { InboxMessage } from "../contracts.ts";
+import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
 
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
@@ -135,6 +136,32 @@ const SOURCE = "inbox";
 
 export const inboxMessage = ({ id, text }: InboxMessage): HumanMessage =>
   new HumanMessage({ id, content: text, additional_kwargs: { lc_source: SOURCE } });
+
+/** The mark of a task with the note that only the model reads. */
+const START_NOTE = "start_note";
+
+/** The message of a task. Its text is the task alone; the model reads the note too. */
+export const taskMessage = (
+  content: string,
+  { id, startNote }: { id?: string; startNote: string | undefined },
+): HumanMessage =>
+  new HumanMessage({
+    content,
+    ...defined({ id }),
+    ...(startNote === undefined ? {} : { additional_kwargs: { [START_NOTE]: startNote } }),
+  });
+
+/** A message as the model reads it: a task is followed by its note. */
+export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
+  const note: unknown = message.additional_kwargs[START_NOTE];
+  if (typeof note !== "string") return message;
+  const text = `\n\n${note}`;
+  const { content } = message;
+  return copyMessage(message, {
+    content: typeof content === "string" ? content + text : [...content, { type: "text", text }],
+    additional_kwargs: {},
+  });
+});
 
 /** Whether a message is a task, and not one that arrived while the agent worked on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>

@@ -5,7 +5,7 @@ import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { MOST_ASKED, continued, markCut, unfinished } from "../conversation/answers.ts";
-import { textOf } from "../conversation/messages.ts";
+import { textOf, withStartNote } from "../conversation/messages.ts";
 import { type Strategy, bindingOf } from "../conversation/structured-answer.ts";
 import { appendSystemPrompt } from "../middleware/middleware.ts";
 import { isOpenAi } from "../middleware/patch-tool-calls.ts";
@@ -64,7 +64,7 @@ async function completeReply(
   const { messages, model, systemMessage } = request;
   const input = [
     ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
-    ...messages,
+    ...messages.map(withStartNote),
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   const binding = {

@@ -30,7 +30,7 @@ const CONTEXT_KEY = "__deepagent";
 export interface TaskContext {
   /** The id of the run. */
   run?: string | undefined;
-  /** Follows the task of each agent. */
+  /** Told to each agent with its task. */
   startNote?: string | undefined;
   /** Remembers calls with outside effects beyond the end of the process. */
   effects?: EffectLog | undefined;
@@ -71,10 +71,6 @@ export const withContext = (
   ...configurable,
   [CONTEXT_KEY]: { ...contextOf({ configurable: { ...configurable } }), ...changes },
 });
-
-/** A task with the note that follows it. */
-export const withStartNote = (task: string, startNote: string | undefined): string =>
-  startNote === undefined ? task : `${task}\n\n${startNote}`;
 
 /** Where in the tree of agents the task of `config` runs. */
 export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];

@@ -1,5 +1,5 @@
 /** Works on threads with the graph of an agent, and yields what happens in order. */
-import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
@@ -18,13 +18,14 @@ import type {
 } from "../contracts.ts";
 import { directAnswer } from "../conversation/answers.ts";
 import { newMessages, unread } from "../conversation/inbox.ts";
+import { taskMessage } from "../conversation/messages.ts";
 import { MODEL_AWAITED } from "../models/client-model.ts";
 import { closeAbandonedCalls } from "../subagents/close-open-calls.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { INTERRUPT } from "./langgraph.ts";
 import { graphFailure, stopReasonOf } from "./limits.ts";
 import { type OpenInterrupt, openInterrupts } from "./open-interrupts.ts";
-import { eventOf, withContext, withStartNote } from "./task-context.ts";
+import { eventOf, withContext } from "./task-context.ts";
 
 /** An agent as runs see it, over its graph. */
 export class ThreadAgent implements Agent {
@@ -129,7 +130,7 @@ export class ThreadAgent implements Agent {
       await closeAbandonedCalls(this.graph, thread.configurable, input.after);
       await this.graph.updateState(thread, null, END);
     }
-    const task = new HumanMessage({ id: runId, content: withStartNote(input.task, startNote) });
+    const task = taskMessage(input.task, { id: runId, startNote });
     return { messages: [...unread(input.told ?? [], messages), task] };
   }
 

@@ -4,7 +4,6 @@ import {
   BaseMessage,
   type BaseMessageLike,
   ChatMessage,
-  HumanMessage,
   coerceMessageLikeToMessage,
 } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -16,7 +15,7 @@ import { firstSentence, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
 import { directAnswer } from "../conversation/answers.ts";
-import { lastAnswer } from "../conversation/messages.ts";
+import { lastAnswer, taskMessage } from "../conversation/messages.ts";
 import { NoStructuredResponse } from "../conversation/structured-answer.ts";
 import type {
   AgentDefinition,
@@ -36,14 +35,7 @@ import {
   contextState,
   sharedState,
 } from "../engine/state.ts";
-import {
-  agentPath,
-  contextOf,
-  emit,
-  meterOf,
-  subagentConfig,
-  withStartNote,
-} from "../engine/task-context.ts";
+import { agentPath, contextOf, emit, meterOf, subagentConfig } from "../engine/task-context.ts";
 import { failureFacts } from "../models/failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 
@@ -242,7 +234,7 @@ export class SubagentRunner implements Subagents {
       ...(left && { ...contextState(left), todos: left.todos }),
       messages: [
         ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
-        new HumanMessage(withStartNote(description, contextOf(config).startNote)),
+        taskMessage(description, { startNote: subagent.graph && contextOf(config).startNote }),
       ],
       ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
     };
