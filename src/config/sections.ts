@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
+import { readOrigin } from "./origins.ts";
 
 /** A text that is not empty. */
 export const text = z.string().min(1);
@@ -88,6 +89,11 @@ const network = z.string().refine(
   { error: "must be an IP address or a network such as 10.0.0.0/8" },
 );
 
+const origin = z.string().superRefine((entry, context) => {
+  const read = readOrigin(entry);
+  if (typeof read === "string") context.addIssue({ code: "custom", message: read });
+});
+
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = z.strictObject({
   host: z
@@ -107,9 +113,11 @@ export const httpSchema = z.strictObject({
     .default([])
     .describe("Host names that requests may name, besides the loopback ones."),
   allowedOrigins: z
-    .array(z.string())
+    .array(origin)
     .default([])
-    .describe("Hosts of web pages that may send requests, besides the loopback ones."),
+    .describe(
+      "Web pages that may send requests, besides those of this machine: `https://app.example`, or a host for any scheme and port.",
+    ),
   requestsPerMinute: whole(1, 1_000_000)
     .default(1200)
     .describe("Requests that one principal may make in a minute."),

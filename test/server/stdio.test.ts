@@ -136,10 +136,11 @@ test("a client that stops reading ends the server without an exception", async (
   expect(await server.closed).toBe("the client closed the connection");
 });
 
-test("a broken line is ignored, the next one is served", async () => {
-  const { request, server, stdin } = serve(depsFor(noRuns));
+test("a broken line is answered without an id, and the next one is served", async () => {
+  const { request, server, stdin, lines } = serve(depsFor(noRuns));
   stdin.write("this is no JSON\n");
   expect(await request(INITIALIZE)).toMatchObject({ result: {} });
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({ id: null, error: { code: -32_700 } });
   await server.close();
 });
 

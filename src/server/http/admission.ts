@@ -1,11 +1,13 @@
 /** Refuses requests before they are read: by their host and origin, and by how many an address sent. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
+import { hostHeaderValidation } from "@modelcontextprotocol/node";
 import { localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
+import { originMatcher } from "../../config/origins.ts";
 import type { SharedState } from "../../runs/server-ports.ts";
+import { sendError } from "./request.ts";
 
 /** Passes a request on, or has answered it with 403 and returns false. */
 export type RequestGuard = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -15,7 +17,7 @@ export interface GuardOptions {
   host: string;
   /** Further accepted host names, without port. */
   allowedHosts: readonly string[];
-  /** Further accepted host names of `Origin`, or `scheme://*`. */
+  /** Web pages that may send requests, besides those of this machine; see `readOrigin`. */
   allowedOrigins: readonly string[];
 }
 
@@ -36,13 +38,20 @@ export function requireLoopback(host: string): void {
 }
 
 /**
- * Refuses foreign `Host` and `Origin` headers (DNS rebinding, cross-site requests). Ports are not
- * compared. A request without `Origin` passes: only browsers send one.
+ * Refuses foreign `Host` and `Origin` headers (DNS rebinding, cross-site requests). A request without `Origin`
+ * passes: only browsers send one.
  */
 export function createRequestGuard(options: GuardOptions): RequestGuard {
   const hostAllowed = createHostGuard(options);
-  const originAllowed = originValidation([...ownHosts(options), ...options.allowedOrigins]);
-  return (request, response) => hostAllowed(request, response) && originAllowed(request, response);
+  const originAllowed = originMatcher([...ownHosts(options), ...options.allowedOrigins]);
+  return (request, response) => {
+    if (!hostAllowed(request, response)) return false;
+    const { origin } = request.headers;
+    if (!origin || originAllowed(origin)) return true;
+    const shown = origin.slice(0, 200);
+    sendError(response, 403, -32_000, `Invalid Origin: pages of ${shown} are not in http.allowedOrigins`);
+    return false;
+  };
 }
 
 /** Refuses foreign `Host` headers only. */

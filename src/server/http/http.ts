@@ -3,18 +3,21 @@ import { type Server, type ServerOptions, type ServerResponse, createServer } fr
 import { toWebRequest } from "@modelcontextprotocol/node";
 import {
   type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
   isInitializeRequest,
   isJSONRPCRequest,
   isJsonContentType,
   isLegacyRequest,
 } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
+import { originMatcher } from "../../config/origins.ts";
 import { ConfigurationError, StorageError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import type { SharedState, StreamStore } from "../../runs/server-ports.ts";
 import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
+import type { ErrorAnswer } from "../protocol/envelope.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 import {
   RateLimit,
@@ -29,7 +32,17 @@ import {
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
 import { SessionEvents } from "./event-store.ts";
 import { METRICS_PATH, Operations } from "./operations.ts";
-import { answerCors, hasSingleHeaders, isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
+import {
+  answerCors,
+  hasSingleHeaders,
+  isPlain,
+  pathOf,
+  readBody,
+  sendError,
+  sendJson,
+  sendResponse,
+  spellAccept,
+} from "./request.ts";
 import { Sessions } from "./sessions.ts";
 import { SharedSessions } from "./shared-sessions.ts";
 import { SlowReaders } from "./slow-readers.ts";
@@ -59,8 +72,10 @@ type RequestListener = (request: AuthenticatedRequest, response: ServerResponse)
 /** Creates the route. Except for public documents, it identifies the client before it reads anything else. */
 function createRoute(route: Route): RequestListener {
   return async (request, response) => {
-    const path = request.url?.split("?", 1)[0] ?? "";
+    const path = pathOf(request);
     if (route.documents.has(path)) return sendDocument(request, response, route.documents.get(path));
+    // Clients look for metadata before they have a token, and take 404 for "none".
+    if (path.includes("/.well-known/")) return sendJson(response, 404, { error: "not_found" });
     if (!(await identify(route, request, response))) return;
     const wait = route.rateLimit.take(principalOf(request.auth));
     if (wait > 0) return sendTooMany(response, "requests", wait);
@@ -92,12 +107,12 @@ function sendTooMany(response: ServerResponse, what: string, seconds: number): v
 }
 
 function sendDocument(request: AuthenticatedRequest, response: ServerResponse, document: unknown): void {
-  if (request.method !== "GET") {
-    response.setHeader("allow", "GET");
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    response.setHeader("allow", "GET, HEAD");
     return sendError(response, 405, -32000, "Method not allowed");
   }
-  response.writeHead(200, { "content-type": "application/json", "cache-control": "max-age=300" });
-  response.end(JSON.stringify(document));
+  response.setHeader("cache-control", "max-age=300");
+  sendJson(response, 200, document);
 }
 
 async function serveMcp(
@@ -110,6 +125,7 @@ async function serveMcp(
     return sendError(response, 405, -32000, "Method not allowed");
   }
   let body: unknown;
+  let errors: readonly ErrorAnswer[] = [];
   if (request.method === "POST") {
     if (!isJsonContentType(request.headers["content-type"] ?? null)) {
       return sendError(response, 415, -32000, "Unsupported media type: send application/json");
@@ -118,9 +134,9 @@ async function serveMcp(
       response.setHeader("accept-encoding", "identity");
       return sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
     }
-    const read = await readJsonBody(request);
-    if (!read.ok) return sendError(response, read.status, read.code, read.message);
-    body = read.value;
+    const read = await readBody(request);
+    if (!read.ok) return sendJson(response, read.status, read.answer);
+    ({ value: body, errors } = read);
     const challenge = scopeChallenge(body, request.auth);
     if (challenge !== undefined) {
       operations.refusals.count("missing_scope");
@@ -128,12 +144,17 @@ async function serveMcp(
     }
   }
   open?.add(request, response, request.method === "GET" || isListening(body));
+  const opening = isInitializeRequest(body) ? body : undefined;
+  // Its body names the revision; a header that is left from an earlier session does not count.
+  if (opening !== undefined && opening.params._meta?.[PROTOCOL_VERSION_META_KEY] === undefined)
+    delete request.headers["mcp-protocol-version"];
   if (!(await isLegacyRequest(await toWebRequest(request, body), body))) {
     return stateless.serve(request, response, body);
   }
+  spellAccept(request);
+  if (opening !== undefined) return sessions.open(request, response, opening);
   const id = request.headers["mcp-session-id"];
-  if (typeof id === "string") return sessions.serve(id, request, response, body);
-  if (isInitializeRequest(body)) return sessions.open(request, response, body);
+  if (typeof id === "string" && id !== "") return sessions.serve(id, request, response, body, errors);
   sendError(
     response,
     400,
@@ -279,9 +300,9 @@ function createHandler(
 ): RequestListener {
   const guard = createRequestGuard(options);
   const hostGuard = createHostGuard(options);
+  const allows = originMatcher(options.allowedOrigins);
   return async (request, response) => {
-    const path = request.url?.split("?", 1)[0] ?? "";
-    if (await operations.probe(request, response, path)) return;
+    if (await operations.probe(request, response, pathOf(request))) return;
     if (!hasSingleHeaders(request, response)) return;
     const pageOfRequest = page?.isFor(request) ? page : undefined;
     if (!(pageOfRequest ? hostGuard : guard)(request, response)) return;
@@ -290,7 +311,7 @@ function createHandler(
       return sendError(response, 503, -32_000, "The server is shutting down. Connect again.");
     }
     if (pageOfRequest !== undefined) return pageOfRequest.serve(request, response);
-    if (answerCors(request, response, options.allowedOrigins)) return;
+    if (answerCors(request, response, allows)) return;
     await route(request, response);
   };
 }

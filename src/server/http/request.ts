@@ -1,15 +1,16 @@
 /** Reads the bodies of requests, and checks their headers against them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { validateOriginHeader } from "@modelcontextprotocol/server";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
+import { type ErrorAnswer, readMessage, readMessages } from "../protocol/envelope.ts";
 
+/** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
 export type Body =
-  | { ok: true; value: unknown }
-  | { ok: false; status: number; code: number; message: string };
+  | { ok: true; value: unknown; errors: readonly ErrorAnswer[] }
+  | { ok: false; status: number; answer: object };
 
-/** Reads a request body as JSON. Stops reading a body at the limit. */
-export async function readJsonBody(request: IncomingMessage): Promise<Body> {
-  const tooLong: Body = { ok: false, status: 413, code: -32_000, message: TOO_LONG };
+/** Reads a request body as messages of the protocol. Stops reading it at the limit. */
+export async function readBody(request: IncomingMessage): Promise<Body> {
+  const tooLong: Body = { ok: false, status: 413, answer: errorOf(-32_000, TOO_LONG) };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -21,24 +22,41 @@ export async function readJsonBody(request: IncomingMessage): Promise<Body> {
   }
   const body = Buffer.concat(chunks);
   const problem = bytesShapeProblem(body);
-  if (problem !== undefined) return { ok: false, status: 400, code: -32_600, message: problem };
+  if (problem !== undefined) return { ok: false, status: 400, answer: errorOf(-32_600, problem) };
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-    return { ok: true, value };
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    return {
-      ok: false,
-      status: 400,
-      code: -32700,
-      message: "Parse error: the request body is not valid JSON in UTF-8",
-    };
+    const answer = errorOf(-32_700, "Parse error: the request body is not valid JSON in UTF-8");
+    return { ok: false, status: 400, answer };
   }
+  if (Array.isArray(value)) {
+    const { messages, errors } = readMessages(value, true);
+    return messages.length > 0
+      ? { ok: true, value: messages, errors }
+      : { ok: false, status: 400, answer: errors.length === 1 ? (errors[0] ?? errors) : errors };
+  }
+  const read = readMessage(value);
+  return read.ok
+    ? { ok: true, value: read.message, errors: [] }
+    : { ok: false, status: 400, answer: read.answer };
 }
+
+const errorOf = (code: number, message: string) => ({ jsonrpc: "2.0", error: { code, message }, id: null });
 
 /** Answers with a small response that was made for the web's own interface. */
 export async function sendResponse(response: ServerResponse, answer: Response): Promise<void> {
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   response.end(await answer.text());
+}
+
+/** Answers with JSON. */
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+  // Receives and drops the rest of a refused body, within the time a request has. Closing a connection with
+  // unread data resets it, and a client that is still sending could lose the answer.
+  response.req.resume();
 }
 
 /** Answers with a JSON-RPC error that belongs to no request. */
@@ -47,11 +65,44 @@ export function sendError(response: ServerResponse, status: number, code: number
     response.end();
     return;
   }
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
-  // Receives and drops the rest of a refused body, within the time a request has. Closing a connection with
-  // unread data resets it, and a client that is still sending could lose the answer.
-  response.req.resume();
+  sendJson(response, status, errorOf(code, message));
+}
+
+/** The path of a request. A slash at its end does not count. */
+export const pathOf = ({ url = "" }: IncomingMessage): string =>
+  (url.split("?", 1)[0] ?? "").replace(/(?<=[^/])\/$/, "");
+
+const STREAM = "text/event-stream";
+
+/**
+ * Writes `Accept` in the words that the SDK looks for, where its ranges cover a stream, which answers to requests are.
+ * Without the header, everything is accepted.
+ */
+export function spellAccept(request: IncomingMessage): void {
+  const { accept } = request.headers;
+  if (accept !== undefined && !accepts(accept, STREAM)) return;
+  const spelled = `application/json, ${STREAM}`;
+  request.headers.accept = spelled;
+  const { rawHeaders } = request;
+  const kept = rawHeaders.flatMap((name, at) =>
+    at % 2 === 0 && name.toLowerCase() !== "accept" ? [name, rawHeaders[at + 1] ?? ""] : [],
+  );
+  request.rawHeaders = [...kept, "accept", spelled];
+}
+
+/** Whether the ranges of an `Accept` header cover a media type; the most exact one counts (RFC 9110). */
+export function accepts(header: string, type: string): boolean {
+  const ranges = new Map(
+    header
+      .toLowerCase()
+      .split(",")
+      .map((range) => {
+        const [name = "", ...parameters] = range.split(";").map((part) => part.trim());
+        return [name, parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1"];
+      }),
+  );
+  const quality = ranges.get(type) ?? ranges.get(type.replace(/\/.*/, "/*")) ?? ranges.get("*/*");
+  return Number(quality) > 0;
 }
 
 /** Headers that must not be repeated, because a proxy and this server could read them differently. */
@@ -94,14 +145,14 @@ const PREFLIGHT_SECONDS = 600;
 export function answerCors(
   request: IncomingMessage,
   response: ServerResponse,
-  allowedOrigins: readonly string[],
+  allows: (origin: string) => boolean,
 ): boolean {
   const { origin } = request.headers;
-  const isAllowed = origin !== undefined && validateOriginHeader(origin, [...allowedOrigins]).ok;
+  const isAllowed = origin !== undefined && origin !== "" && allows(origin);
+  response.setHeader("vary", "Origin");
   if (isAllowed) {
     response.setHeader("access-control-allow-origin", origin);
     response.setHeader("access-control-expose-headers", EXPOSED);
-    response.setHeader("vary", "Origin");
   }
   if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {
     return false;

@@ -26,6 +26,15 @@ export interface SessionTransportOptions extends WebStandardStreamableHTTPServer
   eventStore: EventStore;
 }
 
+/** A request, and the whole call if its opening event keeps it for other servers. */
+interface Belonging {
+  id?: RequestId | undefined;
+  call?: JSONRPCRequest;
+}
+
+/** The SDK's name for the stream that belongs to no request. */
+const STANDALONE = "_GET_stream";
+
 /** The id of requests that another server answered and that are repeated here. Their answers go to nobody. */
 const REPEATED = "repeated";
 const POST = { accept: "application/json, text/event-stream", "content-type": "application/json" };
@@ -36,10 +45,11 @@ const POST = { accept: "application/json, text/event-stream", "content-type": "a
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   readonly #server: string | undefined;
-  /** The call whose stream is being opened. */
-  readonly #call = new AsyncLocalStorage<JSONRPCRequest>();
-  /** Streams of calls that are answered here. */
-  readonly #serving = new Set<string>();
+  /** The request that a message belongs to while it is stored. */
+  readonly #at = new AsyncLocalStorage<Belonging>();
+  /** A request of each stream that is answered here; by it the SDK finds the stream. */
+  readonly #requestOf = new Map<string, RequestId>();
+  readonly #events: EventStore;
   #isRestoring = false;
   /** Requests by GET that are open here. */
   #listening = 0;
@@ -47,41 +57,67 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   constructor({ server, eventStore, ...options }: SessionTransportOptions) {
     const storeEvent: EventStore["storeEvent"] = async (stream, message) => {
       if (this.#isRestoring) return NO_ID;
-      if (isJSONRPCResponse(message)) this.#serving.delete(stream);
-      const call = isOpening(message) ? this.#call.getStore() : undefined;
-      if (call === undefined) return eventStore.storeEvent(stream, message);
-      this.#serving.add(stream);
+      const { id, call } = this.#at.getStore() ?? {};
+      if (isJSONRPCResponse(message)) this.#requestOf.delete(stream);
+      else if (id !== undefined) this.#requestOf.set(stream, id);
+      if (call === undefined || !isOpening(message)) return eventStore.storeEvent(stream, message);
       // Stored in the place of an empty message, which is not sent either.
       return eventStore.storeEvent(stream, { call } as unknown as JSONRPCMessage);
     };
     super({ ...options, eventStore: { ...eventStore, storeEvent } });
     this.#server = server;
+    this.#events = eventStore;
   }
 
-  /** Serves one request of Node. Tells a client that begins to listen here about resources that it `missed`. */
+  /**
+   * Serves one request of Node. Tells a client that begins to listen here about resources that it `missed`, and
+   * answers a batch with the `errors` about the messages that were taken out of it.
+   */
   async serve(
     request: AuthenticatedRequest,
     response: ServerResponse,
     body: unknown,
-    missed: readonly string[] = [],
+    { missed = [], errors = [] }: { missed?: readonly string[] | undefined; errors?: readonly object[] } = {},
   ): Promise<void> {
-    if (request.method === "GET") this.#listen(response);
+    if (request.method === "GET") {
+      this.#listen(response);
+      await this.#endEarlier(request.headers["last-event-id"]);
+    }
     const options = { ...authOf(request), parsedBody: body };
     await onWeb(request, response, async (web) => {
-      if (this.#server !== undefined && isJSONRPCRequest(body)) {
-        return this.#call.run(body, () => this.handleRequest(web, options));
-      }
-      const answer = await this.handleRequest(web, options);
+      const answer = await this.#at.run(this.#belonging(body), () => this.handleRequest(web, options));
       for (const uri of missed) {
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
       }
-      return answer;
+      if (errors.length === 0 || !answer.ok) return answer;
+      if (answer.body === null) return Response.json(errors);
+      return preceded(
+        answer,
+        errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`),
+      );
     });
+  }
+
+  #belonging(body: unknown): Belonging {
+    if (isJSONRPCRequest(body)) return { id: body.id, ...(this.#server === undefined ? {} : { call: body }) };
+    return { id: Array.isArray(body) ? body.find((message) => isJSONRPCRequest(message))?.id : undefined };
+  }
+
+  /**
+   * Ends the stream that a new one takes the place of: a proxy may hold it open while its client is gone. The SDK
+   * would refuse the new one.
+   */
+  async #endEarlier(lastEventId: string | string[] | undefined): Promise<void> {
+    if (typeof lastEventId !== "string" || lastEventId === "") return this.closeStandaloneSSEStream();
+    const stream = await this.#events.getStreamIdForEventId?.(lastEventId);
+    if (stream === STANDALONE) this.closeStandaloneSSEStream();
+    const id = stream === undefined ? undefined : this.#requestOf.get(stream);
+    if (id !== undefined) this.closeSSEStream(id);
   }
 
   /** Whether a call is answered here on this stream. */
   isServing(stream: string): boolean {
-    return this.#serving.has(stream);
+    return this.#requestOf.has(stream);
   }
 
   /**
@@ -99,14 +135,9 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       for (const [name, value] of Object.entries(POST)) headers.set(name, value);
       const again = new Request(web.url, { method: "POST", headers, signal: web.signal });
       const options = { ...authOf(request), parsedBody: call };
-      const answer = await this.#call.run(call, () => this.handleRequest(again, options));
-      const before = rest
-        .map(({ id, message }) => `event: message\nid: ${id}\ndata: ${message}\n\n`)
-        .join("");
-      const joined = new TransformStream<Uint8Array, Uint8Array>({
-        start: (controller) => controller.enqueue(new TextEncoder().encode(before)),
-      });
-      return answer.ok ? new Response(answer.body?.pipeThrough(joined), answer) : answer;
+      const answer = await this.#at.run({ id: call.id, call }, () => this.handleRequest(again, options));
+      const before = rest.map(({ id, message }) => `event: message\nid: ${id}\ndata: ${message}\n\n`);
+      return answer.ok ? preceded(answer, before) : answer;
     });
   }
 
@@ -153,11 +184,12 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   }
 
   override async send(message: JSONRPCMessage, options?: { relatedRequestId?: RequestId }): Promise<void> {
-    if (this.#server === undefined) return super.send(message, options);
     if (isJSONRPCResponse(message) && message.id === REPEATED) return;
+    const isShared = this.#server !== undefined;
     // The server that has the client's stream tells it.
-    if (isChange(message) && this.#listening === 0) return;
-    return super.send(this.#marked(message), options);
+    if (isShared && isChange(message) && this.#listening === 0) return;
+    const sent = isShared ? this.#marked(message) : message;
+    return this.#at.run({ id: options?.relatedRequestId }, () => super.send(sent, options));
   }
 
   #marked(message: JSONRPCMessage): JSONRPCMessage {
@@ -187,6 +219,14 @@ const MARKED = /^([0-9a-f]{12})-\d{1,10}$/;
 
 const isChange = (message: JSONRPCMessage): boolean =>
   isJSONRPCNotification(message) && message.method.startsWith("notifications/resources/");
+
+/** The answer with events before those that it streams. */
+function preceded(answer: Response, events: readonly string[]): Response {
+  const joined = new TransformStream<Uint8Array, Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode(events.join(""))),
+  });
+  return new Response(answer.body?.pipeThrough(joined), answer);
+}
 
 const authOf = ({ auth }: { auth?: AuthInfo | undefined }): HandleRequestOptions =>
   auth === undefined ? {} : { authInfo: auth };

@@ -4,6 +4,7 @@ import type { AuthInfo, JSONRPCMessage, McpServerFactory } from "@modelcontextpr
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
+import type { ErrorAnswer } from "../protocol/envelope.ts";
 import type { SessionEvents } from "./event-store.ts";
 import { sendError } from "./request.ts";
 import { SessionTransport } from "./session-transport.ts";
@@ -75,13 +76,14 @@ export class Sessions {
 
   /**
    * Serves a request that carries a session id; 404 tells the client to initialise again. A session of
-   * someone else is answered as one that does not exist.
+   * someone else is answered as one that does not exist. `errors`: answers to the rest of a batch.
    */
   async serve(
     id: string,
     request: AuthenticatedRequest,
     response: ServerResponse,
     body: unknown,
+    errors: readonly ErrorAnswer[] = [],
   ): Promise<void> {
     const session = await this.#find(id, request.auth);
     if (session === undefined) {
@@ -93,14 +95,14 @@ export class Sessions {
     const { shared } = this.#options;
     if (grow(session, request.auth)) await (await shared?.store)?.setOwner(id, session.owner);
     this.#track(session, response);
-    if (shared === undefined) return session.transport.serve(request, response, body);
+    if (shared === undefined) return session.transport.serve(request, response, body, { errors });
     if (!(await shared.passOn(id, body))) return refuse(response, FULL);
     const open = await this.#brokenCall(id, session, request);
     if (open !== undefined) return session.transport.serveAgain(request, response, open);
     // An earlier listener may be gone, and with it changes that it would have told.
     const listens = request.method === "GET";
     const stored = listens ? await (await shared.store).join(id, shared.server) : undefined;
-    await session.transport.serve(request, response, body, stored?.subscriptions);
+    await session.transport.serve(request, response, body, { errors, missed: stored?.subscriptions });
   }
 
   /** The session, if this client may use it; or why it cannot be served now. */

@@ -1,9 +1,4 @@
-import {
-  type JSONRPCMessage,
-  type McpRequestContext,
-  McpServer,
-  isJSONRPCErrorResponse,
-} from "@modelcontextprotocol/server";
+import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { readableRuns, scopedRuns } from "../auth/scopes.ts";
 import { OpenRequests } from "../delivery/session.ts";
@@ -13,8 +8,9 @@ import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
 import type { ServerDeps } from "./deps.ts";
+import { rewriteErrors } from "./error-answers.ts";
 import { TASKS_EXTENSION } from "./results.ts";
-import { type Revision, revisionOf } from "./revisions.ts";
+import { revisionOf } from "./revisions.ts";
 import { createStateCodec } from "./state.ts";
 import { SentResults, registerTool } from "./tool.ts";
 
@@ -76,7 +72,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       revision,
       principal: deps.principalOf(authInfo),
     });
-    sendErrorCodes(mcp, revision);
+    rewriteErrors(mcp, revision);
     return mcp;
   };
 }
@@ -119,25 +115,3 @@ function delegation({ task, context, result }: z.output<typeof args>): string {
     "Then report the outcome and name the files that changed.",
   ].join("\n");
 }
-
-/**
- * Answers for a resource that does not exist with the code of the revision. The SDK sends the latest one in all
- * revisions, so it is replaced on the way out.
- */
-function sendErrorCodes(mcp: McpServer, { errorCodes }: Revision): void {
-  const connect = mcp.server.connect.bind(mcp.server);
-  mcp.server.connect = async (transport) => {
-    const send = transport.send.bind(transport);
-    transport.send = async (message, options) => send(recoded(message, errorCodes), options);
-    await connect(transport);
-  };
-}
-
-function recoded(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSONRPCMessage {
-  if (!isJSONRPCErrorResponse(message)) return message;
-  const { error } = message;
-  const isNotFound = error.message.startsWith("Resource not found") && hasUri(error.data);
-  return isNotFound ? { ...message, error: { ...error, code: codes.resourceNotFound } } : message;
-}
-
-const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;

@@ -11,6 +11,8 @@ export interface Revision {
   readonly links: boolean;
   /** A handshake declares the client once and opens its session. Otherwise every request declares its client. */
   readonly sessions: boolean;
+  /** Whether a client may send several messages in a list. */
+  readonly batches: boolean;
   /** Whether answers say how long a client may keep them. */
   readonly cacheHints: boolean;
   readonly errorCodes: { readonly resourceNotFound: number };
@@ -21,6 +23,7 @@ const WITH_HANDSHAKE = {
   tasks: false,
   links: true,
   sessions: true,
+  batches: false,
   cacheHints: false,
   errorCodes: { resourceNotFound: ProtocolErrorCode.ResourceNotFound },
 } as const;
@@ -31,6 +34,7 @@ const LATEST: Revision = {
   tasks: true,
   links: true,
   sessions: false,
+  batches: false,
   cacheHints: true,
   errorCodes: { resourceNotFound: ProtocolErrorCode.InvalidParams },
 };
@@ -40,7 +44,7 @@ export const REVISIONS: readonly Revision[] = [
   LATEST,
   { id: "2025-11-25", ...WITH_HANDSHAKE },
   { id: "2025-06-18", ...WITH_HANDSHAKE },
-  { id: "2025-03-26", ...WITH_HANDSHAKE, links: false },
+  { id: "2025-03-26", ...WITH_HANDSHAKE, links: false, batches: true },
   { id: "2024-11-05", ...WITH_HANDSHAKE, links: false },
   OLDEST,
 ];

@@ -9,6 +9,7 @@ import {
   type RequestId,
   type Transport,
   isJSONRPCRequest,
+  isJSONRPCResponse,
   isJSONRPCResultResponse,
 } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -21,6 +22,7 @@ import type { ServerDeps } from "../protocol/deps.ts";
 import { REVISIONS, type Revision, revisionOf } from "../protocol/revisions.ts";
 import { followListened } from "../resources/changes.ts";
 import { forwardChanges } from "../resources/subscriptions.ts";
+import { Batches, messageLines } from "./incoming.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "./output-bounds.ts";
 
 /** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
@@ -117,9 +119,17 @@ function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport 
     problemOf: (line) => bytesShapeProblem(line),
     refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
   });
-  const lines = Readable.from(checked, { objectMode: false });
+  // The SDK has no type for a list, nor for an error without an id.
+  const answer = async (content: unknown): Promise<void> => transport.send(content as JSONRPCMessage);
+  const batches = new Batches(answer);
+  const lines = Readable.from(messageLines(checked, batches, answer), { objectMode: false });
   const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
   boundOutput(transport, lines, stdout);
+  const send = transport.send.bind(transport);
+  transport.send = async (message) => {
+    const { id } = isJSONRPCResponse(message) ? message : {};
+    await (batches.take(id, message) ?? send(message));
+  };
   return transport;
 }
 

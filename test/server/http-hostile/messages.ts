@@ -83,7 +83,10 @@ function kinds(foreign: Foreign): Record<string, fc.Arbitrary<Omit<Hostile, "kin
       .map(([id, method, params]) => raw(JSON.stringify({ jsonrpc: "2.0", id, method, params }))),
     "wrong types in arguments": fc
       .tuple(tool, fc.jsonValue())
-      .filter(([, args]) => typeof args !== "object" || args === null || Array.isArray(args))
+      // Null and an empty list count as no arguments.
+      .filter(([, args]) =>
+        Array.isArray(args) ? args.length > 0 : args !== null && typeof args !== "object",
+      )
       .map(([name, args]) => call(name, args)),
     "unknown arguments": fc
       .tuple(

@@ -1,0 +1,51 @@
+/** Origins of web pages, as people write them in the configuration. */
+
+/** The pages that one entry stands for. */
+interface AllowedOrigin {
+  /** Such as `https:`. Absent: any. */
+  scheme?: string;
+  /** Absent: any host of this scheme. */
+  host?: string;
+  /** Absent: any. */
+  port?: string;
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:": "443" };
+
+/**
+ * Reads an entry: an origin such as `https://app.example`, a host with or without a port, or `vscode-webview://*` for
+ * all pages of a scheme that only programs have. Returns what is wrong with any other text.
+ */
+export function readOrigin(entry: string): AllowedOrigin | string {
+  const text = entry.trim().toLowerCase().replace(/\/$/, "");
+  const [, scheme, authority = ""] = /^(?:([a-z][a-z0-9+.-]*:)\/\/)?(.*)$/s.exec(text) ?? [];
+  if (authority === "*" && scheme !== undefined && !(scheme in DEFAULT_PORTS)) return { scheme };
+  if (authority.includes("*"))
+    return `"${entry}" has a wildcard; name each host, because a page that may use the server acts for its user`;
+  if (/[/?#@]/.test(authority))
+    return `"${entry}" has more than an origin; write only scheme, host and port, such as https://app.example`;
+  const isAddress = authority.split(":").length > 2 && !authority.startsWith("[");
+  const url = parse(`${scheme ?? "http:"}//${isAddress ? `[${authority}]` : authority}`);
+  if (url === undefined || authority === "null" || text === "")
+    return `"${entry}" is not an origin; write one such as https://app.example, or a host`;
+  const port = isAddress ? undefined : /:(\d+)$/.exec(authority)?.[1];
+  if (scheme === undefined) return { host: url.hostname, ...(port && { port }) };
+  return { scheme, host: url.hostname, port: portOf(url) };
+}
+
+/** Tells which `Origin` headers belong to the entries. Entries that cannot be read belong to none. */
+export function originMatcher(entries: readonly string[]): (origin: string) => boolean {
+  const allowed = entries.map(readOrigin).filter((one) => typeof one === "object");
+  return (origin) => {
+    const url = parse(origin);
+    if (url === undefined || url.hostname === "") return false;
+    return allowed.some(
+      ({ scheme = url.protocol, host = url.hostname, port = portOf(url) }) =>
+        url.protocol === scheme && url.hostname === host && portOf(url) === port,
+    );
+  };
+}
+
+const portOf = ({ port, protocol }: URL): string => port || (DEFAULT_PORTS[protocol] ?? "");
+
+const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined);
