@@ -16,47 +16,11 @@ export interface ErrorAnswer {
   error: { code: number; message: string };
 }
 
-/** A message in the form of the protocol, or what is wrong with it. */
+/** A message in the form of the protocol, or an error about it. */
 export type Incoming =
   | { ok: true; message: JSONRPCMessage }
   /** `isExpected`: its sender waits for an answer. Senders of notifications and of answers do not. */
   | { ok: false; answer: ErrorAnswer; isExpected: boolean };
-
-type Members = Record<string, unknown>;
-
-/**
- * Reads one message. Members that are null count as left out, and an empty list counts as an empty object where an
- * object belongs: languages without the difference write them so.
- */
-export function readMessage(value: unknown): Incoming {
-  if (!isObject(value)) return refuse(null, "a message must be a JSON object");
-  const { jsonrpc, method } = value;
-  const id = value["id"] ?? undefined;
-  if (method == null && ("result" in value || "error" in value)) return readAnswer(value);
-  if (typeof method !== "string") return refuse(idOf(id), "method must be a string");
-  const isNotification = id === undefined && (!("id" in value) || method.startsWith("notifications/"));
-  if (jsonrpc !== "2.0") return refuse(idOf(id), 'jsonrpc must be "2.0"', !isNotification);
-  if (!isNotification && !isId(id))
-    return refuse(idOf(id), "id must be a string or a whole number below 2^53 in size");
-  const read = readParams(method, value["params"]);
-  if (typeof read === "string")
-    return refuse(idOf(id), read, !isNotification, ProtocolErrorCode.InvalidParams);
-  const message = {
-    jsonrpc: "2.0",
-    ...(isNotification ? {} : { id }),
-    method,
-    ...(read.params && { params: read.params }),
-  };
-  if (method === "initialize" && !isNotification && !isInitializeRequest(message))
-    return refuse(idOf(id), INITIALIZE, true, ProtocolErrorCode.InvalidParams);
-  if (isJSONRPCRequest(message) || isJSONRPCNotification(message)) return { ok: true, message };
-  return refuse(
-    idOf(id),
-    "_meta is not as the protocol describes it",
-    !isNotification,
-    ProtocolErrorCode.InvalidParams,
-  );
-}
 
 /** The messages that one line or body holds, and the errors about the rest of it. */
 export interface Received {
@@ -64,8 +28,11 @@ export interface Received {
   errors: ErrorAnswer[];
 }
 
+type Members = Record<string, unknown>;
+
 /** As many as the transports over HTTP take. */
 const MAX_BATCH = 100;
+const NO_BATCHES = "this revision of the protocol has no batches; send each message by itself";
 
 /** Reads one message, or a batch of them in a revision that `takesBatches`. A bad one leaves the others as they are. */
 export function readMessages(value: unknown, takesBatches: boolean): Received {
@@ -81,15 +48,81 @@ export function readMessages(value: unknown, takesBatches: boolean): Received {
   return received;
 }
 
-const NO_BATCHES = "this revision of the protocol has no batches; send each message by itself";
+/**
+ * Reads one message. Members that are null count as left out, and an empty list counts as an empty object where an
+ * object belongs: languages without the difference write them so.
+ */
+export function readMessage(value: unknown): Incoming {
+  if (!isObject(value)) return refuse(null, "a message must be a JSON object");
+  const { method } = value;
+  const id = value["id"] ?? undefined;
+  if (method == null && ("result" in value || "error" in value)) return readAnswer(value);
+  const isExpected = id !== undefined || ("id" in value && !String(method).startsWith("notifications/"));
+  const shown = typeof id === "string" || typeof id === "number" ? id : null;
+  if (typeof method !== "string") return refuse(shown, "method must be a string");
+  if (value["jsonrpc"] !== "2.0") return refuse(shown, 'jsonrpc must be "2.0"', { isExpected });
+  if (isExpected && !isId(id)) return refuse(shown, `id must be ${AN_ID}`);
+  const params = readParams(method, emptied(value["params"]) ?? undefined);
+  const message = {
+    jsonrpc: "2.0",
+    ...(isExpected && { id }),
+    method,
+    ...(params !== undefined && { params }),
+  };
+  if (isMessage(message)) return { ok: true, message };
+  const problem =
+    params === undefined || isObject(params) ? paramsProblem(params) : "params must be an object";
+  return refuse(shown, problem, { isExpected, code: ProtocolErrorCode.InvalidParams });
+}
+
+const isMessage = (message: {
+  method: string;
+  id?: unknown;
+}): message is JSONRPCMessage & { method: string } =>
+  isJSONRPCNotification(message) ||
+  (isJSONRPCRequest(message) && (message.method !== "initialize" || isInitializeRequest(message)));
+
+/** Reads an answer to a request of ours. Some clients add `error: null` to results, and the reverse. */
+function readAnswer({ id, result, error }: Members): Incoming {
+  const content = error == null ? { result: withoutNulls(result ?? {}) } : { error: withoutNulls(error) };
+  const message = { jsonrpc: "2.0", id, ...content };
+  if (isJSONRPCResponse(message)) return { ok: true, message };
+  return refuse(null, "this is not an answer to a request of the server", { isExpected: false });
+}
+
+function readParams(method: string, given: unknown): unknown {
+  if (given !== undefined && !isObject(given)) return given;
+  if (given === undefined && method !== "initialize") return undefined;
+  const params: Members = { ...Object(withoutNulls(given)) };
+  for (const name of ["_meta", "arguments", "capabilities"])
+    if (name in params) params[name] = emptied(params[name]);
+  // Models write null for arguments that they leave out.
+  if (isObject(params["arguments"])) params["arguments"] = withoutNullMembers(params["arguments"]);
+  if (method !== "initialize") return params;
+  const { clientInfo = {} } = params;
+  const info = isObject(clientInfo) ? { name: "unknown", version: "unknown", ...clientInfo } : clientInfo;
+  // The server answers an unknown revision with one that it speaks.
+  return { protocolVersion: "none", capabilities: {}, ...params, clientInfo: info };
+}
+
+/** Tells what is wrong with the params of a request or notification whose other members are right. */
+function paramsProblem({ _meta: meta = {} }: Members = {}): string {
+  if (!isObject(meta)) return "_meta must be an object";
+  if (!isId(meta["progressToken"] ?? "")) return `_meta.progressToken must be ${AN_ID}`;
+  return "protocolVersion must be a string, and capabilities, clientInfo and what is in _meta must be objects";
+}
+
+const AN_ID = "a string or a whole number below 2^53 in size";
+
+const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
 
 /** An error about a message as a whole. */
 export function errorAnswer(
   id: ErrorAnswer["id"],
-  message: string,
+  problem: string,
   code = ProtocolErrorCode.InvalidRequest,
 ): ErrorAnswer {
-  return { jsonrpc: "2.0", id, error: { code, message: `${TITLES[code]}: ${message}` } };
+  return { jsonrpc: "2.0", id, error: { code, message: `${TITLES[code]}: ${problem}` } };
 }
 
 const TITLES: Readonly<Record<number, string>> = {
@@ -98,53 +131,11 @@ const TITLES: Readonly<Record<number, string>> = {
   [ProtocolErrorCode.InvalidParams]: "Invalid params",
 };
 
-const INITIALIZE =
-  "initialize needs protocolVersion (a string), capabilities (an object of objects) and clientInfo (an object with name and version)";
-
 const refuse = (
   id: ErrorAnswer["id"],
   problem: string,
-  isExpected = true,
-  code = ProtocolErrorCode.InvalidRequest,
+  { isExpected = true, code }: { isExpected?: boolean; code?: ProtocolErrorCode } = {},
 ): Incoming => ({ ok: false, answer: errorAnswer(id, problem, code), isExpected });
-
-/** Reads an answer to a request of ours. Some clients add `error: null` to results, and the reverse. */
-function readAnswer({ id, result, error }: Members): Incoming {
-  const content = error == null ? { result: withoutNulls(result ?? {}) } : { error: withoutNulls(error) };
-  const message = { jsonrpc: "2.0", id, ...content };
-  return isJSONRPCResponse(message)
-    ? { ok: true, message }
-    : refuse(null, "it is not an answer to a request of this server", false);
-}
-
-/** Reads the params of a method, or tells what is wrong with them. */
-function readParams(method: string, given: unknown): { params?: Members } | string {
-  const value = emptied(given) ?? undefined;
-  if (value === undefined && method !== "initialize") return {};
-  if (value !== undefined && !isObject(value)) return "params must be an object";
-  const params = membersOf(withoutNulls(value ?? {}));
-  for (const name of ["_meta", "arguments", "capabilities"] as const) {
-    if (name in params) params[name] = emptied(params[name]);
-  }
-  if (isObject(params["capabilities"])) {
-    const declared = Object.entries(params["capabilities"]).map(([name, member]) => [name, emptied(member)]);
-    params["capabilities"] = Object.fromEntries(declared);
-  }
-  // Models write null for arguments that they leave out.
-  if (isObject(params["arguments"])) params["arguments"] = withoutNullMembers(params["arguments"]);
-  const { _meta: meta } = params;
-  if (meta !== undefined && !isObject(meta)) return "_meta must be an object";
-  const token = meta?.["progressToken"];
-  if (token !== undefined && !isId(token)) return "_meta.progressToken must be a string or a whole number";
-  return {
-    params: method === "initialize" ? { ...NOTHING_DECLARED, ...params, clientInfo: infoOf(params) } : params,
-  };
-}
-
-/** A client that declares nothing about itself. The server answers an unknown revision with one that it speaks. */
-const NOTHING_DECLARED = { protocolVersion: "none", capabilities: {} };
-const infoOf = ({ clientInfo = {} }: Members): unknown =>
-  isObject(clientInfo) ? { name: "unknown", version: "unknown", ...clientInfo } : clientInfo;
 
 /** Members that hold JSON of somebody else, in which null may have a meaning. */
 const VERBATIM: ReadonlySet<string> = new Set(["arguments", "input"]);
@@ -166,10 +157,3 @@ const emptied = (value: unknown): unknown => (Array.isArray(value) && value.leng
 
 const isObject = (value: unknown): value is Members =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-const membersOf = (value: unknown): Members => (isObject(value) ? value : {});
-
-const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
-
-/** The id as the sender wrote it, for its error; null if it was not a string or a number. */
-const idOf = (id: unknown): ErrorAnswer["id"] =>
-  typeof id === "string" || typeof id === "number" ? id : null;

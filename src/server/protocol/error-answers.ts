@@ -5,7 +5,6 @@ import {
   ProtocolErrorCode,
   isJSONRPCErrorResponse,
 } from "@modelcontextprotocol/server";
-import { z } from "zod";
 import type { Revision } from "./revisions.ts";
 
 /** Rewrites errors on their way out of one server instance. */
@@ -34,51 +33,37 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
 
 const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;
 
+/** A problem that zod found. `errors`: those with each form that the value may have. */
+interface Issue {
+  path: string[];
+  message: string;
+  expected?: string;
+  errors?: Issue[][];
+}
+
 /**
- * Puts the first problem of a validator's list into words. The SDK shows its lists as they are, and takes most of
- * them for failures of the server. `undefined`: the text is no list about the params of a request.
+ * Puts the first problem of a list of zod's into words. The SDK shows such lists as they are, and takes most of them
+ * for failures of the server. `undefined`: the text is not a list about the params of a request.
  */
 export function paramsProblem(text: string): string | undefined {
-  const start = text.indexOf("[");
-  if (start === -1 || !text.includes('"params"')) return undefined;
+  const list = /^(?:Invalid [^[]*)?(\[\s*\{.*\])$/s.exec(text)?.[1];
+  if (list === undefined) return undefined;
   try {
-    const [issue] = Issues.parse(JSON.parse(text.slice(start)));
-    const { path, expected, message } = innermost(issue);
-    const [first, ...members] = path;
-    if (first !== "params") return undefined;
-    const name = members.map(String).join(".") || "params";
-    const wanted = expected === undefined ? undefined : (NOUNS[expected] ?? `a ${expected}`);
-    return wanted === undefined ? `${name}: ${message}` : `${name} must be ${wanted}`;
+    let [issue] = JSON.parse(list) as Issue[]; // as zod writes them
+    const path = [...(issue?.path ?? [])];
+    for (let inner = issue?.errors; inner !== undefined; inner = issue?.errors) {
+      issue = inner[0]?.[0];
+      path.push(...(issue?.path ?? []));
+    }
+    if (issue === undefined || path.shift() !== "params") return undefined;
+    const { expected, message } = issue;
+    const name = path.join(".") || "params";
+    return expected === undefined
+      ? `${name}: ${message}`
+      : `${name} must be ${NOUNS[expected] ?? `a ${expected}`}`;
   } catch {
     return undefined;
   }
 }
 
-const NOUNS: Readonly<Record<string, string>> = {
-  object: "an object",
-  record: "an object",
-  array: "a list",
-  int: "a whole number",
-};
-
-interface Issue {
-  path: (string | number)[];
-  message: string;
-  expected?: string | undefined;
-  /** Problems with each form that a value may have. */
-  errors?: Issue[][] | undefined;
-}
-
-const Issue: z.ZodType<Issue> = z.object({
-  path: z.array(z.union([z.string(), z.number()])),
-  message: z.string(),
-  expected: z.string().optional(),
-  errors: z.lazy(() => z.array(z.array(Issue))).optional(),
-});
-const Issues = z.tuple([Issue], z.unknown());
-
-/** The first problem with the first form of a value, with its whole path. */
-function innermost(issue: Issue): Issue {
-  const inner = issue.errors?.[0]?.[0];
-  return inner === undefined ? issue : innermost({ ...inner, path: [...issue.path, ...inner.path] });
-}
+const NOUNS: Readonly<Record<string, string>> = { object: "an object", record: "an object", array: "a list" };

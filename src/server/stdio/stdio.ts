@@ -8,8 +8,8 @@ import {
   ProtocolErrorCode,
   type RequestId,
   type Transport,
+  isInitializeRequest,
   isJSONRPCRequest,
-  isJSONRPCResponse,
   isJSONRPCResultResponse,
 } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -19,10 +19,10 @@ import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.
 import { checkedLines } from "../../core/message-lines.ts";
 import { createServerFactory } from "../protocol/create-server.ts";
 import type { ServerDeps } from "../protocol/deps.ts";
+import { type ErrorAnswer, type Received, errorAnswer, readMessages } from "../protocol/envelope.ts";
 import { REVISIONS, type Revision, revisionOf } from "../protocol/revisions.ts";
 import { followListened } from "../resources/changes.ts";
 import { forwardChanges } from "../resources/subscriptions.ts";
-import { Batches, messageLines } from "./incoming.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "./output-bounds.ts";
 
 /** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
@@ -119,18 +119,46 @@ function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport 
     problemOf: (line) => bytesShapeProblem(line),
     refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
   });
-  // The SDK has no type for a list, nor for an error without an id.
-  const answer = async (content: unknown): Promise<void> => transport.send(content as JSONRPCMessage);
-  const batches = new Batches(answer);
-  const lines = Readable.from(messageLines(checked, batches, answer), { objectMode: false });
+  const lines = Readable.from(
+    messageLines(checked, (error) => {
+      // The SDK has no type for an error without an id. Sending fails only if the client is gone.
+      transport.send(error as JSONRPCMessage).catch(() => undefined);
+    }),
+    { objectMode: false },
+  );
   const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
   boundOutput(transport, lines, stdout);
-  const send = transport.send.bind(transport);
-  transport.send = async (message) => {
-    const { id } = isJSONRPCResponse(message) ? message : {};
-    await (batches.take(id, message) ?? send(message));
-  };
   return transport;
+}
+
+/** Yields each message of a client in the form that the SDK takes, and answers what is not a message. */
+async function* messageLines(
+  lines: AsyncIterable<Uint8Array>,
+  answer: (error: ErrorAnswer) => void,
+): AsyncGenerator<Buffer> {
+  let takesBatches = false;
+  for await (const line of lines) {
+    const text = new TextDecoder().decode(line);
+    // A byte order mark or a carriage return alone is a blank line.
+    if (text.trim() === "") continue;
+    const { messages, errors } = readLine(text, takesBatches);
+    errors.forEach(answer);
+    for (const message of messages) {
+      // The revision that a client asks for is the one it gets, if the server speaks it.
+      if (isInitializeRequest(message))
+        takesBatches = REVISIONS.some((one) => one.batches && one.id === message.params.protocolVersion);
+      yield Buffer.from(`${JSON.stringify(message)}\n`);
+    }
+  }
+}
+
+function readLine(line: string, takesBatches: boolean): Received {
+  try {
+    return readMessages(JSON.parse(line), takesBatches);
+  } catch {
+    const problem = "a line must hold one message as JSON in UTF-8";
+    return { messages: [], errors: [errorAnswer(null, problem, ProtocolErrorCode.ParseError)] };
+  }
 }
 
 /** An instance without sessions lasts as long as the connection and passes changes on itself. */
