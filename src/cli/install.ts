@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
-import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
-import { programLaunch, quoted } from "../config/program.ts";
+import { loadConfig } from "../config/load.ts";
+import { type HostFacts, defaultDataDir, expandHome, folderProblem } from "../config/paths.ts";
+import { commandLine, programLaunch, quoted } from "../config/program.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -122,7 +123,7 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
   const client = clientOf(args, placeOf(args));
   if (typeof client === "string") return complain(client, 2);
   if (client.kind === "command") {
-    say(`${client.title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}`);
+    say(`${client.title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}\n\n${leftBy(args)}`);
     return 0;
   }
   const file = new ConfigFile(client.file);
@@ -133,21 +134,30 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
       return 0;
     }
     const before = await file.readBackup();
-    const earlier = withoutMark(before ?? "");
-    const installed = sameEntryIn(earlier, withoutMark(text), client);
+    const earlier = before === undefined ? undefined : withoutMark(before);
+    // If nothing else was changed since, the earlier file is restored, to the last byte.
+    const installed = sameEntryIn(earlier ?? "", withoutMark(text), client);
     const isOnlyChange = installed.ok && markOf(before ?? "") + installed.text === text;
-    // Nothing else was changed since, so the earlier file is restored, to the last byte.
-    if (isOnlyChange && !hasEntry(earlier, client)) {
-      await file.restore(before);
+    if (earlier !== undefined && isOnlyChange && !hasEntry(earlier, client)) {
+      await file.restore();
     } else {
-      const result = withoutEntry(withoutMark(text), client);
+      const result = withoutEntry(withoutMark(text), client, earlier);
       if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
       await file.write(markOf(text) + result.text, false);
-      if (before !== undefined) say(`The file as it first was stays in ${file.backup}`);
+      await file.forget();
     }
-    say(`Taken out of ${client.title}: ${client.file}`);
+    say(`Taken out of ${client.title}: ${client.file}\n${leftBy(args)}`);
     return 0;
   });
+}
+
+/** Names what stays on this machine, and the commands that delete it. */
+function leftBy({ host }: CommandArguments): string {
+  const loaded = loadConfig({ flags: {}, ...host });
+  const folder = quoted(loaded.ok ? loaded.config.dataDir : defaultDataDir(host), host.platform);
+  const remove = host.platform === "win32" ? `rmdir /s ${folder}` : `rm -r ${folder}`;
+  const keys = commandLine(host, ["keys", "list"]);
+  return `Runs and memories stay in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain stay as well. To see them: ${keys}`;
 }
 
 /** With `--project`, the folder of the project. */

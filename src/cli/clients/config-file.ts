@@ -17,6 +17,8 @@ import { dirname, resolve } from "node:path";
 import { codeOf } from "../../core/errors.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 
+/** What stands in the place of a copy if there was no file. No configuration is this text. */
+const NO_FILE = "deepagent-mcp made this file.\n";
 const NEW_FILE_MODE = 0o600;
 const ANYONE_WRITES = 0o222;
 
@@ -36,22 +38,25 @@ export class ConfigFile {
     return readText(this.path);
   }
 
-  /** The text before the first change; `undefined`: there was no file, or it was never changed. */
-  readBackup(): Promise<string | undefined> {
-    return readText(this.backup);
+  /** The text before the first change; "" if there was no file. `undefined`: nothing tells. */
+  async readBackup(): Promise<string | undefined> {
+    const text = await readText(this.backup);
+    return text === NO_FILE ? "" : text;
   }
 
   /**
    * Replaces the text at once. Links to it, its mode and the first copy of it stay as they are. `isFirst`: keeps a
-   * copy of it, unless there is one.
+   * copy of it, or a note that there was no file, unless there is one.
    */
   async write(text: string, isFirst: boolean): Promise<void> {
     const target = await targetOf(this.path);
     await mkdir(dirname(target), { recursive: true });
     const mode = await stat(target).then((found) => found.mode & 0o7777, absent);
     if (mode !== undefined && (mode & ANYONE_WRITES) === 0) throw new Error("it is read-only");
-    if (mode !== undefined && isFirst)
+    if (isFirst && mode !== undefined)
       await copyFile(target, this.backup, constants.COPYFILE_EXCL).catch(unlessThere);
+    else if (isFirst)
+      await writeFile(this.backup, NO_FILE, { mode: NEW_FILE_MODE, flag: "wx" }).catch(unlessThere);
     const draft = `${target}.${process.pid}.new`;
     try {
       await writeFile(draft, text, { mode: NEW_FILE_MODE, flag: "wx", flush: true });
@@ -63,11 +68,17 @@ export class ConfigFile {
     }
   }
 
-  /** Puts back what was there before the first change: the text, or no file. */
-  async restore(text: string | undefined): Promise<void> {
-    if (text === undefined) return rm(await targetOf(this.path));
-    await this.write(text, false);
-    await rm(this.backup);
+  /** Puts back what was there before the first change: the copy, or no file if this program made it. */
+  async restore(): Promise<void> {
+    const text = await readText(this.backup);
+    if (text === NO_FILE) await rm(await targetOf(this.path));
+    else if (text !== undefined) await this.write(text, false);
+    await this.forget();
+  }
+
+  /** Deletes the copy, which may hold keys of other servers. */
+  async forget(): Promise<void> {
+    await rm(this.backup, { force: true });
   }
 }
 

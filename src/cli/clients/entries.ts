@@ -93,7 +93,7 @@ function withValue(text: string, client: FileClient, value: object, inputs: read
   const path = [key, ...inner, NAME] as const;
   if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
   if (client.format === "yaml") return setYamlMember(text, key, NAME, value);
-  let result = setMember(text.trim() === "" ? "{}\n" : text, path, value);
+  let result = setMember(text.trim() === "" ? "{\n}\n" : text, path, value);
   for (const input of inputs) {
     if (result.ok && indexOfInput(result.text, input.id) === -1)
       result = addElement(result.text, "inputs", input);
@@ -101,16 +101,32 @@ function withValue(text: string, client: FileClient, value: object, inputs: read
   return result;
 }
 
-/** A file's text without the server, and without the questions that only it refers to. */
-export function withoutEntry(text: string, client: FileClient): EditedText {
-  const [key = "", ...inner] = client.servers(valueOf(text, client));
-  if (client.format === "yaml") return setYamlMember(text, key, NAME, undefined);
+/**
+ * A file's text without the server, and without the questions that only it refers to. Blocks that are empty then go
+ * too, unless they were in the file `before`; if that is not known, they stay.
+ */
+export function withoutEntry(text: string, client: FileClient, before?: string): EditedText {
+  const path = client.servers(valueOf(text, client));
+  const [key = "", ...inner] = path;
+  if (client.format === "yaml") {
+    const isOurs = before !== undefined && yamlValueAt(before, key) === undefined;
+    return setYamlMember(text, key, NAME, undefined, isOurs);
+  }
   let result = removeAt(text, [key, ...inner, NAME]);
   for (const { id } of ownInputs(text)) {
     if (result.ok) result = removeAt(result.text, ["inputs", indexOfInput(result.text, id)]);
   }
+  const blocks = path.map((_, left): [string, ...string[]] => [key, ...inner.slice(0, inner.length - left)]);
+  for (const block of before === undefined ? [] : [...blocks, ["inputs"] as const]) {
+    const isOurs = valueAt(before ?? "", block) === undefined;
+    if (result.ok && isOurs && isEmpty(valueAt(result.text, block)))
+      result = removeAt(result.text, [...block]);
+  }
   return result;
 }
+
+const isEmpty = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && Object.keys(value).length === 0;
 
 /** Whether a file has the server. */
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;

@@ -85,23 +85,26 @@ function edited(
 const plain = (value: unknown): unknown => (value === undefined ? value : JSON.parse(JSON.stringify(value)));
 
 /** Adds an item after the last one of an object or list. A comment on the last item's line stays beside it. */
-function addition(text: string, container: Node, body: (indent: string) => string): Edit[] | undefined {
+function addition(text: string, container: Node, body: (indent?: string) => string): Edit[] | undefined {
   if (container.type !== "object" && container.type !== "array") return undefined;
   const last = container.children?.at(-1);
+  const start = text.slice(container.offset, last?.offset ?? container.offset + container.length);
+  if (last === undefined ? !text.trim().includes("\n") : !start.includes("\n"))
+    return inline(text, container, body());
   const indent = indentOf(text, container);
   const item = `${eolOf(text)}${indent}${body(indent)}`;
   if (last === undefined) {
     const close = container.offset + container.length - 1;
     const isBlank = text.slice(container.offset + 1, close).trim() === "";
-    const outer = `${eolOf(text)}${lineIndent(text, container.offset)}`;
-    return isBlank
-      ? [{ offset: container.offset + 1, length: close - container.offset - 1, content: item + outer }]
-      : [{ offset: container.offset + 1, length: 0, content: item }];
+    // Keeps the lines of an empty container, so that it has its form again without the item.
+    const isSplit = !isBlank || text.slice(container.offset, close).includes("\n");
+    const outer = isSplit ? "" : `${eolOf(text)}${lineIndent(text, container.offset)}`;
+    return [{ offset: container.offset + 1, length: 0, content: item + outer }];
   }
   const end = last.offset + last.length;
   const comma = commaAfter(text, end);
   const behind = comma === undefined ? end : comma + 1;
-  const [comment = ""] = /^[ \t]*(?:\/\/.*|\/\*.*\*\/[ \t]*)?(?=\r?\n)/.exec(text.slice(behind)) ?? [];
+  const [comment = ""] = /^[ \t]*(?:\/\/.*|\/\*[^*\n]*\*\/[ \t]*)?(?=\r?\n)/.exec(text.slice(behind)) ?? [];
   const place = behind + comment.trimEnd().length;
   if (comma !== undefined) return [{ offset: place, length: 0, content: `${item},` }];
   if (place === end) return [{ offset: end, length: 0, content: `,${item}` }];
@@ -109,6 +112,16 @@ function addition(text: string, container: Node, body: (indent: string) => strin
     { offset: end, length: 0, content: "," },
     { offset: place, length: 0, content: item },
   ];
+}
+
+/** Adds an item to an object or list that is written in one line. */
+function inline(text: string, container: Node, item: string): Edit[] {
+  const last = container.children?.at(-1);
+  if (last === undefined) return [{ offset: container.offset + 1, length: 0, content: item }];
+  const end = last.offset + last.length;
+  const comma = commaAfter(text, end);
+  if (comma === undefined) return [{ offset: end, length: 0, content: `, ${item}` }];
+  return [{ offset: comma + 1, length: 0, content: ` ${item},` }];
 }
 
 function removal(text: string, item: Node): Edit[] {
@@ -149,5 +162,8 @@ function indentOf(text: string, container: Node): string {
 const lineIndent = (text: string, offset: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", offset - 1) + 1))?.[0] ?? "";
 
-const layout = (text: string, value: unknown, indent: string): string =>
-  JSON.stringify(value, null, unitOf(text)).replaceAll("\n", eolOf(text) + indent);
+/** Writes a value in lines that are indented, or in one line. */
+const layout = (text: string, value: unknown, indent?: string): string =>
+  indent === undefined
+    ? JSON.stringify(value, null, 1).replaceAll(/\n */g, " ")
+    : JSON.stringify(value, null, unitOf(text)).replaceAll("\n", eolOf(text) + indent);

@@ -3,18 +3,22 @@ import { isDeepStrictEqual } from "node:util";
 import { type Pair, type YAMLMap, isMap, isPair, isScalar, parseDocument, stringify } from "yaml";
 import type { EditedText } from "./json-text.ts";
 
-/** The member `name` below the member `key` of the text; `undefined`: there is none, or the text is no YAML. */
-export function yamlValueAt(text: string, key: string, name: string): unknown {
+/** The member at a path of names. `undefined`: it does not exist, or the text is not YAML. */
+export function yamlValueAt(text: string, ...path: string[]): unknown {
   const parsed = parse(text);
-  return parsed.ok ? memberOf(memberOf(parsed.value, key), name) : undefined;
+  return parsed.ok ? path.reduce(memberOf, parsed.value) : undefined;
 }
 
-/** Sets the member `name` below the member `key`, behind those that are there. `undefined` takes it out. */
+/**
+ * Sets the member `name` below the member `key`, behind those that are there. `undefined` takes it out; with
+ * `dropsEmpty`, the member `key` goes with the last one below it.
+ */
 export function setYamlMember(
   text: string,
   key: string,
   name: string,
   value: object | undefined,
+  dropsEmpty = false,
 ): EditedText {
   const parsed = parse(text);
   if (!parsed.ok) return { ok: false, problem: parsed.problem };
@@ -30,7 +34,9 @@ export function setYamlMember(
     pair !== undefined && isMap(members) && !isEmpty
       ? members.flow
         ? undefined
-        : withMember(text, members, name, value)
+        : value === undefined && dropsEmpty && members.items.length === 1
+          ? text.slice(0, startOf(pair)) + text.slice(lineEnd(text, endOf(pair)))
+          : withMember(text, members, name, value)
       : value === undefined
         ? text
         : withSection(text, pair, key, { [name]: value });

@@ -125,9 +125,42 @@ describe("a client's file", () => {
     await bin(["install", "cursor", ...READY, project, ...env]);
     const { stdout } = await bin(["install", "cursor", ...READY, home]);
     expect(stdout).toContain(`Changed in Cursor: ${file}`);
-    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+    // Says that there was no file, without a key in it.
+    const note = readFileSync(`${file}.before-deepagent`, "utf8");
+    expect(note).toBe("deepagent-mcp made this file.\n");
     await bin(["uninstall", "cursor"]);
     expect(readdirSync(dirname(file))).toEqual([]);
+  });
+
+  it.each([
+    ["an empty list of servers", '{\n  "mcpServers": {\n  }\n}\n'],
+    ["one line", '{ "mcpServers": { "x": { "url": "http://127.0.0.1:1/mcp" } } }'],
+  ])("lacs-project/sysknife#480: that has %s stays when its copy is gone", async (_title, text) => {
+    const file = written(CURSOR, text);
+    await bin(["install", "cursor", ...READY, project]);
+    rmSync(`${file}.before-deepagent`);
+    await bin(["uninstall", "cursor"]);
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  it("that install made stays with what others put into it, and the copy goes", async () => {
+    await bin(["install", "cursor", ...READY, project]);
+    const file = join(home, CURSOR);
+    writeFileSync(file, readFileSync(file, "utf8").replace(/^\{/, '{\n  "mine": 1,'));
+    await bin(["uninstall", "cursor"]);
+    expect(readFileSync(file, "utf8")).toBe('{\n  "mine": 1\n}\n');
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+  });
+
+  it("uninstall names what stays, and how to remove it", async () => {
+    const [data, moved] = [join(home, ".local/share/deepagent-mcp"), join(home, "my data")];
+    await bin(["install", "cursor", ...READY, project]);
+    const { stdout } = await bin(["uninstall", "cursor"]);
+    expect(stdout).toContain(`Runs and memories stay in ${data}, which`);
+    expect(stdout).toContain(`To delete them: rm -r ${data}\n`);
+    expect(stdout).toMatch(/Keys in the keychain stay as well. To see them: .* keys list/);
+    const elsewhere = await bin(["uninstall", "codex"], { DEEPAGENT_DATA_DIR: moved });
+    expect(elsewhere.stdout).toContain(`rm -r '${moved}'`);
   });
 
   it("that is read-only is left alone", async () => {
@@ -235,7 +268,9 @@ describe("keys", () => {
     writeFileSync(file, `${readFileSync(file, "utf8")}\n// the end\n`);
     await bin(["uninstall", "vscode"]);
     expect(readFileSync(file, "utf8")).toContain('{ "id": "mine" } // my own');
-    expect(valueOf(file)).toEqual({ ...Object(parseJson(before)).value, servers: {} });
+    // The block of servers was not there before.
+    expect(valueOf(file)).toEqual(Object(parseJson(before)).value);
+    expect(existsSync(`${file}.before-deepagent`)).toBe(false);
   });
 
   it.each([
