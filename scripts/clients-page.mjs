@@ -111,7 +111,7 @@ ${
   manifest.private
     ? "The package is not on npm yet: run `npm ci && npm run build && npm link` in a clone first. The entry then names Node and the program by their paths, so it works without any environment. Buttons that install with one click appear here once npm has the package."
     : "Run by npx, the entry starts the server by npx too (on Windows `cmd /c npx`); from a clone or another installation it names Node and the program by their paths, so it works without any environment."
-} \`install\` keeps comments and all other entries, and a copy of the file as it first was. Keys get into no file of a project, of the workspace or of a git repository: [\`keys\`](models.md) puts them into the keychain.
+} \`install\` keeps comments and all other entries, and a backup of the file, or a note that there was none; \`uninstall\` needs it to restore the file, and deletes it. Keys get into no file of a project, of the workspace or of a git repository: [\`keys\`](models.md) puts them into the keychain.
 
 **Tried** means that the client itself, without a window, was configured by this command, listed the server, and had its model delegate a task that ended with a report, while a person approved in a terminal; its model was a script, and the agent's the offline model. After it ended, no server was left. \`node scripts/real-clients.mjs\` does that again. Qwen Code 0.24.4 and GitHub Copilot CLI 1.0.102, which \`install\` does not know, work too when their own \`mcp add\` gets the command; so does Cline 3.0.65.
 

@@ -21,7 +21,6 @@ import {
   environmentOf,
   hasEntry,
   isSecret,
-  sameEntryIn,
   secretsIn,
   snippetOf,
   withEntry,
@@ -134,18 +133,17 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
       return 0;
     }
     const before = await file.readBackup();
-    const earlier = before === undefined ? undefined : withoutMark(before);
+    const result = withoutEntry(
+      withoutMark(text),
+      client,
+      before === undefined ? before : withoutMark(before),
+    );
+    if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
+    const after = markOf(text) + result.text;
     // If nothing else was changed since, the earlier file is restored, to the last byte.
-    const installed = sameEntryIn(earlier ?? "", withoutMark(text), client);
-    const isOnlyChange = installed.ok && markOf(before ?? "") + installed.text === text;
-    if (earlier !== undefined && isOnlyChange && !hasEntry(earlier, client)) {
-      await file.restore();
-    } else {
-      const result = withoutEntry(withoutMark(text), client, earlier);
-      if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
-      await file.write(markOf(text) + result.text, false);
-      await file.forget();
-    }
+    if (before !== undefined && withoutForm(before) === withoutForm(after)) await file.restore();
+    else await file.write(after, false);
+    await file.forget();
     say(`Taken out of ${client.title}: ${client.file}\n${leftBy(args)}`);
     return 0;
   });
@@ -316,5 +314,8 @@ async function changing(
 /** The mark at the beginning of some files that were written on Windows. */
 const markOf = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");
 const withoutMark = (text: string): string => text.slice(markOf(text).length);
+
+/** A text without white space and braces, in which only the same content has different forms. */
+const withoutForm = (text: string): string => text.replaceAll(/[\s{}]/g, "");
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -91,30 +91,34 @@ const ODD: readonly Row[] = [
   [
     "guangxiangdebizi/MySQL_MCP#5",
     request("tools/call", { name: CHECK, arguments: "{}" }),
-    [invalid(/^Invalid params: arguments must be an object$/)],
+    [invalid(/^Invalid params: arguments: expected object, received string$/)],
   ],
-  ["no name", request("tools/call", { arguments: {} }), [invalid(/^Invalid params: name must be a string$/)]],
+  [
+    "no name",
+    request("tools/call", { arguments: {} }),
+    [invalid(/^Invalid params: name: expected string, but it is missing$/)],
+  ],
   ["params by position", request("tools/call", [CHECK]), [invalid("params must be an object")]],
   ["params as text", request(LIST, "x"), [invalid("params must be an object")]],
   [
     "modelcontextprotocol/typescript-sdk#2284",
     request(LIST, { cursor: 5 }),
-    [invalid(/^Invalid params: cursor must be a string$/)],
+    [invalid(/^Invalid params: cursor: expected string, received number$/)],
   ],
   [
     "modelcontextprotocol/typescript-sdk#2284",
     request("resources/read", {}),
-    [invalid(/^Invalid params: uri must be a string$/)],
+    [invalid(/^Invalid params: uri: expected string, but it is missing$/)],
   ],
   [
     "modelcontextprotocol/typescript-sdk#2284",
     request("prompts/get", { name: "delegate", arguments: { task: 5 } }),
-    [invalid(/^Invalid params: arguments.task must be a string$/)],
+    [invalid(/^Invalid params: arguments.task: expected string, received number$/)],
   ],
   [
     "modelcontextprotocol/typescript-sdk#2284",
     request("completion/complete", {}),
-    [invalid(/^Invalid params: ref must be an object$/)],
+    [invalid(/^Invalid params: ref: Invalid input$/)],
   ],
   [
     "modelcontextprotocol/python-sdk#1561",

@@ -73,7 +73,6 @@ export class ConfigFile {
     const text = await readText(this.backup);
     if (text === NO_FILE) await rm(await targetOf(this.path));
     else if (text !== undefined) await this.write(text, false);
-    await this.forget();
   }
 
   /** Deletes the copy, which may hold keys of other servers. */

@@ -82,18 +82,12 @@ export function snippetOf(client: FileClient, entry: Entry): string {
 /** A file's text with the server in it. */
 export function withEntry(text: string, client: FileClient, { inputs, ...start }: Entry): EditedText {
   const { env, command, args } = start;
-  const path = client.servers(valueOf(text, client));
-  const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, path);
-  return withValue(text, client, value, inputs);
-}
-
-/** A file's text with an entry in it that has the client's form already. */
-function withValue(text: string, client: FileClient, value: object, inputs: readonly Input[]): EditedText {
-  const [key = "", ...inner] = client.servers(valueOf(text, client));
-  const path = [key, ...inner, NAME] as const;
+  const servers = client.servers(valueOf(text, client));
+  const [key = "", ...inner] = servers;
+  const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, servers);
   if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
   if (client.format === "yaml") return setYamlMember(text, key, NAME, value);
-  let result = setMember(text.trim() === "" ? "{\n}\n" : text, path, value);
+  let result = setMember(text.trim() === "" ? "{\n}\n" : text, [key, ...inner, NAME], value);
   for (const input of inputs) {
     if (result.ok && indexOfInput(result.text, input.id) === -1)
       result = addElement(result.text, "inputs", input);
@@ -130,14 +124,6 @@ const isEmpty = (value: unknown): boolean =>
 
 /** Whether a file has the server. */
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
-
-/** `before` with the server as it is in `text`: what `text` would be if nothing else was changed since. */
-export function sameEntryIn(before: string, text: string, client: FileClient): EditedText {
-  const value = entryValue(text, client);
-  return typeof value === "object" && value !== null
-    ? withValue(before, client, value, client.format === "json" ? ownInputs(text) : [])
-    : { ok: false, problem: "it does not have the server" };
-}
 
 function entryValue(text: string, client: FileClient): unknown {
   const path = client.servers(valueOf(text, client));

@@ -1,7 +1,7 @@
 /** Reads the bodies of requests, and checks their headers against them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
-import { type ErrorAnswer, readMessage, readMessages } from "../protocol/envelope.ts";
+import { type ErrorAnswer, errorAnswer, readMessages } from "../protocol/envelope.ts";
 
 /** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
 export type Body =
@@ -10,7 +10,7 @@ export type Body =
 
 /** Reads a request body as messages of the protocol. Stops reading it at the limit. */
 export async function readBody(request: IncomingMessage): Promise<Body> {
-  const tooLong: Body = { ok: false, status: 413, answer: errorOf(-32_000, TOO_LONG) };
+  const tooLong: Body = { ok: false, status: 413, answer: errorAnswer(null, -32_000, TOO_LONG) };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -22,27 +22,21 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   }
   const body = Buffer.concat(chunks);
   const problem = bytesShapeProblem(body);
-  if (problem !== undefined) return { ok: false, status: 400, answer: errorOf(-32_600, problem) };
+  if (problem !== undefined) return { ok: false, status: 400, answer: invalid(problem) };
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    const answer = errorOf(-32_700, "Parse error: the request body is not valid JSON in UTF-8");
+    const answer = errorAnswer(null, -32_700, "Parse error: the request body is not valid JSON in UTF-8");
     return { ok: false, status: 400, answer };
   }
-  if (Array.isArray(value)) {
-    const { messages, errors } = readMessages(value, true);
-    return messages.length > 0
-      ? { ok: true, value: messages, errors }
-      : { ok: false, status: 400, answer: errors.length === 1 ? (errors[0] ?? errors) : errors };
-  }
-  const read = readMessage(value);
-  return read.ok
-    ? { ok: true, value: read.message, errors: [] }
-    : { ok: false, status: 400, answer: read.answer };
+  const { messages, errors } = readMessages(value, true);
+  if (messages.length > 0) return { ok: true, value: Array.isArray(value) ? messages : messages[0], errors };
+  const [error = invalid("Invalid request: the body is not a message of the protocol"), ...others] = errors;
+  return { ok: false, status: 400, answer: others.length === 0 ? error : errors };
 }
 
-const errorOf = (code: number, message: string) => ({ jsonrpc: "2.0", error: { code, message }, id: null });
+const invalid = (problem: string): ErrorAnswer => errorAnswer(null, -32_600, problem);
 
 /** Answers with a small response that was made for the web's own interface. */
 export async function sendResponse(response: ServerResponse, answer: Response): Promise<void> {
@@ -65,7 +59,7 @@ export function sendError(response: ServerResponse, status: number, code: number
     response.end();
     return;
   }
-  sendJson(response, status, errorOf(code, message));
+  sendJson(response, status, errorAnswer(null, code, message));
 }
 
 /** The path of a request. A slash at its end does not count. */

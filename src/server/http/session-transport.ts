@@ -29,7 +29,7 @@ export interface SessionTransportOptions extends WebStandardStreamableHTTPServer
 /** A request, and the whole call if its opening event keeps it for other servers. */
 interface Belonging {
   id?: RequestId | undefined;
-  call?: JSONRPCRequest;
+  call?: JSONRPCRequest | undefined;
 }
 
 /** The SDK's name for the stream that belongs to no request. */
@@ -84,8 +84,10 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       await this.#endEarlier(request.headers["last-event-id"]);
     }
     const options = { ...authOf(request), parsedBody: body };
+    const first = [body].flat().find((message) => isJSONRPCRequest(message));
+    const call = this.#server === undefined || first !== body ? undefined : first;
     await onWeb(request, response, async (web) => {
-      const answer = await this.#at.run(this.#belonging(body), () => this.handleRequest(web, options));
+      const answer = await this.#at.run({ id: first?.id, call }, () => this.handleRequest(web, options));
       for (const uri of missed) {
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
       }
@@ -96,11 +98,6 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
         errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`),
       );
     });
-  }
-
-  #belonging(body: unknown): Belonging {
-    if (isJSONRPCRequest(body)) return { id: body.id, ...(this.#server === undefined ? {} : { call: body }) };
-    return { id: Array.isArray(body) ? body.find((message) => isJSONRPCRequest(message))?.id : undefined };
   }
 
   /**

@@ -17,7 +17,7 @@ export interface ErrorAnswer {
 }
 
 /** A message in the form of the protocol, or an error about it. */
-export type Incoming =
+type Incoming =
   | { ok: true; message: JSONRPCMessage }
   /** `isExpected`: its sender waits for an answer. Senders of notifications and of answers do not. */
   | { ok: false; answer: ErrorAnswer; isExpected: boolean };
@@ -32,18 +32,21 @@ type Members = Record<string, unknown>;
 
 /** As many as the transports over HTTP take. */
 const MAX_BATCH = 100;
-const NO_BATCHES = "this revision of the protocol has no batches; send each message by itself";
+const BAD_BATCH = `Invalid request: a batch must have 1 to ${MAX_BATCH} messages`;
+const NO_BATCHES =
+  "Invalid request: this revision of the protocol has no batches; send each message by itself";
 
 /** Reads one message, or a batch of them in a revision that `takesBatches`. A bad one leaves the others as they are. */
 export function readMessages(value: unknown, takesBatches: boolean): Received {
   const isBatch = Array.isArray(value);
   if (isBatch && (value.length === 0 || value.length > MAX_BATCH))
-    return { messages: [], errors: [errorAnswer(null, `a batch must have 1 to ${MAX_BATCH} messages`)] };
+    return { messages: [], errors: [errorAnswer(null, ProtocolErrorCode.InvalidRequest, BAD_BATCH)] };
   const received: Received = { messages: [], errors: [] };
   for (const read of (isBatch ? value : [value]).map(readMessage)) {
     if (!read.ok) received.errors.push(...(read.isExpected ? [read.answer] : []));
     else if (!isBatch || takesBatches) received.messages.push(read.message);
-    else if (isJSONRPCRequest(read.message)) received.errors.push(errorAnswer(read.message.id, NO_BATCHES));
+    else if (isJSONRPCRequest(read.message))
+      received.errors.push(errorAnswer(read.message.id, ProtocolErrorCode.InvalidRequest, NO_BATCHES));
   }
   return received;
 }
@@ -52,7 +55,7 @@ export function readMessages(value: unknown, takesBatches: boolean): Received {
  * Reads one message. Members that are null count as left out, and an empty list counts as an empty object where an
  * object belongs: languages without the difference write them so.
  */
-export function readMessage(value: unknown): Incoming {
+function readMessage(value: unknown): Incoming {
   if (!isObject(value)) return refuse(null, "a message must be a JSON object");
   const { method } = value;
   const id = value["id"] ?? undefined;
@@ -60,7 +63,7 @@ export function readMessage(value: unknown): Incoming {
   const isExpected = id !== undefined || ("id" in value && !String(method).startsWith("notifications/"));
   const shown = typeof id === "string" || typeof id === "number" ? id : null;
   if (typeof method !== "string") return refuse(shown, "method must be a string");
-  if (value["jsonrpc"] !== "2.0") return refuse(shown, 'jsonrpc must be "2.0"', { isExpected });
+  if (value["jsonrpc"] !== "2.0") return refuse(shown, 'jsonrpc must be "2.0"', isExpected);
   if (isExpected && !isId(id)) return refuse(shown, `id must be ${AN_ID}`);
   const params = readParams(method, emptied(value["params"]) ?? undefined);
   const message = {
@@ -72,7 +75,8 @@ export function readMessage(value: unknown): Incoming {
   if (isMessage(message)) return { ok: true, message };
   const problem =
     params === undefined || isObject(params) ? paramsProblem(params) : "params must be an object";
-  return refuse(shown, problem, { isExpected, code: ProtocolErrorCode.InvalidParams });
+  const answer = errorAnswer(shown, ProtocolErrorCode.InvalidParams, `Invalid params: ${problem}`);
+  return { ok: false, answer, isExpected };
 }
 
 const isMessage = (message: {
@@ -87,7 +91,7 @@ function readAnswer({ id, result, error }: Members): Incoming {
   const content = error == null ? { result: withoutNulls(result ?? {}) } : { error: withoutNulls(error) };
   const message = { jsonrpc: "2.0", id, ...content };
   if (isJSONRPCResponse(message)) return { ok: true, message };
-  return refuse(null, "this is not an answer to a request of the server", { isExpected: false });
+  return refuse(null, "this is not an answer to a request of the server", false);
 }
 
 function readParams(method: string, given: unknown): unknown {
@@ -117,25 +121,17 @@ const AN_ID = "a string or a whole number below 2^53 in size";
 const isId = (value: unknown): value is RequestId => typeof value === "string" || Number.isSafeInteger(value);
 
 /** An error about a message as a whole. */
-export function errorAnswer(
-  id: ErrorAnswer["id"],
-  problem: string,
-  code = ProtocolErrorCode.InvalidRequest,
-): ErrorAnswer {
-  return { jsonrpc: "2.0", id, error: { code, message: `${TITLES[code]}: ${problem}` } };
-}
+export const errorAnswer = (id: ErrorAnswer["id"], code: number, message: string): ErrorAnswer => ({
+  jsonrpc: "2.0",
+  id,
+  error: { code, message },
+});
 
-const TITLES: Readonly<Record<number, string>> = {
-  [ProtocolErrorCode.ParseError]: "Parse error",
-  [ProtocolErrorCode.InvalidRequest]: "Invalid request",
-  [ProtocolErrorCode.InvalidParams]: "Invalid params",
-};
-
-const refuse = (
-  id: ErrorAnswer["id"],
-  problem: string,
-  { isExpected = true, code }: { isExpected?: boolean; code?: ProtocolErrorCode } = {},
-): Incoming => ({ ok: false, answer: errorAnswer(id, problem, code), isExpected });
+const refuse = (id: ErrorAnswer["id"], problem: string, isExpected = true): Incoming => ({
+  ok: false,
+  answer: errorAnswer(id, ProtocolErrorCode.InvalidRequest, `Invalid request: ${problem}`),
+  isExpected,
+});
 
 /** Members that hold JSON of somebody else, in which null may have a meaning. */
 const VERBATIM: ReadonlySet<string> = new Set(["arguments", "input"]);

@@ -33,37 +33,21 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
 
 const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;
 
-/** A problem that zod found. `errors`: those with each form that the value may have. */
-interface Issue {
-  path: string[];
-  message: string;
-  expected?: string;
-  errors?: Issue[][];
-}
-
 /**
- * Puts the first problem of a list of zod's into words. The SDK shows such lists as they are, and takes most of them
- * for failures of the server. `undefined`: the text is not a list about the params of a request.
+ * Puts a problem of a list of zod's into words. The SDK shows such lists as they are, and takes most of them for
+ * failures of the server. `undefined`: the text is not a list about the params of a request.
  */
 export function paramsProblem(text: string): string | undefined {
-  const list = /^(?:Invalid [^[]*)?(\[\s*\{.*\])$/s.exec(text)?.[1];
-  if (list === undefined) return undefined;
-  try {
-    let [issue] = JSON.parse(list) as Issue[]; // as zod writes them
-    const path = [...(issue?.path ?? [])];
-    for (let inner = issue?.errors; inner !== undefined; inner = issue?.errors) {
-      issue = inner[0]?.[0];
-      path.push(...(issue?.path ?? []));
-    }
-    if (issue === undefined || path.shift() !== "params") return undefined;
-    const { expected, message } = issue;
-    const name = path.join(".") || "params";
-    return expected === undefined
-      ? `${name}: ${message}`
-      : `${name} must be ${NOUNS[expected] ?? `a ${expected}`}`;
-  } catch {
-    return undefined;
-  }
+  const [, path, message] = PROBLEM.exec(text) ?? [];
+  if (path === undefined || message === undefined) return undefined;
+  const name = path.match(/[\w$-]+/g)?.join(".") ?? "params";
+  const words = message
+    .replaceAll(String.raw`\"`, '"')
+    .replace("Invalid input: ", "")
+    .replace("record", "object");
+  return `${name}: ${words.replace(", received undefined", ", but it is missing")}`;
 }
 
-const NOUNS: Readonly<Record<string, string>> = { object: "an object", record: "an object", array: "a list" };
+/** A problem whose path begins with `params`, in a list that is the whole text or follows a few words. */
+const PROBLEM =
+  /^(?:Invalid [^[]{0,100})?\[\s*\{.*?"path":\s*\[\s*"params"([^\]]*)\],\s*"message":\s*"((?:[^"\\]|\\.)*)"/s;

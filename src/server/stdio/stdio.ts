@@ -120,9 +120,9 @@ function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport 
     refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
   });
   const lines = Readable.from(
-    messageLines(checked, (error) => {
+    messageLines(checked, (answer) => {
       // The SDK has no type for an error without an id. Sending fails only if the client is gone.
-      transport.send(error as JSONRPCMessage).catch(() => undefined);
+      transport.send(answer as JSONRPCMessage).catch(() => undefined);
     }),
     { objectMode: false },
   );
@@ -156,8 +156,8 @@ function readLine(line: string, takesBatches: boolean): Received {
   try {
     return readMessages(JSON.parse(line), takesBatches);
   } catch {
-    const problem = "a line must hold one message as JSON in UTF-8";
-    return { messages: [], errors: [errorAnswer(null, problem, ProtocolErrorCode.ParseError)] };
+    const problem = "Parse error: a line must hold one message as JSON in UTF-8";
+    return { messages: [], errors: [errorAnswer(null, ProtocolErrorCode.ParseError, problem)] };
   }
 }
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import { findClient, type FileClient } from "../../../src/cli/clients/catalogue.ts";
-import { hasEntry, sameEntryIn, withEntry, withoutEntry } from "../../../src/cli/clients/entries.ts";
+import { hasEntry, withEntry, withoutEntry } from "../../../src/cli/clients/entries.ts";
 import { parseJson } from "../../../src/config/load.ts";
 
 const host = { home: "/home/me", platform: "linux", env: {}, cwd: "/home/me" } as const;
@@ -79,8 +79,6 @@ it.each(ODD)("%s: %s has its bytes again, also without a copy of %j", (_source, 
   expect(uninstalled(withServer, client)).toBe(text);
   expect(uninstalled(withServer, client, text)).toBe(text);
   expect(withServer.trim().includes("\n")).toBe(text.trim().includes("\n"));
-  // What is compared before a copy is put back.
-  expect(sameEntryIn(text, withServer, client)).toEqual({ ok: true, text: withServer });
 });
 
 describe("blocks that install made", () => {
@@ -142,12 +140,11 @@ const files = fc
     ),
   );
 
-test("a file of any form keeps its values and comments, and has its bytes again from its copy", () => {
+test("a file of any form has its values and comments again, and differs in white space only", () => {
   const client = clientOf("cursor");
   fc.assert(
     fc.property(files, (text) => {
       const withServer = installed(text, client);
-      expect(sameEntryIn(text, withServer, client)).toEqual({ ok: true, text: withServer });
       const after = uninstalled(withServer, client);
       const [now, then] = [parseJson(after), parseJson(text)];
       expect(now.ok && now.value).toEqual(then.ok && then.value);
