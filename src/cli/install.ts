@@ -17,6 +17,7 @@ import { ConfigFile } from "./clients/config-file.ts";
 import {
   type Entry,
   type Settings,
+  differOnlyInForm,
   entryFor,
   environmentOf,
   hasEntry,
@@ -141,7 +142,7 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
     if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
     const after = markOf(text) + result.text;
     // If nothing else was changed since, the earlier file is restored, to the last byte.
-    if (before !== undefined && withoutForm(before) === withoutForm(after)) await file.restore();
+    if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
     else await file.write(after, false);
     await file.forget();
     say(`Taken out of ${client.title}: ${client.file}\n${leftBy(args)}`);
@@ -314,8 +315,5 @@ async function changing(
 /** The mark at the beginning of some files that were written on Windows. */
 const markOf = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");
 const withoutMark = (text: string): string => text.slice(markOf(text).length);
-
-/** A text without white space and braces, in which only the same content has different forms. */
-const withoutForm = (text: string): string => text.replaceAll(/[\s{}]/g, "");
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);

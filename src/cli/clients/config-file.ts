@@ -17,7 +17,7 @@ import { dirname, resolve } from "node:path";
 import { codeOf } from "../../core/errors.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 
-/** What stands in the place of a copy if there was no file. No configuration is this text. */
+/** Takes the place of a copy if there was no file. A configuration never has this text. */
 const NO_FILE = "deepagent-mcp made this file.\n";
 const NEW_FILE_MODE = 0o600;
 const ANYONE_WRITES = 0o222;

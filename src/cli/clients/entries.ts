@@ -119,6 +119,12 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
   return result;
 }
 
+/** Tells if two texts differ only in white space between their parts, and in how they write an empty block. */
+export const differOnlyInForm = (one: string, other: string): boolean => bare(one) === bare(other);
+
+const bare = (text: string): string =>
+  text.replaceAll(/("(?:[^"\\\n]|\\.)*")|\s*\{\s*\}|\s*([{}[\],\n])\s*/g, "$1$2").trim();
+
 const isEmpty = (value: unknown): boolean =>
   typeof value === "object" && value !== null && Object.keys(value).length === 0;
 

@@ -30,7 +30,7 @@ export interface Received {
 
 type Members = Record<string, unknown>;
 
-/** As many as the transports over HTTP take. */
+/** The SDK takes no more over HTTP. */
 const MAX_BATCH = 100;
 const BAD_BATCH = `Invalid request: a batch must have 1 to ${MAX_BATCH} messages`;
 const NO_BATCHES =

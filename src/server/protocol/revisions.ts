@@ -11,7 +11,7 @@ export interface Revision {
   readonly links: boolean;
   /** A handshake declares the client once and opens its session. Otherwise every request declares its client. */
   readonly sessions: boolean;
-  /** Whether a client may send several messages in a list. */
+  /** A client may send several messages in a list. */
   readonly batches: boolean;
   /** Whether answers say how long a client may keep them. */
   readonly cacheHints: boolean;
