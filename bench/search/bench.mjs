@@ -1,4 +1,4 @@
-// Searching a tree of 50,000 files: grep and glob against raw `rg` and `rg --files`.
+// Searching a tree of 50,000 files: grep and glob against raw `rg` and `rg --files`, also with rules for files.
 // Usage: npm run build && node bench/search/bench.mjs [files]
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { rgPath } from "@vscode/ripgrep";
-import { FilesystemBackend } from "../../dist/index.js";
+import { FilesystemBackend, PolicyBackend, SENSITIVE_GLOBS } from "../../dist/index.js";
 
 const FILES = Number(process.argv[2] ?? 50_000);
 const ROUNDS = 9;
@@ -87,8 +87,9 @@ const root = mkdtempSync(join(tmpdir(), "deepagent-search-"));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
 generate(root);
 const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
-const grep = (pattern, { cap = 1_000_000, glob = null, regex = false } = {}) =>
-  backend.grep(pattern, "/", glob, cap, { regex });
+const guarded = new PolicyBackend(backend, { denyGlobs: SENSITIVE_GLOBS, denyPrefixes: ["/area-9"] });
+const grep = (pattern, { cap = 1_000_000, glob = null, regex = false, on = backend } = {}) =>
+  on.grep(pattern, "/", glob, cap, { regex });
 console.log(
   `${FILES} files, Node ${process.version}, ${process.platform}, ${cpus().length} cores, fastest of ${ROUNDS}\n`,
 );
@@ -137,5 +138,16 @@ const cases = [
     ours: () => backend.glob("area-3/**/*.md", "/"),
     peer: () => rg(root, "--files", "--glob=area-3/**/*.md"),
   },
+  {
+    name: "grep with rules, match in 1 of 1000",
+    ours: () => grep("needle-seldom", { on: guarded }),
+    peer: () => rg(root, "-nF", "needle-seldom"),
+  },
+  {
+    name: "grep with rules, match in 1 of 50",
+    ours: () => grep("needle-often", { on: guarded }),
+    peer: () => rg(root, "-nF", "needle-often"),
+  },
+  { name: "glob `**` with rules", ours: () => guarded.glob("**", "/"), peer: () => rg(root, "--files") },
 ];
 for (const one of cases) await compare(one);
