@@ -129,7 +129,7 @@ export {
   type FilesystemOptions as FilesystemBackendOptions,
 } from "./backends/filesystem/filesystem.ts";
 export { PolicyBackend } from "./backends/policy.ts";
-export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy.ts";
+export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
 export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,

@@ -43,6 +43,17 @@ export interface Failure {
 
 export interface CallOptions {
   signal?: AbortSignal;
+  /**
+   * The result of `followLinks` for the path of this call, after a caller has judged it. The backend then works there,
+   * and refuses a link that appears on this path. Failures and results still show the path of the call. For `write` and
+   * `delete`, the result with `lastLink: "itself"`. Backends without `followLinks` ignore it.
+   */
+  realPath?: string;
+  /**
+   * True for each path of this backend that the caller hides. The backend then does not read a file that has such a
+   * path besides the one by which it is opened, as a hard link gives it. Backends without `followLinks` ignore it.
+   */
+  hides?: (path: string) => boolean;
 }
 
 export interface EditOptions extends CallOptions {
@@ -102,6 +113,8 @@ export interface FileInfo {
   /** ISO 8601. */
   modified_at?: string;
   version?: string;
+  /** For a link that leads to a place of the backend: that place, even if nothing is there. */
+  real_path?: string;
 }
 
 export interface GrepMatch {
@@ -133,7 +146,7 @@ export interface GrepResult extends Failure {
   truncated?: boolean;
   /** Files that were not searched: unreadable ones, and those over the size limit that could match. */
   skipped?: number;
-  /** One sentence for each mount that failed while others answered. */
+  /** One sentence for each other part that was not searched, such as a mount that failed while others answered. */
   notes?: string[];
 }
 
@@ -243,7 +256,8 @@ export interface Backend {
   /**
    * Follows links and gives the real path, also of a file that does not exist yet. With `lastLink: "itself"` a link
    * at the end is not followed. Gives undefined for a link that leads out of the backend. A backend without this
-   * method has no links.
+   * method has no links. A backend with it marks the links that `ls` and `glob` list with `real_path`, and follows none
+   * below the path of a `glob` or `grep`.
    */
   followLinks?(path: string, options?: ResolveOptions): MaybePromise<string | undefined>;
   /** Entries of one directory, sorted by path; directories end in `/`. */

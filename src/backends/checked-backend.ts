@@ -71,11 +71,14 @@ export interface Operations {
   /** Set if every operation but `grep` gives its result at once. The methods then do the same. Default false. */
   readonly atOnce?: boolean;
   locate(path: string): ({ ok: true } & Located) | ({ ok: false } & BackendFailure);
-  /** Runs an operation, with locks if needed, and turns exceptions into failures. Default: only runs it. */
+  /**
+   * Runs an operation, with locks if needed, and turns exceptions into failures. It may run at another place than the
+   * one that `locate` gave. Default: only runs it.
+   */
   attempt?<Result>(
     at: Located,
     call: { method: Method; options: CallOptions },
-    run: () => MaybePromise<Result>,
+    run: (at?: Located) => MaybePromise<Result>,
   ): MaybePromise<Result | BackendFailure>;
   ls(at: Located, options: CallOptions): MaybePromise<LsResult>;
   read(at: Located, page: PageRequest, options: CallOptions): MaybePromise<ReadResult>;
@@ -222,7 +225,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     if (!at.ok) return { error: at.error, code: at.code };
     return this.#operations.attempt === undefined
       ? run(at)
-      : this.#operations.attempt(at, { method, options }, () => run(at));
+      : this.#operations.attempt(at, { method, options }, (there = at) => run(there));
   }
 
   #each<Item, Result>(

@@ -342,6 +342,17 @@ export function patternFrom(pattern: string, directory: string): string {
   return (compiled.ok ? compiled.glob.below(directory.slice(1)) : undefined) ?? pattern;
 }
 
+/** The paths that the alternatives of a pattern begin with, up to the first wildcard of each. */
+export const literalStarts = ({ alternatives = [] }: Glob): string[] =>
+  alternatives.flatMap((segments) => {
+    const names: string[] = [];
+    for (const segment of segments) {
+      if (segment.globstar || segment.literal === undefined) break;
+      if (segment.literal !== "") names.push(segment.literal);
+    }
+    return names.length === 0 ? [] : [`/${names.join("/")}`];
+  });
+
 /**
  * Drops `.` and doubled slashes and all but one of adjacent `**`. A final `**` means at least one more
  * name, written `**` and `*`. A trailing slash stays, and matches no file.

@@ -14,6 +14,7 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  ResolveOptions,
   ThreadFiles,
   WriteOptions,
   WriteResult,
@@ -236,8 +237,9 @@ class OverlayOperations extends PutOperations implements Operations {
 
   async put({ path, changes }: OverlayPath, bytes: Uint8Array, options: WriteOptions) {
     const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
-    const found = isOwn ? undefined : await entryIn(await this.#base(), path, options);
-    if (options.signal?.aborted === true) return errors.operationAborted(path);
+    const { signal } = options;
+    const found = isOwn ? undefined : await entryIn(await this.#base(), path, { signal });
+    if (signal?.aborted === true) return errors.operationAborted(path);
     if (found !== undefined && "error" in found) return found;
     // Another call may have deleted it while the base was asked.
     const below = changes.hidesBase(path) ? undefined : found;
@@ -253,7 +255,8 @@ class OverlayOperations extends PutOperations implements Operations {
 
   async edit(at: OverlayPath, { expectedVersion, ...edit }: Edit) {
     const { path, changes } = at;
-    const found = await this.readRaw(at, { signal: edit.signal });
+    const { signal, realPath, hides } = edit;
+    const found = await this.readRaw(at, { signal, realPath, hides });
     // Another call may have changed or deleted it while the base was read.
     const own = changes.get(path);
     const data = own ?? (changes.hidesBase(path) ? undefined : found.data);
@@ -268,10 +271,10 @@ class OverlayOperations extends PutOperations implements Operations {
     return { ...stored, occurrences: edited.occurrences };
   }
 
-  async delete({ path, changes }: OverlayPath, options: CallOptions) {
+  async delete({ path, changes }: OverlayPath, { signal }: CallOptions) {
     if (path === "/") return errors.refusedToDelete(path);
     const base = await this.#base();
-    const lower = changes.hidesBase(path) ? errors.fileNotFound(path) : await base.ls(path, options);
+    const lower = changes.hidesBase(path) ? errors.fileNotFound(path) : await base.ls(path, { signal });
     const isInBase = lower.error === undefined;
     if (!isInBase && lower.code !== "not_found") return lower;
     const isOwn = changes.get(path) !== undefined || changes.hasBelow(path);
@@ -279,6 +282,16 @@ class OverlayOperations extends PutOperations implements Operations {
     const now = isoTime(this.#clock());
     const mark = isInBase ? toFileData(path, new Uint8Array(), { now }) : undefined;
     return { path, ...changes.delete(path, mark) };
+  }
+
+  /** Changes have no links. */
+  async followLinks(given: string, options?: ResolveOptions): Promise<string | undefined> {
+    const at = this.locate(given);
+    if (!at.ok) return undefined;
+    const { path, changes } = at;
+    const base = await this.#base();
+    const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
+    return isOwn || base.followLinks === undefined ? path : base.followLinks(path, options);
   }
 
   #store(
@@ -310,17 +323,24 @@ export class OverlayBackend extends CheckedBackend {
   };
   readonly #source: BackendSource;
   readonly #clock: Clock;
+  readonly #operations: OverlayOperations;
 
   constructor(base: BackendSource, given: { clock?: Clock } = {}, runtime?: BackendRuntime) {
     checkBackend("The first argument of OverlayBackend", base);
     const { clock = systemClock } = readOptions("OverlayBackend", given, OPTIONS);
-    super(new OverlayOperations(base, clock, runtime));
+    const operations = new OverlayOperations(base, clock, runtime);
+    super(operations);
+    this.#operations = operations;
     this.#source = base;
     this.#clock = clock;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
+  }
+
+  followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
+    return this.#operations.followLinks(path, options);
   }
 
   /** One root: changes stay in the conversation, whatever the base is. */

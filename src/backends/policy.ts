@@ -1,4 +1,4 @@
-import { ConfigurationError } from "../core/errors.ts";
+/** A backend with rules about its paths, which hold for the names of files and for the places that links lead to. */
 import { type OptionTable, readOptions } from "../core/options.ts";
 import type {
   Backend,
@@ -6,6 +6,7 @@ import type {
   BackendRuntime,
   BackendSource,
   CallOptions,
+  FileInfo,
   FileRoot,
   MaybePromise,
   ResolveOptions,
@@ -22,103 +23,19 @@ import {
   uploadTo,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { type Glob, compileGlob } from "./glob.ts";
 import type { PageRequest } from "./pages.ts";
-import { isAtOrBelow, parentsOf, validatePath, withSlash, withoutSlash } from "./paths.ts";
+import {
+  addPrefix,
+  isAtOrBelow,
+  joinPath,
+  stripPrefix,
+  validatePath,
+  withSlash,
+  withoutSlash,
+} from "./paths.ts";
+import { NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./runtime.ts";
 import { grepShown } from "./search.ts";
-
-export interface PolicyOptions {
-  /** Refuses every change. Default false. */
-  readOnly?: boolean;
-  /** Refuses changes at and below these directories, but allows reading. Letter case makes no difference. */
-  denyPrefixes?: readonly string[];
-  /**
-   * Hides these files and everything below directories of such names: no access, no entry in listings and
-   * searches. Patterns are written from the root, or without `/` for a name at any depth. Letter case
-   * makes no difference.
-   */
-  denyGlobs?: readonly string[];
-  /** Only these and what lies below them can be accessed. Default: everything. */
-  allowPrefixes?: readonly string[];
-}
-
-/** Names that usually hold secrets: `secrets` directories and `.env` files. */
-export const SENSITIVE_GLOBS: readonly string[] = ["secrets", ".env*"];
-
-/** Decides about normalized paths. Pure. */
-export class PolicyRules {
-  readonly #readOnly: boolean;
-  readonly #denyPrefixes: readonly string[];
-  readonly #allowPrefixes: readonly string[] | undefined;
-  readonly #denyGlobs: readonly Glob[];
-
-  constructor(options: PolicyOptions) {
-    this.#readOnly = options.readOnly === true;
-    this.#denyPrefixes = (options.denyPrefixes ?? []).map((prefix) => fold(prefixPath(prefix)));
-    this.#allowPrefixes = options.allowPrefixes?.map(prefixPath);
-    this.#denyGlobs = (options.denyGlobs ?? []).map(denyGlob);
-  }
-
-  /** Whether a path cannot be accessed at all. */
-  isHidden(path: string): boolean {
-    if (this.#allowPrefixes?.some((prefix) => isAtOrBelow(path, prefix)) === false) return true;
-    if (this.#denyGlobs.length === 0) return false;
-    const folded = fold(path);
-    return [...parentsOf(folded), folded].some((at) =>
-      this.#denyGlobs.some((glob) => at !== "/" && glob.matches(at.slice(1))),
-    );
-  }
-
-  /** Whether something below the path may be seen, so that the path can be listed even if it is hidden. */
-  isOnTheWay(path: string): boolean {
-    return this.#allowPrefixes?.some((prefix) => prefix !== path && isAtOrBelow(prefix, path)) === true;
-  }
-
-  /** Whether a path can be read but not changed. */
-  isReadOnly(path: string): boolean {
-    return this.#readOnly || this.#denyPrefixes.some((prefix) => isAtOrBelow(fold(path), prefix));
-  }
-
-  /** Whether a directory that may not be changed lies below `path`. */
-  hasReadOnlyBelow(path: string): boolean {
-    return this.#denyPrefixes.some((prefix) => isAtOrBelow(prefix, fold(path)));
-  }
-
-  /** Whether files below an accessible directory can be hidden. */
-  get hidesNames(): boolean {
-    return this.#denyGlobs.length > 0;
-  }
-}
-
-/**
- * Makes spellings equal that some file systems take for the same file: letter case (which includes characters such
- * as `ſ`), composed characters, and invisible ones.
- */
-const fold = (path: string): string =>
-  path
-    .replace(/\p{Default_Ignorable_Code_Point}/gu, "")
-    .toUpperCase()
-    .toLowerCase()
-    .normalize("NFC");
-
-function prefixPath(prefix: string): string {
-  const valid = validatePath(prefix);
-  if (valid.ok && prefix.startsWith("/")) return valid.path;
-  throw new ConfigurationError(
-    "INVALID_POLICY",
-    `The policy prefix '${prefix}' is not usable: give an absolute directory such as '/private/'`,
-  );
-}
-
-function denyGlob(pattern: string): Glob {
-  const compiled = compileGlob(fold(pattern), { fromRoot: true, nameAtAnyDepth: true });
-  if (compiled.ok) return compiled.glob;
-  throw new ConfigurationError(
-    "INVALID_POLICY",
-    `The policy pattern '${pattern}' is not usable: ${compiled.error}`,
-  );
-}
 
 const OPTIONS: OptionTable<PolicyOptions> = {
   readOnly: "true or false",
@@ -127,13 +44,67 @@ const OPTIONS: OptionTable<PolicyOptions> = {
   allowPrefixes: "a list of non-empty texts",
 };
 
+/** The rules as they hold while some of the paths that they name are links. */
+class RulesInPlace {
+  readonly #rules: PolicyRules;
+  readonly #named: NamedPlaces;
+
+  constructor(rules: PolicyRules, named: NamedPlaces) {
+    this.#rules = rules;
+    this.#named = named;
+  }
+
+  get hides(): boolean {
+    return this.#rules.hides;
+  }
+
+  isHidden(path: string): boolean {
+    return this.#named.namesOf(path).some((name) => this.#rules.isHidden(name));
+  }
+
+  /** True for a path that is listed, because it or something below it is not hidden. */
+  isListed(path: string): boolean {
+    return this.#named
+      .namesOf(path)
+      .every((name) => !this.#rules.isHidden(name) || this.#rules.isOnTheWay(name));
+  }
+
+  isReadOnly(path: string): boolean {
+    return this.#named.namesOf(path).some((name) => this.#rules.isReadOnly(name));
+  }
+
+  isAsked(path: string): boolean {
+    return this.#named.namesOf(path).some((name) => this.#rules.isAsked(name));
+  }
+
+  hasReadOnlyBelow(path: string): boolean {
+    const names = [...this.#named.namesOf(path), ...this.#named.below(path)];
+    return names.some((name) => this.#rules.hasReadOnlyBelow(name));
+  }
+}
+
 interface PolicyPath extends Located {
   /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
   at: string | undefined;
+  /** Place of the entry, which differs from `at` if links lead there. Absent if the inner backend has no links. */
+  real?: string;
+  /** True for the path of a link, which `delete` removes without its target. */
+  isLink?: boolean;
+  rules: RulesInPlace;
+}
+
+/** The options of a call for the inner backend, which works at the place that was judged. */
+function optionsAt<Options extends CallOptions>({ real, rules }: PolicyPath, options: Options): Options {
+  if (real === undefined) return options;
+  const { hides: outer } = options;
+  const hides = (path: string): boolean => rules.isHidden(path) || outer?.(path) === true;
+  return { ...options, realPath: real, hides: rules.hides ? hides : outer };
 }
 
 /** Methods that work in a directory above visible files, too. */
 const SEARCHES: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
+/** Methods that do not follow a link at the end of a path. */
+const OF_ENTRIES: ReadonlySet<Method> = new Set<Method>(["write", "upload", "delete"]);
 
 const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
   write: errors.writesNotAllowed,
@@ -142,101 +113,186 @@ const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>>
   delete: errors.deletesNotAllowed,
 };
 
+/** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
+const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+  ls: errors.directoryNotFound,
+  glob: errors.directoryNotFound,
+  grep: errors.pathNotFound,
+  write: errors.permissionDenied,
+  upload: errors.permissionDenied,
+};
+
+const UNASKED =
+  "files that a person must allow to be read. Read them, or search in their folder, to ask for it";
+
 class PolicyOperations implements Operations {
   readonly parallel = PARALLEL_TRANSFERS;
   readonly #rules: PolicyRules;
+  readonly #byName: RulesInPlace;
   readonly #inner: () => Promise<Backend>;
 
   constructor(rules: PolicyRules, inner: () => Promise<Backend>) {
     this.#rules = rules;
+    this.#byName = new RulesInPlace(rules, new NamedPlaces([]));
     this.#inner = inner;
   }
 
-  locate(path: string) {
+  locate(path: string): { ok: true } & PolicyPath {
     const valid = validatePath(path);
-    return { ok: true as const, path, at: valid.ok ? valid.path : undefined };
+    return { ok: true, path, at: valid.ok ? valid.path : undefined, rules: this.#byName };
   }
 
   attempt<Result>(
-    { at }: PolicyPath,
-    { method }: { method: Method },
-    run: () => MaybePromise<Result>,
+    located: PolicyPath,
+    { method, options }: { method: Method; options: CallOptions },
+    run: (at: PolicyPath) => MaybePromise<Result>,
   ): MaybePromise<Result | errors.BackendFailure> {
-    if (at === undefined) return run();
-    const isWay = SEARCHES.has(method) && this.#rules.isOnTheWay(at);
-    if (!isWay && this.#rules.isHidden(at)) return errors.sensitivePath();
+    const { at } = located;
+    if (at === undefined) return run(located);
     const refusal = REFUSALS[method];
-    return refusal !== undefined && this.#rules.isReadOnly(at) ? refusal(at) : run();
+    if (isHiddenFrom(method, at, located.rules)) return errors.sensitivePath();
+    if (refusal !== undefined && located.rules.isReadOnly(at)) return refusal(at);
+    const depends = refusal === undefined ? this.#rules.hides : this.#rules.distinguishes;
+    return depends ? this.#inPlace({ ...located, at }, method, options, run) : run(located);
   }
 
-  async ls({ path }: Located, options: CallOptions) {
-    const rules = this.#rules;
-    const result = await (await this.#inner()).ls(path, options);
-    const files = result.files?.filter((entry) => {
-      const at = withoutSlash(entry.path);
-      return !rules.isHidden(at) || rules.isOnTheWay(at);
-    });
-    return files === undefined ? result : { ...result, files };
-  }
-
-  async read({ path }: Located, { offset, limit }: PageRequest, options: CallOptions) {
-    return (await this.#inner()).read(path, offset, limit, options);
-  }
-
-  async readRaw({ path }: Located, options: CallOptions) {
-    return (await this.#inner()).readRaw(path, options);
-  }
-
-  async glob({ path }: Located, pattern: string, options: CallOptions) {
-    const result = await (await this.#inner()).glob(pattern, path, options);
-    const files = result.files?.filter((file) => !this.#rules.isHidden(withoutSlash(file.path)));
-    return files === undefined ? result : { ...result, files };
-  }
-
-  async grep({ path }: Located, { pattern, glob, maxCount, options }: Search) {
+  /** Judges the place that a path leads to, and runs the operation there. */
+  async #inPlace<Result>(
+    located: PolicyPath & { at: string },
+    method: Method,
+    options: CallOptions,
+    run: (at: PolicyPath) => MaybePromise<Result>,
+  ): Promise<Result | errors.BackendFailure> {
     const inner = await this.#inner();
+    if (inner.followLinks === undefined) return run(located);
+    const { path, at } = located;
+    const target = await inner.followLinks(path);
+    const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
+    // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
+    const real = options.realPath ?? (OF_ENTRIES.has(method) ? itself : (target ?? at));
+    const rules = new RulesInPlace(this.#rules, await NamedPlaces.in(inner, this.#rules.named));
+    const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, place, rules));
+    if (isHidden) return (MISSING[method] ?? errors.fileNotFound)(at);
+    const refusal = REFUSALS[method];
+    const isReadOnly = [at, itself, real].some((place) => rules.isReadOnly(place));
+    if (refusal !== undefined && isReadOnly) return refusal(at);
+    return run({ ...located, real, isLink: itself !== target, rules });
+  }
+
+  async ls(at: PolicyPath, options: CallOptions) {
+    const result = await (await this.#inner()).ls(at.path, optionsAt(at, options));
+    const files = result.files?.filter((entry) =>
+      placesOf(entry, at).every((place) => at.rules.isListed(place)),
+    );
+    return files === undefined ? result : { ...result, files };
+  }
+
+  async read(at: PolicyPath, { offset, limit }: PageRequest, options: CallOptions) {
+    return (await this.#inner()).read(at.path, offset, limit, optionsAt(at, options));
+  }
+
+  async readRaw(at: PolicyPath, options: CallOptions) {
+    return (await this.#inner()).readRaw(at.path, optionsAt(at, options));
+  }
+
+  async glob(at: PolicyPath, pattern: string, options: CallOptions) {
+    const result = await (await this.#inner()).glob(pattern, at.path, optionsAt(at, options));
+    const files = result.files?.filter((file) => isVisible(file, at));
+    return files === undefined ? result : { ...result, files };
+  }
+
+  async grep(at: PolicyPath, { pattern, glob, maxCount, options }: Search) {
+    const inner = await this.#inner();
+    const isAsked = (path: string): boolean =>
+      placesOf({ path }, at).some((place) => at.rules.isAsked(place));
+    // A search at a path that needs a question was asked about, with all that it finds.
+    const wasAsked = isAsked(at.at ?? at.path) || isAsked(joinPath(at.at ?? at.path, "file"));
+    let leftOut = false;
+    const isShown = (path: string): boolean => {
+      if (!isVisible({ path }, at)) return false;
+      if (wasAsked || !isAsked(path)) return true;
+      leftOut = true;
+      return false;
+    };
     const result = await grepShown(
-      (cap) => inner.grep(pattern, path, glob, cap, options),
+      (cap) => inner.grep(pattern, at.path, glob, cap, optionsAt(at, options)),
       maxCount,
-      (match) => !this.#rules.isHidden(match),
+      isShown,
     );
     if (result.matches === undefined) return result;
     const truncated = result.truncated === true || result.matches.length > maxCount;
-    return { ...result, matches: result.matches.slice(0, maxCount), truncated };
+    const notes = leftOut ? { notes: [...(result.notes ?? []), UNASKED] } : {};
+    return { ...result, ...notes, matches: result.matches.slice(0, maxCount), truncated };
   }
 
-  async write({ path }: Located, content: string, options: WriteOptions) {
-    return (await this.#inner()).write(path, content, options);
+  async write(at: PolicyPath, content: string, options: WriteOptions) {
+    return (await this.#inner()).write(at.path, content, optionsAt(at, options));
   }
 
-  async upload({ path }: Located, bytes: Uint8Array, options: CallOptions) {
-    return uploadTo(await this.#inner(), path, bytes, options);
+  async upload(at: PolicyPath, bytes: Uint8Array, options: CallOptions) {
+    return uploadTo(await this.#inner(), at.path, bytes, optionsAt(at, options));
   }
 
-  async edit({ path }: Located, { oldString, newString, replaceAll, ...options }: Edit) {
-    return (await this.#inner()).edit(path, oldString, newString, replaceAll, options);
+  async edit(at: PolicyPath, { oldString, newString, replaceAll, ...options }: Edit) {
+    return (await this.#inner()).edit(at.path, oldString, newString, replaceAll, optionsAt(at, options));
   }
 
-  async delete({ path, at }: PolicyPath, options: CallOptions) {
+  async delete(at: PolicyPath, options: CallOptions) {
+    const { path, at: checked } = at;
     const inner = await this.#inner();
-    if (inner.delete === undefined) return errors.deletionUnavailable(at ?? path);
-    // The inner backend refuses invalid paths, and the root.
-    const isProtected = at !== undefined && at !== "/" && (await this.#protectsBelow(inner, at, options));
-    return isProtected ? errors.deletesNotAllowed(at) : inner.delete(path, options);
+    if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
+    // The inner backend refuses invalid paths, and the root. Of a link it removes the link alone.
+    const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
+    if (isTree && (await this.#protectsBelow(inner, { ...at, at: checked }, options))) {
+      return errors.deletesNotAllowed(checked);
+    }
+    return inner.delete(path, optionsAt(at, options));
   }
 
-  /** Whether a directory contains a hidden or read-only path. */
-  async #protectsBelow(inner: Backend, path: string, options: CallOptions): Promise<boolean> {
-    if (this.#rules.hasReadOnlyBelow(path)) return true;
-    if (!this.#rules.hidesNames) return false;
-    const { files = [], truncated } = await inner.glob("**", path, options);
-    return truncated === true || files.some((file) => this.#rules.isHidden(file.path));
+  /** Looks for hidden and read-only paths in a directory. A link in it to such a path is only a link. */
+  async #protectsBelow(
+    inner: Backend,
+    top: PolicyPath & { at: string },
+    { signal }: CallOptions,
+  ): Promise<boolean> {
+    if ([top.at, top.real ?? top.at].some((place) => top.rules.hasReadOnlyBelow(place))) return true;
+    const directories = this.#rules.hidesNames ? [top.at] : [];
+    for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+      const { files = [] } = await inner.ls(directory, { signal });
+      for (const { path, is_dir: isDirectory, real_path: target } of files) {
+        if (!isVisible({ path }, top)) return true;
+        const below = withoutSlash(path);
+        if (isDirectory !== true || target !== undefined || below === directory) continue;
+        const leadsOut = inner.followLinks !== undefined && (await inner.followLinks(below)) === undefined;
+        if (!leadsOut) directories.push(below);
+      }
+    }
+    return false;
   }
 }
 
+/** A directory on the way to visible files is there for searches. */
+const isHiddenFrom = (method: Method, place: string, rules: RulesInPlace): boolean =>
+  SEARCHES.has(method) ? !rules.isListed(place) : rules.isHidden(place);
+
+/** The path of a result below `top`, its own place, and that which it leads to. */
+function placesOf({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {
+  const places = [withoutSlash(path)];
+  const isLinked = at !== undefined && real !== undefined && at !== real && isAtOrBelow(path, at);
+  if (isLinked) places.push(addPrefix(real, stripPrefix(at, withoutSlash(path))));
+  if (target !== undefined) places.push(target);
+  return places;
+}
+
+const isVisible = (file: FileInfo, top: PolicyPath): boolean =>
+  !placesOf(file, top).some((place) => top.rules.isHidden(place));
+
 /**
- * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. The policy decides by name:
- * a link that the inner backend follows can give a file a second name. Runs no commands.
+ * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. A rule holds for the path of a
+ * call, and for the place that links on it lead to: a link to a hidden place does not exist, and one to a read-only
+ * place changes nothing there. Removing such a link is a change of the folder that it is in. A rule for a path that is
+ * a link itself also holds for the target. A file with a hidden name cannot be read by its other names. Runs no
+ * commands.
  */
 export class PolicyBackend extends CheckedBackend {
   readonly #source: BackendSource;

@@ -223,13 +223,13 @@ export const ConfigSchema = z.strictObject({
         .array(text)
         .default([])
         .describe(
-          "Files of the workspace that the agent does not see: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. No commands are run then, because they would see them.",
+          "Files of the workspace that the agent does not see, by name or through a link: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. No commands are run then, because they would see them.",
         ),
       readOnly: z
         .array(text)
         .default([])
         .describe(
-          "Folders of the workspace that the agent may not change, such as `/vendor`; `/` for all of it. No commands are run then.",
+          "Folders of the workspace that the agent may not change, by name or through a link, such as `/vendor`; `/` for all of it. No commands are run then.",
         ),
     })
     .prefault({}),
@@ -252,7 +252,7 @@ export const ConfigSchema = z.strictObject({
     )
     .default([])
     .describe(
-      "Rules for the agent's file tools; the first that fits counts, and what none fits is allowed. No commands are run then.",
+      "Rules for the agent's file tools; the first that fits counts, and what none fits is allowed. They hold for the place that a path leads to, too. No commands are run then.",
     ),
   delivery: z
     .strictObject({

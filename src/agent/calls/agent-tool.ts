@@ -14,8 +14,8 @@ import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/type
 import { ConfigurationError, isAbortError, isTransient } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
-import { argumentsPreview } from "../../tools/diff-preview.ts";
-import type { ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
+import { argumentsPreview, destinationOf } from "../../tools/diff-preview.ts";
+import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
 import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts.ts";
 import { Command, isCommand, isGraphBubbleUp } from "../engine/langgraph.ts";
 import { isObserved } from "../engine/untraced-node.ts";
@@ -99,10 +99,24 @@ function fromSpec(spec: ToolSpec): AgentTool {
         toolOutcome(call, await handled(spec, call.args, context)),
       ),
     preview: async (args, context) =>
-      (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
+      (await spec.preview?.(args, context)) ?? plainPreview(spec, args, context),
     pathOf: (args) => spec.pathOf?.(args),
     changeOf: (args, artifact) => spec.changeOf?.(args, artifact),
   };
+}
+
+/** Shows the arguments, and the place that a path among them leads to. */
+async function plainPreview(
+  spec: ToolSpec,
+  args: Record<string, unknown>,
+  { backend }: ToolContext,
+): Promise<BoundPreview> {
+  const path = spec.pathOf?.(args);
+  if (path === undefined) return argumentsPreview(spec.name, args);
+  const { place, name } = await destinationOf(path, backend);
+  return place === path
+    ? argumentsPreview(spec.name, args)
+    : argumentsPreview(`${spec.name} of ${name}`, args, place);
 }
 
 /**

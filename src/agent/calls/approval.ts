@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { Backend } from "../../backends/backend.ts";
 import { cutDiff } from "../../core/diff.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
@@ -69,15 +70,19 @@ export class Approval {
 
   /**
    * Asks when a gate demands it, and waits for whoever was asked before, though no gate may demand it any more.
-   * About a call that was `begun` nobody is asked: it is not made again.
+   * About a call that was `begun` nobody is asked: it is not made again. `gate`: that of the rules for paths, which
+   * comes first.
    *
    * The task stops here until there is an answer and starts again from its top then, so nothing with an
    * effect may come before. An answer that does not fit leaves the request open under the same id. An answer counts
    * for what was shown: when the call would do something else by now, it is asked again under a new id.
    */
-  async of(request: ToolCallRequest, begun = false): Promise<Verdict> {
+  async of(
+    request: ToolCallRequest,
+    { begun = false, gate: own }: { begun?: boolean; gate?: Gate | undefined } = {},
+  ): Promise<Verdict> {
     const { toolCall } = request;
-    const gate = (await firstGate(this.#gates, request)) ?? NO_GATE;
+    const gate = own ?? (await firstGate(this.#gates, request)) ?? NO_GATE;
     const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
     const isFree = gate.isWaived || begun;
     if (isFree && known === undefined) return { run: true, toolCall, edited: false };
@@ -306,26 +311,38 @@ const keyOf = (facts: unknown): string =>
   createHash("sha256").update(canonicalJson(facts)).digest("base64url");
 
 /** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
-export type CheckedCall = { toolCall: ToolCall; tool?: AgentTool } | { invalid: ToolResult };
+export type CheckedCall =
+  | { toolCall: ToolCall; tool?: AgentTool; gate?: Gate | undefined }
+  | { invalid: ToolResult };
+
+interface CheckOptions {
+  backend: Backend;
+  /** The tool to run instead of the agent's own. */
+  given?: AgentTool | undefined;
+  /** The call was checked in an earlier process: a tool that takes or allows it no more does not undo it. */
+  begun?: boolean;
+}
 
 /**
- * The call with its arguments as the tool takes them, so that gates and people see what will run; `given`:
- * the tool to run instead of the agent's own. What has `begun` in an earlier process was checked there: a tool
- * that takes or allows it no more does not undo it.
+ * Gives the call with its arguments as the tool takes them, so that gates and people see what will run, and the gate
+ * of the rules for paths.
  */
-export function checkCall(
+export async function checkCall(
   rules: AgentDefinition,
   toolCall: ToolCall,
-  { given, begun = false }: { given?: AgentTool | undefined; begun?: boolean } = {},
-): CheckedCall {
+  { backend, given, begun = false }: CheckOptions,
+): Promise<CheckedCall> {
   const own = rules.tools.get(toolCall.name);
   const tool = given ?? own;
   if (!tool) return { toolCall };
   const checked = tool.validate(toolCall.args);
   if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
-  const denial = own && !begun ? rules.permissions?.denial(own, checked.args) : undefined;
-  if (denial !== undefined) return { invalid: toolError(denial) };
-  return { toolCall: { ...toolCall, args: checked.args }, tool };
+  const call = { toolCall: { ...toolCall, args: checked.args }, tool };
+  if (!own || !rules.permissions) return call;
+  const known = begun ? undefined : rules.permissions.denial(own, checked.args);
+  if (known !== undefined) return { invalid: toolError(known) };
+  const { denial, gate } = await rules.permissions.judge(own, checked.args, backend);
+  return denial === undefined || begun ? { ...call, gate } : { invalid: toolError(denial) };
 }
 
 export function unknownTool({ tools }: AgentDefinition, { name }: ToolCall): ToolResult {

@@ -1,7 +1,9 @@
 /** Rules for the paths that file tools may use. */
-import type { BackendSource } from "../../backends/backend.ts";
-import { type Glob, compileGlob } from "../../backends/glob.ts";
-import { PolicyBackend, PolicyRules } from "../../backends/policy.ts";
+import type { Backend, BackendSource } from "../../backends/backend.ts";
+import { type Glob, compileGlob, literalStarts } from "../../backends/glob.ts";
+import { NamedPlaces, PolicyRules, fold } from "../../backends/policy-rules.ts";
+import { PolicyBackend } from "../../backends/policy.ts";
+import { joinPath } from "../../backends/paths.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
@@ -25,6 +27,8 @@ export type PermissionMode = "allow" | "deny" | "interrupt";
 interface Rule {
   operations: readonly FileOperation[];
   globs: readonly Glob[];
+  /** The same for other spellings of a path that some file systems take for the same file. */
+  folded: readonly Glob[];
   mode: PermissionMode;
 }
 
@@ -44,14 +48,19 @@ export class Permissions {
     return given.length === 0 ? undefined : new Permissions(given.map((list) => (list ?? []).map(toRule)));
   }
 
-  /** The strictest answer of all lists. */
+  /** The strictest answer of all lists, for the path as it is written and for other spellings of it. */
   decide(operation: FileOperation, path: string): PermissionMode {
-    const answers = this.#lists.map((rules) => firstMatch(rules, operation, path));
+    const relative = trimEndOf(path.replace(/^\/+/, ""), "/");
+    const folded = fold(relative);
+    const answers = this.#lists.flatMap((rules) => [
+      firstMatch(rules, operation, ({ globs }) => globs.some((glob) => glob.matches(relative))),
+      firstMatch(rules, operation, (rule) => rule.folded.some((glob) => glob.matches(folded))),
+    ]);
     if (answers.includes("deny")) return "deny";
     return answers.includes("interrupt") ? "interrupt" : "allow";
   }
 
-  /** Whether a list lets something below `path` be read, so that `path` must be there to be listed. */
+  /** True if each list lets something below `path` be read, so that `path` must be there to be listed. */
   leadsOn(path: string): boolean {
     return this.#lists.every((rules) =>
       rules.some(
@@ -61,25 +70,52 @@ export class Permissions {
     );
   }
 
-  /** Whether a rule may forbid something at or below `path`. */
+  /** True if a rule may forbid something at or below `path`. */
   restrictsBelow(path: string): boolean {
     return this.#lists.some((rules) =>
-      rules.some(({ mode, globs }) => mode !== "allow" && globs.some((glob) => glob.reaches(path.slice(1)))),
+      rules.some(
+        ({ mode, folded }) => mode !== "allow" && folded.some((glob) => glob.reaches(fold(path).slice(1))),
+      ),
     );
   }
 
-  /** Why a call may not run. */
-  denial(tool: AgentTool, args: Record<string, unknown>): string | undefined {
-    const access = accessOf(tool, args);
-    if (!access || this.decide(access.operation, access.path) !== "deny") return undefined;
-    return `permission denied for ${access.operation} on ${access.path}`;
+  /** The paths that rules against something name, up to their first wildcard. */
+  get named(): string[] {
+    const globs = this.#lists.flat().flatMap((rule) => (rule.mode === "allow" ? [] : rule.globs));
+    return [...new Set(globs.flatMap(literalStarts))];
   }
 
-  /** How a person is asked about a call that needs it. */
-  gate(tool: AgentTool, args: Record<string, unknown>): Gate | undefined {
+  /** Says why a call may not run, by the path that it names. */
+  denial(tool: AgentTool, args: Record<string, unknown>): string | undefined {
     const access = accessOf(tool, args);
-    if (!access || this.decide(access.operation, access.path) !== "interrupt") return undefined;
-    return { allowedDecisions: [...ALL_DECISIONS] };
+    return access && this.decide(access.operation, access.path) === "deny" ? denialOf(access) : undefined;
+  }
+
+  /**
+   * Judges a call by its path and the place that this leads to: it may not run, or a person is asked about it. For
+   * places that may not be read, the backend of `over` answers as if nothing were there.
+   */
+  async judge(
+    tool: AgentTool,
+    args: Record<string, unknown>,
+    backend: Backend,
+  ): Promise<{ denial?: string; gate?: Gate }> {
+    const access = accessOf(tool, args);
+    if (access === undefined) return {};
+    const { operation, path } = access;
+    const places = await NamedPlaces.in(backend, this.named);
+    const entry = (await backend.followLinks?.(path, { lastLink: "itself" })) ?? path;
+    const target = (await backend.followLinks?.(path)) ?? path;
+    const modesAt = (place: string, use = operation): PermissionMode[] =>
+      places.namesOf(place).map((name) => this.decide(use, name));
+    const isUnknown = modesAt(entry, "read").includes("deny");
+    if (modesAt(entry).includes("deny") && !isUnknown) return { denial: denialOf(access) };
+    const asked = [path, entry, target].flatMap((place) => [
+      place,
+      ...(operation === "read" ? [fileIn(place)] : []),
+    ]);
+    const asks = asked.flatMap((place) => modesAt(place)).includes("interrupt");
+    return asks ? { gate: { allowedDecisions: [...ALL_DECISIONS] } } : {};
   }
 
   /** The files as they may be seen: listings and searches leave out the rest. It runs no commands. */
@@ -90,15 +126,21 @@ export class Permissions {
 
 /** The rules as a policy of a backend. Calls that a person may allow are not refused here. */
 class PermissionRules extends PolicyRules {
+  override readonly named: readonly string[];
   readonly #permissions: Permissions;
 
   constructor(permissions: Permissions) {
     super({});
     this.#permissions = permissions;
+    this.named = permissions.named;
   }
 
   override isHidden(path: string): boolean {
     return path !== "/" && this.#permissions.decide("read", path) === "deny";
+  }
+
+  override isAsked(path: string): boolean {
+    return this.#permissions.decide("read", path) === "interrupt";
   }
 
   override isOnTheWay(path: string): boolean {
@@ -113,25 +155,37 @@ class PermissionRules extends PolicyRules {
     return this.#permissions.restrictsBelow(path);
   }
 
-  override get hidesNames(): boolean {
+  override get hides(): boolean {
+    return true;
+  }
+
+  override get distinguishes(): boolean {
     return true;
   }
 }
 
-function accessOf(
-  tool: AgentTool,
-  args: Record<string, unknown>,
-): { operation: FileOperation; path: string } | undefined {
+/** Stands for the files that a search in a folder reads. */
+const fileIn = (folder: string): string => joinPath(folder, "file");
+
+const denialOf = ({ operation, path }: Access): string => `permission denied for ${operation} on ${path}`;
+
+interface Access {
+  operation: FileOperation;
+  path: string;
+}
+
+function accessOf(tool: AgentTool, args: Record<string, unknown>): Access | undefined {
   const operation = OPERATIONS[tool.kind];
   const path = operation && tool.pathOf(args);
   return path === undefined ? undefined : { operation: operation ?? "write", path };
 }
 
-function firstMatch(rules: readonly Rule[], operation: FileOperation, path: string): PermissionMode {
-  const relative = trimEndOf(path.replace(/^\/+/, ""), "/");
-  const rule = rules.find(
-    ({ operations, globs }) => operations.includes(operation) && globs.some((glob) => glob.matches(relative)),
-  );
+function firstMatch(
+  rules: readonly Rule[],
+  operation: FileOperation,
+  fits: (rule: Rule) => boolean,
+): PermissionMode {
+  const rule = rules.find((each) => each.operations.includes(operation) && fits(each));
   return rule?.mode ?? "allow";
 }
 
@@ -160,7 +214,7 @@ function toRule(given: FilesystemPermission): Rule {
       `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
     );
   }
-  return { operations, mode, globs: paths.map(toGlob) };
+  return { operations, mode, globs: paths.map(toGlob), folded: paths.map((path) => toGlob(fold(path))) };
 }
 
 function toGlob(pattern: string): Glob {

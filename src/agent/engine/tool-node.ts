@@ -42,7 +42,7 @@ export interface ToolTask {
 export function createToolNode(
   definition: AgentDefinition,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
-  const gates = gatesOf(definition);
+  const gates = definition.middleware.flatMap(({ gate }) => gate ?? []);
   return (task, config) => {
     const order = { callId: task.callId, oneByOne: definition.limits.parallelTools === 1 };
     const { files } = readState(config, ["files"]);
@@ -68,22 +68,22 @@ async function runCall(
   // Without a log of effects in the context, the guard does nothing.
   const effects = new EffectGuard(log, { agent, messageId, callId });
   const begun = await effects.wasBegun();
-  const checked = checkCall(definition, made, { begun });
+  const scope = await callScope(definition, callId, state, config);
+  const checked = await checkCall(definition, made, { begun, backend: scope.context.backend });
   if ("invalid" in checked) return answerWith(made, checked.invalid);
   if (!begun && isBeyondLimit(state.messages, callId, definition.limits)) {
     const why = "the limit of tool calls for this run is reached";
     return answerWith(made, toolError(`${made.name} was not run: ${why}.`));
   }
-  const { toolCall } = checked;
+  const { toolCall, gate } = checked;
   const path = checked.tool?.kind === "read" ? checked.tool.pathOf(toolCall.args) : undefined;
   const reply = { calls, tools: definition.tools };
   const open = path === undefined ? [] : await earlierWrites(state.files, { callId, path }, reply);
-  const scope = await callScope(definition, callId, state, config);
   const request = { toolCall, tool: checked.tool?.offered, state, runtime: agentRuntime(config) };
   const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
   const unasked: Verdict = { run: true, toolCall, edited: false };
-  const verdict = checked.tool ? await approval.of(request, begun) : unasked;
+  const verdict = checked.tool ? await approval.of(request, { begun, gate }) : unasked;
   if (!verdict.run) return answerWith(toolCall, verdict.result);
   const approved = verdict.toolCall;
   // A person may have chosen another tool.
@@ -108,15 +108,6 @@ async function runCall(
   const outcome = verdict.edited ? noteEdit(ran, approved) : ran;
   await effects.finish(outcome);
   return end(approved, noteOpenWrites(outcome, open));
-}
-
-/** The gates of all layers, and of rules for paths: a call may need approval because of where it writes. */
-function gatesOf({ permissions, tools, middleware }: AgentDefinition): ToolGate[] {
-  const pathGate: ToolGate = async ({ toolCall: { name, args } }) => {
-    const tool = tools.get(name);
-    return tool && permissions?.gate(tool, args);
-  };
-  return [...(permissions ? [pathGate] : []), ...middleware.flatMap(({ gate }) => gate ?? [])];
 }
 
 /** The call as its reply made it, and all calls of that reply. */
@@ -169,13 +160,14 @@ async function runApproved(
   { runs, scope, definition, approval, effects }: ApprovedCall,
 ): Promise<Outcome> {
   const given = broughtTool(request, definition);
-  const checked = checkCall(definition, request.toolCall, { given });
+  const { backend } = scope.context;
+  const checked = await checkCall(definition, request.toolCall, { given, backend });
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
   if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(definition, request.toolCall));
   const key = signature(checked.toolCall);
   let go = runs.get(key);
   if (!go) {
-    const verdict = await approval.of({ ...request, toolCall: checked.toolCall });
+    const verdict = await approval.of({ ...request, toolCall: checked.toolCall }, { gate: checked.gate });
     if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
     runs.set(key, (go = verdict));
   }
@@ -183,7 +175,7 @@ async function runApproved(
   const tool = given ?? definition.tools.get(call.name) ?? checked.tool;
   // A stopped run begins nothing more, because another process may work on it already.
   scope.config.signal?.throwIfAborted();
-  await effects.begin(tool, call, { backend: scope.context.backend, subagents: definition.subagents });
+  await effects.begin(tool, call, { backend, subagents: definition.subagents });
   approval.begin();
   for (let { expectedVersion } = go, attempt = 1; ; attempt += 1) {
     const outcome = await tool.run(call, { ...scope, context: { ...scope.context, expectedVersion } });

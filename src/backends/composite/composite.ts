@@ -50,6 +50,7 @@ import {
   globTree,
   grepTree,
   listTree,
+  ownerOptions,
   readMounts,
   restore,
 } from "./mounts.ts";
@@ -65,16 +66,17 @@ async function deleteTree(tree: MountTree, path: string, options: CallOptions): 
   for (const mount of [owner.mount, ...below]) {
     if ((await tree.backend(mount)).delete === undefined) return deletionUnavailable(path);
   }
-  const own = await deleteAt(tree, owner, options);
+  const own = await deleteAt(tree, owner, ownerOptions(owner, options));
   if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
   const removed = own.error === undefined ? [path] : [];
+  const { signal } = options;
   const parts = [own];
   for (const mount of below) {
     const backend = await tree.backend(mount);
-    const listed = restore({ mount, inner: "/" }, await backend.ls("/", options));
+    const listed = restore({ mount, inner: "/" }, await backend.ls("/", { signal }));
     if (listed.error !== undefined) return partlyDeleted(path, removed, listed.error);
     for (const entry of listed.files ?? []) {
-      const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, options);
+      const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, { signal });
       if (result.error !== undefined) return partlyDeleted(path, removed, result.error);
       removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
       parts.push(result);
@@ -211,11 +213,13 @@ class TreeOperations implements Operations {
   }
 
   read(at: TreePath, { offset, limit }: PageRequest, options: CallOptions) {
-    return this.#owner<ReadResult>(at, (owner) => owner.read(at.inner, offset, limit, options));
+    return this.#owner<ReadResult>(at, (owner) =>
+      owner.read(at.inner, offset, limit, ownerOptions(at, options)),
+    );
   }
 
   readRaw(at: TreePath, options: CallOptions) {
-    return this.#owner<ReadRawResult>(at, (owner) => owner.readRaw(at.inner, options));
+    return this.#owner<ReadRawResult>(at, (owner) => owner.readRaw(at.inner, ownerOptions(at, options)));
   }
 
   grep({ path }: Located, search: Search) {
@@ -227,12 +231,12 @@ class TreeOperations implements Operations {
   }
 
   write(at: TreePath, content: string, options: WriteOptions) {
-    return this.#owner<WriteResult>(at, (owner) => owner.write(at.inner, content, options));
+    return this.#owner<WriteResult>(at, (owner) => owner.write(at.inner, content, ownerOptions(at, options)));
   }
 
   edit(at: TreePath, { oldString, newString, replaceAll, ...options }: Edit) {
     return this.#owner<EditResult>(at, (owner) =>
-      owner.edit(at.inner, oldString, newString, replaceAll, options),
+      owner.edit(at.inner, oldString, newString, replaceAll, ownerOptions(at, options)),
     );
   }
 
@@ -241,13 +245,16 @@ class TreeOperations implements Operations {
   }
 
   upload(at: TreePath, bytes: Uint8Array, options: CallOptions) {
-    return this.#owner<WriteResult>(at, (owner) => uploadTo(owner, at.inner, bytes, options));
+    return this.#owner<WriteResult>(at, (owner) =>
+      uploadTo(owner, at.inner, bytes, ownerOptions(at, options)),
+    );
   }
 
-  async download({ mount, inner }: TreePath, options: CallOptions) {
-    const owner = await this.#tree.backend(mount);
-    const [answer] = (await owner.downloadFiles?.([inner], options)) ?? [];
-    return answer ?? downloadOf(inner, await owner.readRaw(inner, options));
+  async download(at: TreePath, options: CallOptions) {
+    const owner = await this.#tree.backend(at.mount);
+    const given = ownerOptions(at, options);
+    const [answer] = (await owner.downloadFiles?.([at.inner], given)) ?? [];
+    return answer ?? downloadOf(at.inner, await owner.readRaw(at.inner, given));
   }
 
   async #owner<Result extends Failure & { path?: string }>(

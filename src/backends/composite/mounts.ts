@@ -142,19 +142,37 @@ function restoreText({ mount, inner }: Target, text: string, code: Failure["code
 const isBoundary = (character: string | undefined): boolean =>
   character === undefined || /[\s'"`:;,.()[\]]/.test(character);
 
+/** The options of a call as the owner of its path knows them. */
+export function ownerOptions<Options extends CallOptions>({ mount }: Target, options: Options): Options {
+  const { realPath, hides } = options;
+  if (mount.prefix === "/" || (realPath ?? hides) === undefined) return options;
+  return {
+    ...options,
+    realPath: realPath && stripPrefix(mount.prefix, realPath),
+    hides: hides && ((path) => hides(addPrefix(mount.prefix, path))),
+  };
+}
+
+/** Puts the prefix of a mount back into the paths of an entry. */
+function restoreEntry({ mount: { prefix } }: Target, entry: FileInfo): FileInfo {
+  const { path, real_path: real } = entry;
+  const restored = { ...entry, path: addPrefix(prefix, path) };
+  return real === undefined ? restored : { ...restored, real_path: addPrefix(prefix, real) };
+}
+
 /** The listing of the owner of `directory`, with an entry for each mount at or on the way below it. */
 export async function listTree(tree: MountTree, directory: string, options: CallOptions): Promise<LsResult> {
   const target = tree.targetOf(directory);
   const backend = await tree.backend(target.mount);
-  const owner = restore<LsResult>(target, await backend.ls(target.inner, options));
+  const owner = restore<LsResult>(target, await backend.ls(target.inner, ownerOptions(target, options)));
   const below = tree.below(directory);
   const hasOnlyMounts = owner.code === "not_found" && below.length > 0;
   if (owner.error !== undefined && !hasOnlyMounts) return owner;
   const entries = new Map<string, FileInfo>();
   for (const file of owner.files ?? []) {
-    const path = addPrefix(target.mount.prefix, file.path);
+    const entry = restoreEntry(target, file);
     // A mount hides the entries that the owner has at or below its prefix.
-    if (tree.targetOf(withoutSlash(path)).mount === target.mount) entries.set(path, { ...file, path });
+    if (tree.targetOf(withoutSlash(entry.path)).mount === target.mount) entries.set(entry.path, entry);
   }
   for (const { prefix } of below) {
     const [name = ""] = relativeTo(directory, prefix).split("/");
@@ -175,14 +193,15 @@ export async function globTree(
   const pattern = patternFrom(given, directory);
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const parts = await askMounts<GlobResult>(tree, directory, async ({ mount, inner, isOwner }) => {
+  const parts = await askMounts<GlobResult>(tree, directory, async (target) => {
+    const { mount, inner, isOwner } = target;
     const innerPattern = isOwner ? pattern : patternBelow(compiled.glob, directory, mount);
     if (innerPattern === undefined) return { files: [] };
-    return (await tree.backend(mount)).glob(innerPattern, inner, options);
+    return (await tree.backend(mount)).glob(innerPattern, inner, searchOptions(target, options));
   });
   const files = parts.answers.flatMap(({ target, result }) =>
     (result.files ?? [])
-      .map((file) => ({ ...file, path: addPrefix(target.mount.prefix, file.path) }))
+      .map((file) => restoreEntry(target, file))
       .filter(({ path }) => tree.targetOf(withoutSlash(path)).mount === target.mount)
       .filter(({ path }) => compiled.glob.matches(relativeTo(directory, path))),
   );
@@ -195,10 +214,17 @@ export async function grepTree(tree: MountTree, search: Search & Located): Promi
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
-  const parts = await askMounts<GrepResult>(tree, directory, async ({ mount, inner, isOwner }) => {
+  const parts = await askMounts<GrepResult>(tree, directory, async (target) => {
+    const { mount, inner, isOwner } = target;
     const innerGlob = isOwner || glob === undefined ? glob : patternBelow(filter.glob, directory, mount);
     if (innerGlob === undefined && glob !== undefined) return { matches: [] };
-    return (await tree.backend(mount)).grep(pattern, inner, innerGlob, maxCount, options);
+    return (await tree.backend(mount)).grep(
+      pattern,
+      inner,
+      innerGlob,
+      maxCount,
+      searchOptions(target, options),
+    );
   });
   const matches = parts.answers.flatMap(({ target, result }) =>
     (result.matches ?? [])
@@ -216,6 +242,12 @@ export async function grepTree(tree: MountTree, search: Search & Located): Promi
     }
   );
 }
+
+/** The path of a search is that of the owner alone: mounts below it are searched from their roots. */
+const searchOptions = <Options extends CallOptions>(
+  target: Target & { isOwner: boolean },
+  options: Options,
+): Options => ownerOptions(target, target.isOwner ? options : { ...options, realPath: undefined });
 
 /** The pattern for a mount below the searched directory; undefined if nothing in the mount can match. */
 function patternBelow(glob: Glob, directory: string, mount: Mount): string | undefined {

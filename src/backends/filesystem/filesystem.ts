@@ -16,7 +16,6 @@ import {
   COMPLETE,
   CheckedBackend,
   type Edit,
-  type Located,
   type Method,
   type Operations,
   PutOperations,
@@ -25,15 +24,8 @@ import {
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { PageRequest } from "../pages.ts";
-import {
-  type FilesystemPath,
-  Jail,
-  type PathForm,
-  filesystemPathOf,
-  parseFilesystemPath,
-  realSegments,
-} from "./jail.ts";
-import { listDirectory } from "./list.ts";
+import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
+import { type DiskTree, HiddenByPath, listDirectory } from "./list.ts";
 import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
@@ -141,7 +133,7 @@ const BYTES_PER_MB = 1024 * 1024;
 const EXPECTED: Partial<Record<Method, Expected>> = { ls: "directory", glob: "directory", grep: "path" };
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
-class DiskOperations extends PutOperations implements Operations {
+class DiskOperations extends PutOperations implements Operations, DiskTree {
   readonly form: PathForm;
   readonly jail: Jail;
   readonly top: string;
@@ -167,12 +159,19 @@ class DiskOperations extends PutOperations implements Operations {
   }
 
   async attempt<Result>(
-    { path }: Located,
-    { method }: { method: Method },
-    run: () => MaybePromise<Result>,
+    at: FilesystemPath,
+    { method, options }: { method: Method; options: CallOptions },
+    run: (at: FilesystemPath) => MaybePromise<Result>,
   ): Promise<Result | errors.BackendFailure> {
+    const { path } = at;
+    const { realPath, hides } = options;
+    const place = realPath === undefined ? undefined : this.locate(realPath);
+    if (place?.ok === false) return place;
+    const judged: FilesystemPath =
+      place === undefined ? at : { path, segments: place.segments, links: "none" };
+    const hidden = hides && new HiddenByPath(this, hides);
     try {
-      return await run();
+      return await run({ ...judged, hidden });
     } catch (thrown) {
       return CHANGES.has(method)
         ? writeFailureOf(thrown, path)
@@ -180,8 +179,17 @@ class DiskOperations extends PutOperations implements Operations {
     }
   }
 
+  topSegments(): readonly string[] {
+    const top = this.locate(this.top);
+    return top.ok ? top.segments : [];
+  }
+
+  pathOf(segments: readonly string[]) {
+    return filesystemPathOf(segments, this.form);
+  }
+
   ls(at: FilesystemPath, options: CallOptions) {
-    return this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this.jail, at, options);
+    return this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this, at, options);
   }
 
   read(at: FilesystemPath, page: PageRequest, options: CallOptions) {
@@ -226,14 +234,9 @@ class DiskOperations extends PutOperations implements Operations {
   }
 
   delete(at: FilesystemPath, options: CallOptions) {
-    const base = this.#topSegments();
+    const base = this.topSegments();
     const isAboveRoot = at.segments.every((segment, index) => base[index] === segment);
     return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(this.jail, at, options);
-  }
-
-  #topSegments(): readonly string[] {
-    const top = this.locate(this.top);
-    return top.ok ? top.segments : [];
   }
 
   /** Whether a path is the root and the root was not made yet. */
@@ -249,14 +252,14 @@ class DiskOperations extends PutOperations implements Operations {
   ): Promise<Result> {
     const { jail } = this;
     try {
-      return await jail.inDirectory(at.segments, {}, (directory, segments) => {
-        const root = { jail, directory, segments, path: at.path };
+      return await jail.inDirectory(at.segments, { links: at.links }, (directory, segments) => {
+        const root = { tree: this, directory, segments, path: at.path, hidden: at.hidden };
         return this.#options.respectGitignore === true
-          ? withGitignore(root, this.#topSegments(), run)
+          ? withGitignore(root, this.topSegments(), run)
           : run(root);
       });
     } catch (thrown) {
-      const isFile = codeOf(thrown) === "ENOTDIR" && jail.lookUp(at.segments) !== undefined;
+      const isFile = codeOf(thrown) === "ENOTDIR" && jail.follow(at.segments)?.stats !== undefined;
       if (isFile) return ofFile();
       throw thrown;
     }
@@ -285,12 +288,10 @@ export class FilesystemBackend extends CheckedBackend {
     return [{ path: this.#disk.top, holds: "disk" }];
   }
 
-  async followLinks(path: string, { lastLink }: ResolveOptions = {}): Promise<string | undefined> {
-    const { form, jail } = this.#disk;
-    const parsed = parseFilesystemPath(path, form);
-    if (!parsed.ok) return undefined;
-    const real = await realSegments(jail, parsed.segments, lastLink);
-    return real && filesystemPathOf(real, form);
+  followLinks(path: string, { lastLink }: ResolveOptions = {}): string | undefined {
+    const located = this.#disk.locate(path);
+    const followed = located.ok ? this.#disk.jail.follow(located.segments, lastLink) : undefined;
+    return followed && this.#disk.pathOf(followed.segments);
   }
 }
 

@@ -171,6 +171,20 @@ export interface WalkOptions {
   links?: "inside" | "none";
 }
 
+/** The end of a path after its links were followed. */
+export interface Followed {
+  /** From the root, free of links. */
+  segments: readonly string[];
+  /** Undefined if nothing is there. */
+  stats: BigIntStats | undefined;
+}
+
+/** The first thing on a path that keeps a walk from going on, or the entry at its end. */
+type Step =
+  | { located: JailEntry }
+  | { target: string; above: readonly string[]; rest: readonly string[] }
+  | { missing: readonly string[]; above: readonly string[]; thrown: unknown };
+
 const MAX_LINKS = 40;
 
 /**
@@ -233,26 +247,49 @@ export class Jail {
     }
   }
 
-  /** Looks up a path, following links that stay inside. Gives undefined if it leads out, in circles or nowhere. */
-  lookUp(segments: readonly string[]): BigIntStats | undefined {
-    let located: JailEntry | undefined;
+  /**
+   * Follows the links of a path, whose end need not exist. Gives undefined if it leads out, in circles, or through
+   * something that is no directory or cannot be read.
+   */
+  follow(segments: readonly string[], lastLink?: WalkOptions["lastLink"]): Followed | undefined {
+    if (this.isUnmade) return { segments, stats: undefined };
     try {
-      located = this.#walk(segments, {});
-      return lstatSync(located.directory.at(located.name), { bigint: true });
+      return this.#followed(segments, { lastLink });
     } catch {
       return undefined;
-    } finally {
-      located?.directory.close();
     }
   }
 
+  #followed(segments: readonly string[], options: WalkOptions): Followed {
+    let pending = segments;
+    for (let links = 0; links <= MAX_LINKS; links += 1) {
+      const step = this.#walkToLink(pending, options);
+      if ("located" in step) {
+        const { directory, name, segments: real } = step.located;
+        try {
+          return { segments: real, stats: statAt(directory, name) };
+        } finally {
+          directory.close();
+        }
+      }
+      if ("missing" in step) {
+        // The system follows no link through a missing directory and back.
+        if (step.missing.includes("..")) throw step.thrown;
+        return { segments: [...step.above, ...step.missing], stats: undefined };
+      }
+      pending = this.#targetOf(step.target, step.above, step.rest);
+    }
+    throw new AccessError("ELOOP");
+  }
+
   #walk(segments: readonly string[], options: WalkOptions): JailEntry {
-    let pending = [...segments];
+    let pending = segments;
     for (let links = 0; links <= MAX_LINKS; links += 1) {
       const step = this.#walkToLink(pending, options);
       if ("located" in step) return step.located;
+      if ("missing" in step) throw step.thrown;
       if (options.links === "none") throw new AccessError("ELOOP");
-      pending = this.#follow(step.target, step.above, step.rest);
+      pending = this.#targetOf(step.target, step.above, step.rest);
     }
     throw new AccessError("ELOOP");
   }
@@ -272,11 +309,8 @@ export class Jail {
     }
   }
 
-  /** Walks until the first link. */
-  #walkToLink(
-    pending: readonly string[],
-    options: WalkOptions,
-  ): { located: JailEntry } | { target: string; above: readonly string[]; rest: readonly string[] } {
+  /** Walks until the first link or missing directory. */
+  #walkToLink(pending: readonly string[], options: WalkOptions): Step {
     const passed: string[] = [];
     const open: DirectoryHandle[] = [this.#openRoot(options)];
     let keep: DirectoryHandle | undefined;
@@ -294,9 +328,10 @@ export class Jail {
           keep = directory;
           return { located: { directory, name, segments: name === "." ? passed : [...passed, name] } };
         } else {
-          const target = enter(directory, name, options, open);
-          if (target !== undefined) return { target, above: passed, rest: pending.slice(index + 1) };
-          passed.push(name);
+          const found = enter(directory, name, options, open);
+          if (found === undefined) passed.push(name);
+          else if ("target" in found) return { ...found, above: passed, rest: pending.slice(index + 1) };
+          else return { ...found, above: passed, missing: pending.slice(index) };
         }
       }
       // The path was the root or ended in `..`, so the directory itself is meant.
@@ -308,7 +343,7 @@ export class Jail {
   }
 
   /** The path to walk instead: the target of the link, then the rest of the path. */
-  #follow(target: string, above: readonly string[], rest: readonly string[]): string[] {
+  #targetOf(target: string, above: readonly string[], rest: readonly string[]): string[] {
     const parts = (path: string): string[] =>
       path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
     if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
@@ -318,42 +353,28 @@ export class Jail {
   }
 }
 
-/** Follows the links in `segments`. The rest of the path may not exist yet. */
-export async function realSegments(
-  jail: Jail,
-  segments: readonly string[],
-  lastLink?: WalkOptions["lastLink"],
-): Promise<readonly string[] | undefined> {
-  for (let known = segments.length; known >= 0; known -= 1) {
-    const options = known === segments.length && lastLink !== undefined ? { lastLink } : {};
-    try {
-      const real = await jail.atEntry(segments.slice(0, known), options, (located) => located.segments);
-      return [...real, ...segments.slice(known)];
-    } catch (thrown) {
-      if (codeOf(thrown) !== "ENOENT") return undefined;
-    }
-  }
-  return undefined;
-}
+const statAt = (directory: DirectoryHandle, name: string): BigIntStats | undefined =>
+  lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false });
 
 const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
 
-/** Opens a directory below the last of `open` and adds it. For a link, gives its target instead. */
+/** Opens a directory below the last of `open` and adds it. Gives the target of a link, or why there is nothing. */
 function enter(
   directory: DirectoryHandle,
   name: string,
   options: WalkOptions,
   open: DirectoryHandle[],
-): string | undefined {
+): { target: string } | { thrown: unknown } | undefined {
   try {
     open.push(directory.openDirectory(name));
   } catch (thrown) {
     const code = codeOf(thrown);
     if (code === "ENOTDIR" || code === "ELOOP") {
       const target = linkTarget(directory, name);
-      if (target !== undefined) return target;
+      if (target !== undefined) return { target };
     }
-    if (code !== "ENOENT" || options.create !== true) throw thrown;
+    if (code !== "ENOENT") throw thrown;
+    if (options.create !== true) return { thrown };
     makeDirectory(directory, name);
     open.push(directory.openDirectory(name));
   }
@@ -384,6 +405,15 @@ function linkTarget(directory: DirectoryHandle, name: string): string | undefine
 /** A path as it was asked for, and as segments from the root of the jail. */
 export interface FilesystemPath extends Located {
   segments: readonly string[];
+  /** Default `inside`; `none` for a path whose links were followed before. */
+  links?: WalkOptions["links"];
+  /** Files that the caller hides. Default: none. */
+  hidden?: HiddenFiles;
+}
+
+/** Files that are not read by any of their names. */
+export interface HiddenFiles {
+  has(stats: BigIntStats): Promise<boolean>;
 }
 
 export type FilesystemPathResult = ({ ok: true } & FilesystemPath) | ({ ok: false } & BackendFailure);

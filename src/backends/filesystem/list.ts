@@ -1,12 +1,12 @@
-import type { Dirent } from "node:fs";
+import type { BigIntStats, Dirent } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, LsResult } from "../backend.ts";
 import type { Located } from "../checked-backend.ts";
 import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
-import type { DirectoryHandle } from "./handles.ts";
-import type { FilesystemPath, Jail } from "./jail.ts";
+import { type DirectoryHandle, identityOf } from "./handles.ts";
+import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
 import { isTemporaryName, statEntry } from "./read-write.ts";
 import { codeOf } from "../../core/errors.ts";
 
@@ -154,24 +154,72 @@ const SLICE = 500;
 
 /** Lists a directory, or the file that a path names. */
 export async function listDirectory(
-  jail: Jail,
-  { segments, path }: FilesystemPath,
+  tree: DiskTree,
+  { segments, path, links }: FilesystemPath,
   options: CallOptions | undefined,
 ): Promise<LsResult> {
   try {
-    return await jail.inDirectory(segments, {}, (directory, real) =>
-      listEntries({ jail, directory, segments: real, path }, options),
+    return await tree.jail.inDirectory(segments, { links }, (directory, real) =>
+      listEntries({ tree, directory, segments: real, path }, options),
     );
   } catch (thrown) {
-    const stats = codeOf(thrown) === "ENOTDIR" ? jail.lookUp(segments) : undefined;
+    if (codeOf(thrown) !== "ENOTDIR") throw thrown;
+    const stats = await tree.jail.atEntry(segments, { links }, ({ directory, name }) =>
+      statEntry(directory, name),
+    );
     if (stats === undefined || stats.isDirectory()) throw thrown;
     return { files: [{ path: path, is_dir: false, ...sizeAndTime(stats) }] };
   }
 }
 
+/** A jail, and the paths that its callers know. */
+export interface DiskTree {
+  readonly jail: Jail;
+  /** The directory that is the root of all paths. */
+  topSegments(): readonly string[];
+  /** Gives undefined for an entry that has no path. */
+  pathOf(segments: readonly string[]): string | undefined;
+}
+
+/** The files of a tree that a caller hides by their paths. A hard link gives such a file another name. */
+export class HiddenByPath implements HiddenFiles {
+  readonly #tree: DiskTree;
+  readonly #hides: (path: string) => boolean;
+  #identities: Promise<ReadonlySet<string>> | undefined;
+
+  constructor(tree: DiskTree, hides: (path: string) => boolean) {
+    this.#tree = tree;
+    this.#hides = hides;
+  }
+
+  async has(stats: BigIntStats): Promise<boolean> {
+    if (stats.nlink < 2n) return false;
+    return (await (this.#identities ??= this.#find())).has(identityOf(stats));
+  }
+
+  /** Walks the whole tree, which only a file with several names makes necessary. */
+  #find(): Promise<ReadonlySet<string>> {
+    const { jail } = this.#tree;
+    const top = this.#tree.topSegments();
+    return jail.inDirectory(top, {}, async (directory) => {
+      const found = new Set<string>();
+      const everything = { glob: { reaches: () => true }, onUnreadable: () => undefined };
+      for await (const files of walkFiles(directory, everything)) {
+        for (const file of files) {
+          const segments = [...top, ...file.split("/")];
+          const path = this.#tree.pathOf(segments);
+          const stats = path !== undefined && this.#hides(path) ? jail.follow(segments)?.stats : undefined;
+          if (stats !== undefined && stats.nlink > 1n) found.add(identityOf(stats));
+        }
+      }
+      return found;
+    });
+  }
+}
+
 /** An open directory of the jail. */
 export interface OpenDirectory extends Located {
-  jail: Jail;
+  tree: DiskTree;
   directory: DirectoryHandle;
   /** From the root of the jail, free of links. */
   segments: readonly string[];
@@ -194,15 +242,17 @@ async function listEntries(place: OpenDirectory, options: CallOptions | undefine
 }
 
 function describe(
-  { jail, directory, segments, path }: OpenDirectory,
+  { tree, directory, segments, path }: OpenDirectory,
   entry: Dirent,
 ): FileInfo | "gone" | "unreadable" {
   const shown = joinPath(path, entry.name);
   if (entry.isSymbolicLink()) {
     // A link that leads out of the root is shown with its name alone.
-    const target = jail.lookUp([...segments, entry.name]);
-    if (target?.isDirectory() === true) return { path: `${shown}/`, is_dir: true };
-    return { path: shown, is_dir: false, ...(target === undefined ? {} : sizeAndTime(target)) };
+    const { segments: real, stats } = tree.jail.follow([...segments, entry.name]) ?? {};
+    const target = real && tree.pathOf(real);
+    const link = target === undefined ? {} : { real_path: target };
+    if (stats?.isDirectory() === true) return { path: `${shown}/`, is_dir: true, ...link };
+    return { path: shown, is_dir: false, ...link, ...(stats === undefined ? {} : sizeAndTime(stats)) };
   }
   try {
     const stats = statEntry(directory, entry.name);

@@ -248,12 +248,13 @@ interface OpenFile {
 async function withOpenFile<Result>(
   directory: DirectoryHandle,
   name: string,
-  path: string,
+  { path, hidden }: FilesystemPath,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   const descriptor = directory.openFile(name, constants.O_RDONLY);
   try {
     const stats = fstatSync(descriptor, { bigint: true });
+    if ((await hidden?.has(stats)) === true) return errors.permissionDenied(path);
     return whyNotFile(stats, path) ?? (await use({ descriptor, stats }));
   } finally {
     closeSync(descriptor);
@@ -303,12 +304,13 @@ export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptio
 
 function openPath<Result>(
   jail: Jail,
-  { segments, path }: FilesystemPath,
+  at: FilesystemPath,
   options: CallOptions,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   options.signal?.throwIfAborted();
-  return jail.atEntry(segments, {}, ({ directory, name }) => withOpenFile(directory, name, path, use));
+  const { segments, links } = at;
+  return jail.atEntry(segments, { links }, ({ directory, name }) => withOpenFile(directory, name, at, use));
 }
 
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
@@ -354,16 +356,21 @@ const MAX_ATTEMPTS = 5;
 export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
   return exclusively(jail, at, {}, async (located): Promise<EditResult> => {
     for (let attempt = 1; ; attempt += 1) {
-      const result = await editOnce(located, at.path, edit);
+      const result = await editOnce(located, at, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
       if (isFinal || attempt === MAX_ATTEMPTS) return result;
     }
   });
 }
 
-async function editOnce({ directory, name }: JailEntry, path: string, edit: PathEdit): Promise<EditResult> {
+async function editOnce(
+  { directory, name }: JailEntry,
+  at: FilesystemPath,
+  edit: PathEdit,
+): Promise<EditResult> {
+  const { path } = at;
   const { maxFileSize, signal, expectedVersion } = edit;
-  const loaded = await withOpenFile(directory, name, path, async ({ descriptor, stats }) => ({
+  const loaded = await withOpenFile(directory, name, at, async ({ descriptor, stats }) => ({
     stats,
     bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
   }));
@@ -391,11 +398,12 @@ async function editOnce({ directory, name }: JailEntry, path: string, edit: Path
 /** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
 async function exclusively<Result>(
   jail: Jail,
-  { segments, path }: FilesystemPath,
-  walk: WalkOptions,
+  { segments, path, links }: FilesystemPath,
+  options: WalkOptions,
   run: (located: JailEntry) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   if (segments.length === 0) return errors.isDirectory(path);
+  const walk = { ...options, links };
   const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
   return fileLocks.run(key, () => jail.atEntry(segments, walk, run));
 }
@@ -419,12 +427,12 @@ const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): bo
 /** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
 export function deleteEntry(
   jail: Jail,
-  { segments, path }: FilesystemPath,
+  { segments, path, links }: FilesystemPath,
   options: CallOptions,
 ): Promise<DeleteResult> {
   return jail.atEntry(
     segments,
-    { lastLink: "itself" },
+    { lastLink: "itself", links },
     async ({ directory, name }): Promise<DeleteResult> => {
       const stats = statEntry(directory, name);
       if (stats === undefined) return errors.fileNotFound(path);

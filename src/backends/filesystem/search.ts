@@ -18,7 +18,7 @@ import {
 } from "../search.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
-import type { FilesystemPath, Jail } from "./jail.ts";
+import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
 import { type OpenDirectory, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
@@ -30,6 +30,8 @@ const MAX_GLOB_RESULTS = 100_000;
 export interface SearchRoot extends OpenDirectory {
   /** Decides which files are skipped. Default: none. */
   ignored?: GitignoreTree;
+  /** Files that are not read. Default: none. */
+  hidden?: HiddenFiles | undefined;
 }
 
 /** Calls `use` with a root that skips files excluded by the `.gitignore` files in `top` and below. */
@@ -40,7 +42,7 @@ export function withGitignore<Result>(
 ): Promise<Result> {
   const isBelowTop = top.every((segment, index) => root.segments[index] === segment);
   const from = isBelowTop ? top : root.segments;
-  return root.jail.inDirectory(from, {}, async (directory) => {
+  return root.tree.jail.inDirectory(from, {}, async (directory) => {
     const ignored = new GitignoreTree(directory, root.segments.slice(from.length));
     try {
       return await use({ ...root, ignored });
@@ -72,8 +74,13 @@ export async function globDirectory(
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
   const glob = selectionOf(compiled.glob, root);
-  const isFile = (link: string): boolean =>
-    root.jail.lookUp([...root.segments, ...link.split("/")])?.isFile() === true;
+  const links = new Map<string, Pick<FileInfo, "real_path">>();
+  const isFile = (link: string): boolean => {
+    const followed = root.tree.jail.follow([...root.segments, ...link.split("/")]);
+    if (followed?.stats?.isFile() !== true) return false;
+    links.set(link, { real_path: root.tree.pathOf(followed.segments) });
+    return true;
+  };
   const request = { glob, isFile, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.path);
   for await (const paths of walkFiles(root.directory, request)) {
@@ -82,7 +89,7 @@ export async function globDirectory(
     for (const path of paths) {
       if (!glob.matches(path)) continue;
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
-      files.push({ path: base + path, is_dir: false });
+      files.push({ path: base + path, is_dir: false, ...links.get(path) });
     }
   }
   return { files, skipped, truncated: false };
@@ -134,7 +141,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
 /** Finds the matching lines of one file, which is searched even if `.gitignore` excludes it. */
 export async function grepFile(
   jail: Jail,
-  { segments, path }: FilesystemPath,
+  { segments, path, links, hidden }: FilesystemPath,
   search: FilesystemSearch,
 ): Promise<GrepResult> {
   const filter = compileGlob(search.glob ?? "*", { nameAtAnyDepth: true });
@@ -142,8 +149,8 @@ export async function grepFile(
   const file = {
     path,
     load: () =>
-      loadText(baseName(path), search.maxFileSize, (use) =>
-        jail.atEntry(segments, { links: "inside" }, ({ directory, name }) =>
+      loadText(baseName(path), { ...search, hidden }, (use) =>
+        jail.atEntry(segments, { links }, ({ directory, name }) =>
           use(directory.openFile(name, constants.O_RDONLY)),
         ),
       ),
@@ -153,7 +160,7 @@ export async function grepFile(
 }
 
 async function propose(
-  { jail, directory, segments, ignored }: SearchRoot,
+  { tree, directory, segments, ignored }: SearchRoot,
   filter: Glob,
   { pattern, maxCount, options, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
@@ -163,7 +170,7 @@ async function propose(
   if (ripgrep === undefined || translated === undefined || translated.includes("\0")) return undefined;
   const request = {
     binary: ripgrep,
-    directory: join(jail.root, ...segments),
+    directory: join(tree.jail.root, ...segments),
     pattern: translated,
     isRegex,
     caseSensitive: options.caseSensitive !== false,
@@ -207,12 +214,12 @@ async function directoriesLeftOut(directory: DirectoryHandle, ignored: Gitignore
 const soon = (): number => performance.now() + 2000;
 
 /** Counts skipped files like the walk: those that the filter accepts, and directories that it reaches. */
-function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
+function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
   const isText = (path: string): boolean => isTextType(mimeTypeOf(path));
   const large = answer.tooLarge.filter((path) => glob.matches(path) && isText(path));
   const unreadable = answer.unreadable.filter((path) => {
     const isDirectory =
-      path === "." || jail.lookUp([...segments, ...path.split("/")])?.isDirectory() === true;
+      path === "." || tree.jail.follow([...segments, ...path.split("/")])?.stats?.isDirectory() === true;
     return isDirectory ? glob.reaches(path === "." ? "" : path) : glob.matches(path) && isText(path);
   });
   return large.length + unreadable.length;
@@ -224,13 +231,14 @@ async function* candidates(
   portions: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
   { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
 ): AsyncGenerator<SearchFile> {
+  const limits = { maxFileSize, hidden: root.hidden };
   for await (const paths of portions) {
     for (const path of paths) {
       const name = baseName(path);
       if (!glob.matches(path) || isTemporaryName(name)) continue;
       yield {
         path: joinPath(root.path, path),
-        load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
+        load: () => loadText(name, limits, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
       };
     }
   }
@@ -240,7 +248,11 @@ async function* candidates(
 type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
 
 /** Loads the text of a file for a search. Skips a file that vanished or is no file any more. */
-async function loadText(name: string, maxFileSize: number, open: OpenFile): Promise<SearchableContent> {
+async function loadText(
+  name: string,
+  { maxFileSize, hidden }: { maxFileSize: number; hidden: HiddenFiles | undefined },
+  open: OpenFile,
+): Promise<SearchableContent> {
   if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
   try {
     return await open(async (descriptor) => {
@@ -248,6 +260,10 @@ async function loadText(name: string, maxFileSize: number, open: OpenFile): Prom
         const stats = fstatSync(descriptor);
         if (!stats.isFile()) return { kind: "binary" };
         if (stats.size > maxFileSize) return { kind: "skipped" };
+        const isOneName = stats.nlink < 2 || hidden === undefined;
+        // It is not counted as skipped, which would tell that it exists.
+        if (!isOneName && (await hidden.has(fstatSync(descriptor, { bigint: true }))))
+          return { kind: "binary" };
         const bytes = await readBytes(descriptor, stats.size, maxFileSize);
         if (bytes.length > maxFileSize) return { kind: "skipped" };
         if (hasNul(bytes)) return { kind: "binary" };

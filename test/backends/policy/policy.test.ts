@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import * as errors from "../../../src/backends/errors.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { PolicyBackend, type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy.ts";
+import { type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy-rules.ts";
+import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";

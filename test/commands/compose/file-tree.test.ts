@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
@@ -9,7 +9,7 @@ import { ownedPath } from "../../../src/app/owned-places.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 
 /** Nothing is hidden or read-only. */
-const ALL = { hide: [], readOnly: [], maxFileSizeMb: 10 };
+const ALL = { hide: [] as string[], readOnly: [] as string[], maxFileSizeMb: 10 };
 
 let folder: string;
 beforeEach(() => {
@@ -24,13 +24,13 @@ function make(path: string, content?: string): string {
   return at;
 }
 
-function tree(workspaceFolder?: string): FileTree {
+function tree(workspaceFolder?: string, rules: Partial<typeof ALL> = {}): FileTree {
   const config = {
     workspace: make("project"),
     workspaceFolder,
     skills: [make("skills/team")],
     respectGitignore: true,
-    files: ALL,
+    files: { ...ALL, ...rules },
   };
   const store = new InMemoryStore();
   return new FileTree(config, () => store);
@@ -73,6 +73,29 @@ describe("FileTree", () => {
       "/workspace/.gitignore",
     ]);
     expect((await backend.read("/workspace/out/a.md")).content).toBe("built");
+  });
+
+  it("keeps links of the workspace from leading around the rules for files", async () => {
+    make("project/.env", "KEY=1");
+    make("project/vendor/v.txt", "vendor");
+    symlinkSync(".env", join(folder, "project/env.txt"));
+    symlinkSync("vendor", join(folder, "project/v"));
+    const files = tree(undefined, { hide: ["sensitive"], readOnly: ["/vendor"] });
+    const owner = { principal: "local" };
+    const runtime = { files: snapshotFiles() };
+    // The page and the resources read the mounts, and agents the tree with their thread.
+    for (const backend of [files.mounts(owner), await resolveBackend(files.withThread(owner), runtime)]) {
+      expect(await backend.read("/workspace/env.txt")).toEqual({
+        code: "not_found",
+        error: "File '/workspace/env.txt' not found",
+      });
+      expect((await backend.ls("/workspace")).files?.map(({ path }) => path)).toEqual([
+        "/workspace/v/",
+        "/workspace/vendor/",
+      ]);
+      expect((await backend.read("/workspace/v/v.txt")).content).toBe("vendor");
+      expect(await backend.write("/workspace/v/new.txt", "")).toMatchObject({ code: "permission_denied" });
+    }
   });
 
   it("keeps each principal's memories apart", async () => {
