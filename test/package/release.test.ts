@@ -260,7 +260,8 @@ describe("with every fact", () => {
 
   it("is not ready before it is described, committed and tagged, and then it is", () => {
     expect(script("release-check").stderr).toContain("changes that are not committed: ");
-    replace("CHANGELOG.md", "## [0.1.0]\n", "## [0.1.0] - 2026-11-23\n");
+    replace("CHANGELOG.md", "\n## [0.1.0]\n", "");
+    replace("CHANGELOG.md", "## [Unreleased]\n", "## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n");
     expect(script("community-files")).toMatchObject({ status: 0 });
     expect(text("SECURITY.md")).toContain(FACTS.securityContact);
     commit();
