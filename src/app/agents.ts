@@ -223,7 +223,7 @@ const UNUSED_MODEL = OFFLINE;
 /** A subagent, with the tools it may use by name. */
 type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
 
-const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], notes: [] };
+const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [] };
 
 interface OwnParts {
   interruptOn: InterruptOn;
@@ -241,7 +241,7 @@ async function withForeignTools(
 ): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
   const media = new LazyModel(model);
   const offers = await mcp?.forAgent((mimeType) => media.acceptsMedia(mimeType));
-  const { tools, gated, problems, notes: detours } = offers ?? NOTHING;
+  const { tools, gated, problems, leftOut, notes: detours } = offers ?? NOTHING;
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
     const names = new Set(offered.map(({ name }) => name));
     const asked = gated.filter((name) => names.has(name));
@@ -262,5 +262,10 @@ async function withForeignTools(
   const mistakes = offers === undefined ? [] : warnings;
   for (const problem of mistakes) own.log.warn("subagent_tool_not_as_named", { problem });
   const notes = [...detours.map(({ text }) => text), ...mistakes];
-  return { tools, middleware: reportMissingTools(problems, notes), interruptOn: gatesOf(tools), subagents };
+  return {
+    tools,
+    middleware: reportMissingTools({ problems, leftOut }, notes),
+    interruptOn: gatesOf(tools),
+    subagents,
+  };
 }

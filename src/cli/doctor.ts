@@ -8,7 +8,7 @@ import {
   chooseTools,
   loadAgentFiles,
 } from "../agent/definition/agent-files.ts";
-import { type McpToolSet, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { type McpToolSet, leftOutText, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import {
   CLIENT,
   type Environment,
@@ -322,7 +322,7 @@ export async function checkTools(
   }
 }
 
-function checkServer(server: string, { tools, gated, problems, notes }: McpToolSet): Check {
+function checkServer(server: string, { tools, gated, problems, leftOut, notes }: McpToolSet): Check {
   const problem = problems.find((found) => found.server === server);
   if (problem)
     return { name: "MCP server", ok: false, text: `${server} is not available: ${problem.reason}` };
@@ -330,8 +330,9 @@ function checkServer(server: string, { tools, gated, problems, notes }: McpToolS
   const asked = gated.filter(own).length;
   const all = tools.filter(({ name }) => own(name)).length;
   const found = `${server}: ${all} tools, ${asked} of them with approval`;
+  const missing = leftOut.filter((tool) => tool.server === server).map(leftOutText);
   const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
-  return { name: "MCP server", ok: true, text: [found, ...detours].join("\n") };
+  return { name: "MCP server", ok: true, text: [found, ...missing, ...detours].join("\n") };
 }
 
 /** The subagents of the configuration and of the workspace's files whose descriptions need a look. */

@@ -161,6 +161,7 @@ describe("text from outside", () => {
         connection,
         tool: { name: "tool", title: description, description, inputSchema: { type: "object" } },
         problem: () => undefined,
+        resultProblem: undefined,
         acceptsMedia: () => false,
       });
       const model = scriptedModel(() => ({ text: "end" }));

@@ -59,6 +59,12 @@ function toolProblem(body: Json): WireError | undefined {
         `${at}.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level`,
       );
     }
+    const bad = Object.keys(record(schema["properties"])).find((key) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(key));
+    if (bad !== undefined) {
+      return invalid(
+        `${at}.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'`,
+      );
+    }
     const problem = schemaProblem(schema);
     if (problem !== undefined) {
       return invalid(

@@ -45,6 +45,10 @@ export function openaiToolProblem(body: Json, tools: readonly Json[], field: str
         `Invalid schema for function '${name}': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.`,
       );
     }
+    if (schema["properties"] === undefined)
+      return invalid(
+        `Invalid schema for function '${name}': In context=(), object schema missing properties.`,
+      );
     const problem = schemaProblem(schema);
     if (problem !== undefined) return invalid(`Invalid schema for function '${name}': ${problem}.`);
   }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/client/validators/ajv";
 
 export type Json = Record<string, unknown>;
 
@@ -117,9 +118,30 @@ export function pieces(whole: string, { pieceLength }: WireAnswer): string[] {
 
 export const invalid = (message: string): WireError => ({ status: 400, message });
 
-/** What is wrong with a tool's JSON schema, in a few words. */
-export function schemaProblem(schema: unknown, path: readonly string[] = []): string | undefined {
-  const { type, properties, items, required } = record(schema);
+/** Describes the first problem of a tool's JSON schema in a few words, as providers find it. */
+export const schemaProblem = (schema: Json): string | undefined =>
+  partProblem(schema) ?? draftProblem(schema);
+
+const validator = new AjvJsonSchemaValidator();
+const compiled = new Map<string, string | undefined>();
+
+/** Finds what draft 2020-12 forbids, references to nothing, and patterns that cannot be read. */
+function draftProblem(schema: Json): string | undefined {
+  const text = JSON.stringify(schema);
+  if (!compiled.has(text)) {
+    let problem: string | undefined;
+    try {
+      validator.getValidator(schema);
+    } catch (error) {
+      problem = String(error);
+    }
+    compiled.set(text, problem);
+  }
+  return compiled.get(text);
+}
+
+function partProblem(schema: unknown, path: readonly string[] = []): string | undefined {
+  const { type, properties, items, required, additionalProperties } = record(schema);
   const types = ["object", "array", "string", "number", "integer", "boolean", "null"];
   if (
     type !== undefined &&
@@ -133,11 +155,22 @@ export function schemaProblem(schema: unknown, path: readonly string[] = []): st
   ) {
     return `In context=(${path.join(", ")}), 'required' must be a list of names`;
   }
-  if (type === "array" && items === undefined)
+  if ([type].flat().includes("array") && items === undefined)
     return `In context=(${path.join(", ")}), array schema missing items`;
-  for (const [name, property] of Object.entries(record(properties))) {
-    const problem = schemaProblem(property, [...path, "properties", name]);
+  const inner = (keyword: string): Array<[string, unknown]> =>
+    list(record(schema)[keyword]).map((member, index) => [`${keyword}.${index}`, member]);
+  const parts: Array<[string, unknown]> = [
+    ...Object.entries(record(properties)).map(([name, part]): [string, unknown] => [
+      `properties.${name}`,
+      part,
+    ]),
+    ...["anyOf", "oneOf", "allOf", "prefixItems"].flatMap(inner),
+    ["items", items],
+    ["additionalProperties", additionalProperties],
+  ];
+  for (const [name, part] of parts) {
+    const problem = part === undefined ? undefined : partProblem(part, [...path, name]);
     if (problem !== undefined) return problem;
   }
-  return items === undefined ? undefined : schemaProblem(items, [...path, "items"]);
+  return undefined;
 }

@@ -10,8 +10,9 @@ import { type Strategy, bindingOf } from "../conversation/structured-answer.ts";
 import { appendSystemPrompt } from "../middleware/middleware.ts";
 import { isOpenAi } from "../middleware/patch-tool-calls.ts";
 import { callModel } from "../models/call-model.ts";
-import type { ReplyCache, ToolBinder, ToolBinding } from "../models/reply-cache.ts";
+import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
+import type { ToolBinder, ToolBinding } from "../models/tool-binder.ts";
 import { type Meter, countCalls } from "./meter.ts";
 
 export interface Asking {

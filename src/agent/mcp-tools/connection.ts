@@ -1,11 +1,12 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { CallToolResult, Client, Tool, jsonSchemaValidator } from "@modelcontextprotocol/client";
+import type { Client, Tool } from "@modelcontextprotocol/client";
+import { monotonicClock } from "../../core/clock.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { headOf, shownName } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
-import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
+import { type LeftOutTool, type ReadResult, acceptAnyAnswer, answerIn, resultIn, toolIn } from "./answers.ts";
+import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
@@ -28,6 +29,10 @@ const START_MS = 120_000;
 const ADDRESS_MS = 30_000;
 /** Time a server may take to say which revisions it speaks; servers from before that question may say nothing. */
 const PROBE_MS = 4000;
+/** Code of JSON-RPC. */
+const METHOD_NOT_FOUND = -32_601;
+/** Most pages of one list of tools. */
+const MAX_PAGES = 64;
 /** Time a server's process may take to end by itself. */
 const CLOSE_MS = 500;
 
@@ -80,53 +85,72 @@ export class McpConnection {
   }
 
   /**
-   * The tools that the server offers now. Leaves out tools with a longer name or schema, and cuts longer descriptions.
+   * The tools that the server lists now, and those that cannot be offered. An error after the first page, and a list
+   * without end, cost the rest of the list only.
    *
    * @throws McpUnavailableError
    */
-  async listTools(): Promise<Tool[]> {
-    const { log } = this.#options;
+  async listTools(): Promise<{ tools: Tool[]; leftOut: LeftOutTool[] }> {
     const timeout = this.#patienceMs();
-    const { tools } = await this.#guarded(
-      (client) => client.listTools(undefined, { cacheMode: "refresh", timeout }),
-      true,
-    ).catch((error: unknown) => {
-      if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
-      throw error;
-    });
+    const read: Array<Tool | LeftOutTool> = [];
+    const cursors = new Set<string>();
+    const end = monotonicClock() + timeout;
+    let cursor: string | undefined;
+    do {
+      const request = { method: "tools/list" as const, params: cursor === undefined ? {} : { cursor } };
+      try {
+        const page = answerIn(await this.#guarded((client) => client.request(request, { timeout }), true));
+        read.push(...[page["tools"] ?? []].flat().map(toolIn));
+        const next = page["nextCursor"];
+        cursor = typeof next === "string" && next !== "" && !cursors.has(next) ? next : undefined;
+      } catch (error) {
+        if (codeOf(error) === "REQUEST_TIMEOUT") this.#isSlow = true;
+        // A server without tools may not know the question.
+        if (Reflect.get(Object(error), "code") === METHOD_NOT_FOUND) return { tools: [], leftOut: [] };
+        if (cursors.size === 0) throw error;
+        read.push({ tool: "(further tools)", reason: this.reason(error) });
+        cursor = undefined;
+      }
+      if (cursor !== undefined) cursors.add(cursor);
+    } while (cursor !== undefined && cursors.size < MAX_PAGES && monotonicClock() < end);
     this.#isSlow = false;
-    const refused = tools.filter(isTooLong).map(({ name }) => shownName(name));
-    if (refused.length > 0) {
-      const named = { count: refused.length, tools: refused.slice(0, 10), problem: PROBLEM };
-      log.warn("mcp_tools_refused", { server: this.name, ...named });
-    }
-    return tools.filter((tool) => !isTooLong(tool)).map(bounded);
+    if (cursor !== undefined) read.push({ tool: "(further tools)", reason: "its list did not end" });
+    return {
+      tools: read.flatMap((one) => ("name" in one ? [one] : [])),
+      leftOut: read.flatMap((one) => ("name" in one ? [] : [one])),
+    };
   }
 
   /**
-   * Makes one call, and once more if the server had lost the session, and so did nothing. A call whose connection
-   * broke is made once more only if it `isRepeatable`. @throws the error that the server answered with, or
-   * McpUnavailableError.
+   * Makes one call, or says why it was not sent. Makes it once more if the server had lost the session, and so did
+   * nothing; if the connection broke, only a call that `isRepeatable`. @throws the error that the server answered with,
+   * or that of a connection that broke.
    */
   async call(
-    tool: string,
+    { name, inputSchema }: Tool,
     args: Record<string, unknown>,
     signal: AbortSignal,
     isRepeatable = false,
-  ): Promise<CallToolResult> {
-    return this.#guarded(
-      (client) =>
-        client.callTool(
-          { name: tool, arguments: args },
-          {
-            signal,
-            timeout: this.config.timeout * 1000,
-            resetTimeoutOnProgress: true,
-            onprogress: () => {},
-          },
-        ),
-      isRepeatable,
-    );
+  ): Promise<ReadResult | { unsent: string }> {
+    let isSent = false;
+    const options = {
+      signal,
+      timeout: this.config.timeout * 1000,
+      resetTimeoutOnProgress: true,
+      onprogress: () => {},
+      // Says which arguments are sent as headers. Without an outputSchema, the package passes on every result.
+      toolDefinition: { name, inputSchema },
+    };
+    try {
+      const answer = await this.#guarded((client) => {
+        isSent = true;
+        return client.callTool({ name, arguments: args }, options);
+      }, isRepeatable);
+      return resultIn(answerIn(answer));
+    } catch (error) {
+      if (isSent) throw error;
+      return { unsent: this.reason(error) };
+    }
   }
 
   /** Says why something with this server failed, without its secrets. */
@@ -245,13 +269,13 @@ export class McpConnection {
     const isFirstNoise = (): boolean => !this.#hasNoise && (this.#hasNoise = true);
     const opened = await createTransport(expanded, way, { name: this.name, log, isFirstNoise });
     attempt.pid = () => opened.pid();
+    acceptAnyAnswer(opened.transport, secretHider(this.#secrets));
     const client = new Client(
       { name: "deepagent-mcp", version },
       {
         versionNegotiation:
           way === "discover" ? { mode: "auto", probe: { timeoutMs: PROBE_MS } } : { mode: "legacy" },
         inputRequired: { autoFulfill: false },
-        jsonSchemaValidator: await serverSchemas(),
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners
@@ -302,83 +326,3 @@ function isAnswer(error: unknown): boolean {
     code === "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION"
   );
 }
-
-/** Longest name, in characters; the specification asks for at most 128. */
-const MAX_NAME = 256;
-const MAX_DESCRIPTION = 4000;
-/** Characters of a schema. All of it is sent with every request to the model. */
-const MAX_SCHEMA = 100_000;
-
-const PROBLEM = `a name of more than ${MAX_NAME} characters, or a schema of more than ${MAX_SCHEMA}`;
-
-const isTooLong = ({ name, inputSchema }: Tool): boolean =>
-  name.length > MAX_NAME || isLonger(inputSchema, MAX_SCHEMA);
-
-/** The fields of a tool that are read here, none of them longer than its limit. */
-function bounded({ name, title, description = title, inputSchema, outputSchema, annotations }: Tool): Tool {
-  return {
-    name,
-    inputSchema,
-    ...(description === undefined ? {} : { description: headOf(description, MAX_DESCRIPTION) }),
-    ...(title === undefined ? {} : { title: headOf(title, MAX_NAME) }),
-    ...(isLonger(outputSchema, MAX_SCHEMA) ? {} : { outputSchema }),
-    ...(isLonger(annotations, MAX_DESCRIPTION) ? {} : { annotations }),
-  };
-}
-
-/** Whether a JSON value has more than so many characters, its own punctuation left aside. */
-function isLonger(value: unknown, limit: number): boolean {
-  const waiting = [value];
-  let left = limit;
-  while (waiting.length > 0 && left >= 0) {
-    const one = waiting.pop();
-    left -= typeof one === "string" ? one.length + 1 : 1;
-    if (typeof one !== "object" || one === null) continue;
-    for (const [key, inside] of Object.entries(one)) {
-      left -= key.length;
-      waiting.push(inside);
-    }
-  }
-  return left < 0;
-}
-
-/** Characters of a schema that is compiled: 1000 take 5 to 10 ms. */
-const MAX_COMPILED = 4000;
-
-/**
- * Checks JSON by the schemas of a server. Ignores keywords that can take for ever to check (patterns, items that must
- * all differ) and schemas that take long to compile. The check only helps the model; the server makes its own.
- */
-export async function serverSchemas(): Promise<jsonSchemaValidator> {
-  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
-  const schemas = new AjvJsonSchemaValidator();
-  return {
-    getValidator: (schema) => {
-      // Leaving keywords out of a schema makes another one.
-      const checked = isLonger(schema, MAX_COMPILED) ? {} : withoutSlowChecks(schema);
-      return schemas.getValidator(checked as typeof schema);
-    },
-  };
-}
-
-const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
-/** Keywords whose keys are names of the server's own. */
-const NAMES: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
-/** Keywords whose values are data, not schemas. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-
-function withoutSlowChecks(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutSlowChecks);
-  if (!isObject(schema)) return schema;
-  const kept = Object.entries(schema).filter(([keyword]) => !SLOW.has(keyword));
-  return Object.fromEntries(
-    kept.map(([keyword, value]) => {
-      if (DATA.has(keyword)) return [keyword, value];
-      if (!NAMES.has(keyword) || !isObject(value)) return [keyword, withoutSlowChecks(value)];
-      const named = Object.entries(value).map(([name, own]) => [name, withoutSlowChecks(own)]);
-      return [keyword, Object.fromEntries(named)];
-    }),
-  );
-}
-
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

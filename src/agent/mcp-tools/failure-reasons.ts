@@ -11,14 +11,17 @@ export class McpUnavailableError extends Error {
 
 const REASON_LIMIT = 300;
 
+/** Blacks out the secrets of a server: the one place for everything that it says. */
+export function secretHider(secrets: readonly string[]): (text: string) => string {
+  if (secrets.length === 0) return (text) => text;
+  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
+  const any = new RegExp(longestFirst.map((secret) => secret.replace(/[^\w]/g, "\\$&")).join("|"), "g");
+  return (text) => text.replace(any, "[hidden]");
+}
+
 /** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
 export function redacted(text: string, secrets: readonly string[]): string {
-  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
-  const hidden = longestFirst.reduce(
-    (shown, secret) => shown.replaceAll(secret, () => "[hidden]"),
-    beginningOf(text),
-  );
-  return oneLine(withoutSecrets(hidden), REASON_LIMIT);
+  return oneLine(withoutSecrets(secretHider(secrets)(beginningOf(text))), REASON_LIMIT);
 }
 
 const NO_ROUTE = "its address cannot be reached from here; check the network";

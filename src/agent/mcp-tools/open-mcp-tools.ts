@@ -1,6 +1,8 @@
-import type { Tool, jsonSchemaValidator } from "@modelcontextprotocol/client";
+import type { Tool } from "@modelcontextprotocol/client";
 import type { AgentTool } from "../contracts.ts";
-import { type ConnectionOptions, McpConnection, serverSchemas } from "./connection.ts";
+import type { LeftOutTool } from "./answers.ts";
+import { type ConnectionOptions, McpConnection } from "./connection.ts";
+import { schemaChecks } from "./schema-checks.ts";
 import { type McpServerConfig, offeredName } from "./server-config.ts";
 
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
@@ -15,7 +17,13 @@ export interface McpToolSet {
   problems: ReadonlyArray<{ server: string; reason: string }>;
   /** Servers that work otherwise than configured, one sentence each. */
   notes: ReadonlyArray<{ server: string; text: string }>;
+  /** Tools that cannot be offered, of servers that can be used. */
+  leftOut: ReadonlyArray<LeftOutTool & { server: string }>;
 }
+
+/** One sentence about a tool that is not offered. */
+export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][number]): string =>
+  `The tool '${tool}' of the MCP server '${server}' is left out: ${reason}.`;
 
 export interface McpTools {
   /** Connects where needed, and asks every server what it offers now. Never rejects. */
@@ -45,6 +53,7 @@ export function openMcpTools(
         gated: sets.flatMap(({ gated }) => gated),
         problems: sets.flatMap(({ problems }) => problems),
         notes: sets.flatMap(({ notes }) => notes),
+        leftOut: sets.flatMap(({ leftOut }) => leftOut),
       };
     },
     close: async () => {
@@ -60,25 +69,31 @@ async function toolsOf(
   { log }: ConnectionOptions,
 ): Promise<McpToolSet> {
   const { name: server, config } = connection;
-  let listed: Tool[];
+  let list: Awaited<ReturnType<McpConnection["listTools"]>>;
   try {
-    listed = await connection.listTools();
+    list = await connection.listTools();
   } catch (error) {
     const reason = connection.reason(error);
     log.warn("mcp_server_unavailable", { server, reason });
-    return { tools: [], gated: [], problems: [{ server, reason }], notes: [] };
+    return { tools: [], gated: [], problems: [{ server, reason }], leftOut: [], notes: [] };
   }
+  const { tools: listed } = list;
   const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const chosen = uniqueTools(listed).filter(
     ({ name }) => (wanted?.includes(name) ?? true) && !disabledTools.includes(name),
   );
   const kept = chosen.slice(0, MAX_TOOLS);
+  const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
+  if (kept.length < chosen.length) {
+    const count = chosen.length - kept.length;
+    left.push({ tool: `(${count} more)`, reason: `a server may offer ${MAX_TOOLS}; choose some by tools` });
+  }
   const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
   const absent = named.filter((name) => !listed.some((tool) => tool.name === name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
-  if (kept.length < listed.length)
-    log.info("mcp_tools_left_out", { server, count: listed.length - kept.length });
-  const problemOf = await argumentChecks();
+  if (left.length > 0)
+    log.warn("mcp_tools_left_out", { server, count: left.length, tools: left.slice(0, 10) });
+  const checkOf = await schemaChecks();
   // Loaded once a server has answered, because it loads LangChain.
   const { mcpAgentTool } = await import("./tool.ts");
   const tools = kept.map((tool) =>
@@ -86,7 +101,8 @@ async function toolsOf(
       name: offeredName(server, tool.name),
       connection,
       tool,
-      problem: problemOf(tool),
+      problem: checkOf(tool.inputSchema),
+      resultProblem: tool.outputSchema && checkOf(tool.outputSchema),
       acceptsMedia,
     }),
   );
@@ -94,7 +110,8 @@ async function toolsOf(
     isGated(config, kept[index]?.name ?? "", kind) ? [name] : [],
   );
   const { note } = connection;
-  return { tools, gated, problems: [], notes: note === undefined ? [] : [{ server, text: note }] };
+  const notes = note === undefined ? [] : [{ server, text: note }];
+  return { tools, gated, problems: [], leftOut: left.map((one) => ({ ...one, server })), notes };
 }
 
 /** Whether a person approves a call by default: not if the tool says that it only reads. */
@@ -110,25 +127,4 @@ function isGated(
 /** The tools without repeated names; the first of each name counts. */
 function uniqueTools(tools: readonly Tool[]): Tool[] {
   return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()].toReversed();
-}
-
-/** Checks arguments by a tool's JSON schema; a schema that cannot be read is left to its server. */
-type ArgumentCheck = (args: Record<string, unknown>) => string | undefined;
-
-async function argumentChecks(): Promise<(tool: Tool) => ArgumentCheck> {
-  const schemas = await serverSchemas();
-  return ({ inputSchema }) => {
-    let check: ArgumentCheck | undefined;
-    return (args) => (check ??= compile(schemas, inputSchema))(args);
-  };
-}
-
-function compile(schemas: jsonSchemaValidator, schema: Tool["inputSchema"]): ArgumentCheck {
-  try {
-    // Both types stand for JSON, which the schema was parsed from.
-    const check = schemas.getValidator(schema as Parameters<typeof schemas.getValidator>[0]);
-    return (args) => check(args).errorMessage;
-  } catch {
-    return () => undefined;
-  }
 }

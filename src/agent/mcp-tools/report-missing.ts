@@ -1,25 +1,27 @@
 /** Stands apart from `open-mcp-tools.ts`, which is loaded without LangChain. */
+import { headOf } from "../../core/text.ts";
 import type { Middleware } from "../contracts.ts";
 import { agentPath, emit } from "../engine/task-context.ts";
 import { appendSystemPrompt } from "../middleware/middleware.ts";
-import type { McpToolSet } from "./open-mcp-tools.ts";
+import { type McpToolSet, leftOutText } from "./open-mcp-tools.ts";
+
+type Missing = Pick<McpToolSet, "problems" | "leftOut">;
 
 /**
  * Reports to the journal and to the model which servers' tools are missing, so that neither looks for them. `notes`
  * are further problems of tools, for the journal only.
  */
-export function reportMissingTools(
-  problems: McpToolSet["problems"],
-  notes: readonly string[] = [],
-): Middleware[] {
+export function reportMissingTools(missing: Missing, notes: readonly string[] = []): Middleware[] {
   const warnings = [
-    ...problems.map(
+    ...missing.problems.map(
       ({ server, reason }) =>
         `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`,
     ),
+    ...missing.leftOut.map(leftOutText),
     ...notes,
   ];
   if (warnings.length === 0) return [];
+  const note = noteOn(missing);
   let isReported = false;
   return [
     {
@@ -30,13 +32,25 @@ export function reportMissingTools(
           const agent = agentPath(request.runtime);
           for (const message of warnings) emit(request.runtime, { kind: "warning", agent, message });
         }
-        return next(problems.length === 0 ? request : appendSystemPrompt(request, noteOn(problems)));
+        return next(note === "" ? request : appendSystemPrompt(request, note));
       },
     },
   ];
 }
 
-function noteOn(problems: McpToolSet["problems"]): string {
-  const names = problems.map(({ server }) => server).join(", ");
-  return `These MCP servers are not available now, and neither are their tools: ${names}. Do what can be done without them, and say in your answer what they would have been needed for.`;
+function noteOn({ problems, leftOut }: Missing): string {
+  const servers = problems.map(({ server }) => server).join(", ");
+  const tools = leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
+  return [
+    ...(servers === ""
+      ? []
+      : [`These MCP servers are not available now, and neither are their tools: ${servers}.`]),
+    ...(tools === "" ? [] : [`These tools of MCP servers cannot be used: ${headOf(tools, MAX_NAMED)}.`]),
+    ...(servers + tools === ""
+      ? []
+      : ["Do what can be done without them, and say in your answer what they would have been needed for."]),
+  ].join(" ");
 }
+
+/** Characters of the system prompt that names of tools may take. */
+const MAX_NAMED = 1000;

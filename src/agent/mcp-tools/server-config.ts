@@ -45,27 +45,30 @@ export interface ExpandedServer {
 }
 
 /**
- * Fills in `${NAME}`, `${env:NAME}` and `${NAME:-default}` from the environment of this process. Everything that came
- * from there, and every value of `env` and `headers`, counts as a secret.
+ * Fills in `${NAME}`, `${env:NAME}` and `${NAME:-default}` from the environment of this process. Values from there, and
+ * those of `env` and `headers`, count as secrets, unless they are plain words or paths under a harmless name.
  *
  * @throws McpUnavailableError naming the variables that are not set.
  */
 export function expandServer(config: McpServerConfig, env: Environment): ExpandedServer {
   const secrets = new Set<string>();
+  const keep = (name: string, value: string): void => {
+    if (SECRET_NAME.test(name) || !PLAIN.test(value)) for (const form of formsOf(value)) secrets.add(form);
+  };
   const missing = new Set<string>();
   const text = (template: string): string =>
     template.replace(VARIABLE, (whole, name: string, fallback: string | undefined) => {
       if (!whole.endsWith("}")) return whole;
       const value = env[name] || fallback;
       if (value === undefined) missing.add(name);
-      else secrets.add(value);
+      else keep(name, value);
       return value ?? "";
     });
   const secretRecord = (record: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(
       Object.entries(record).map(([name, template]) => {
         const value = text(template);
-        secrets.add(value);
+        keep(name, value);
         return [name, value];
       }),
     );
@@ -89,6 +92,21 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/g;
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
 const SHORTEST_SECRET = 6;
+/** Names of variables and headers whose values are secret, whatever they look like. */
+const SECRET_NAME = /key|token|secret|pass|pwd|pat$|auth|cred|cookie|session|private|signature|dsn|conn/i;
+/** Words such as `production` or `eu-west-1`, numbers, media types and absolute paths: results are full of them. */
+const PLAIN =
+  /^(?:[a-z]+(?:[-_/.,; ][a-z]+){0,4}(?:-?\d{1,3})?|[\d.]{1,12}|~?(?:[A-Z]:)?(?:[\\/][\w. -]+){1,20}[\\/]?)$/;
+
+/** A secret as servers repeat it: also without its scheme, in addresses, in JSON and in base64. */
+const formsOf = (value: string): string[] => [
+  value,
+  value.replace(/^(?:bearer|basic|token)\s+/i, ""),
+  encodeURIComponent(value),
+  JSON.stringify(value).slice(1, -1),
+  Buffer.from(value).toString("base64"),
+];
+
 /** Longest tool name that every provider takes. */
 const MAX_NAME = 64;
 

@@ -1,19 +1,23 @@
 /** A tool of another MCP server as a tool of the agent. */
 import { DynamicStructuredTool } from "@langchain/core/tools";
-import type { CallToolResult, Tool } from "@modelcontextprotocol/client";
+import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { argumentsPreview } from "../../tools/diff-preview.ts";
 import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolOutcome, withToolCallbacks } from "../calls/agent-tool.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts.ts";
+import type { ReadResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
+import type { SchemaCheck } from "./schema-checks.ts";
 
 export interface McpToolOptions {
   name: string;
   connection: McpConnection;
   tool: Tool;
-  /** The problem of the arguments; `undefined` if there is none. */
-  problem: (args: Record<string, unknown>) => string | undefined;
+  /** Checks arguments by the tool's own schema. */
+  problem: SchemaCheck;
+  /** Checks results; absent if the tool promises no form of them. */
+  resultProblem: SchemaCheck | undefined;
   /** Whether the model takes media of this type. */
   acceptsMedia: (mimeType: string) => boolean;
 }
@@ -30,8 +34,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
   const offered = new DynamicStructuredTool({
     name,
     description: tool.description ?? tool.name,
-    // OpenAI refuses an object schema that leaves its properties out.
-    schema: { ...tool.inputSchema, properties: tool.inputSchema.properties ?? {} },
+    schema: tool.inputSchema,
     func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),
   });
   return {
@@ -64,73 +67,79 @@ function validate({ name, problem }: McpToolOptions, args: unknown): ValidatedAr
 }
 
 async function run(
-  { connection, tool, acceptsMedia }: McpToolOptions,
+  options: McpToolOptions,
   args: Record<string, unknown>,
   signal: AbortSignal,
 ): Promise<ToolResult> {
+  const { connection, tool } = options;
   try {
-    return resultOf(await connection.call(tool.name, args, signal, isRepeatable(tool)), acceptsMedia);
+    const answer = await connection.call(tool, args, signal, isRepeatable(tool));
+    if (!("unsent" in answer)) return resultOf(answer, options);
+    return toolError(
+      `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
+    );
   } catch (error) {
     signal.throwIfAborted();
-    const reason = connection.reason(error);
-    const answered = error instanceof Error && typeof Reflect.get(error, "code") === "number";
-    if (answered) return toolError(`The MCP server ${connection.name} refused the call: ${reason}`);
-    const doubt = isReadOnly(tool)
-      ? "Try again, or do without it."
-      : "Whether the call took effect is unknown: check before you make it again.";
-    return toolError(`The MCP server ${connection.name} failed: ${reason}. ${doubt}`);
+    return toolError(failureText(error, options));
   }
 }
 
-type McpBlock = CallToolResult["content"][number];
+/** Says what is known of a call without a result. A call that was sent is never said to have done nothing. */
+function failureText(error: unknown, { connection, tool }: McpToolOptions): string {
+  const server = `The MCP server ${connection.name}`;
+  const reason = connection.reason(error);
+  const code: unknown = Reflect.get(Object(error), "code");
+  const isUnbegun = code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
+  if (typeof code === "number" || code === "INVALID_RESULT") {
+    const doubt = isUnbegun || isReadOnly(tool) ? "" : ", and may have carried it out all the same";
+    return `${server} answered the call with an error${doubt}: ${reason}`;
+  }
+  const doubt = isReadOnly(tool)
+    ? "Try again, or do without it."
+    : "Whether the call took effect is unknown: check before you make it again.";
+  return `${server} failed: ${reason}. ${doubt}`;
+}
+
+/** Codes of JSON-RPC for calls that no tool began. */
+const [METHOD_NOT_FOUND, INVALID_PARAMS] = [-32_601, -32_602];
 
 /** Characters beyond which text is cut. Text that is too large for the conversation goes into a file before that. */
 const MAX_TEXT = 1_000_000;
 /** Base64 characters of media beyond which a block is only described. */
 const MAX_MEDIA = 7_000_000;
 
-/** A server's answer as the model reads it. Media the model does not take is described. */
-function resultOf(answer: CallToolResult, accepts: (mimeType: string) => boolean): ToolResult {
-  const blocks = answer.content.map((block) => blockOf(block, accepts));
+/** A server's answer as the model reads it, with a sentence about what does not fit. */
+function resultOf(answer: ReadResult, options: McpToolOptions): ToolResult {
+  const blocks = answer.blocks.map((block) => shownBlock(block, options));
   const texts = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
-  const text = cutMiddle(texts.join("\n\n") || structuredText(answer, blocks), MAX_TEXT);
-  if (answer.isError === true) return toolError(text || "the tool failed and gave no reason");
+  const { structuredContent } = answer;
+  if (blocks.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
+  const note = noteOn(answer, options);
+  if (note !== undefined) texts.push(`[${note}]`);
+  const text = cutMiddle(texts.join("\n\n"), MAX_TEXT);
+  if (answer.isError) return toolError(text || "the tool failed and gave no reason");
   const media = blocks.filter(({ type }) => type !== "text");
   if (media.length === 0) return { content: text || "The tool answered with nothing." };
   return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...media] };
 }
 
-function structuredText({ structuredContent }: CallToolResult, blocks: readonly ContentBlock[]): string {
-  return structuredContent === undefined || blocks.length > 0 ? "" : JSON.stringify(structuredContent);
+/** Media that the model does not take is described. */
+function shownBlock(block: ContentBlock, { acceptsMedia }: McpToolOptions): ContentBlock {
+  const { type, data = "", mimeType = "" } = block;
+  if (type === "text" || (String(data).length <= MAX_MEDIA && acceptsMedia(String(mimeType)))) return block;
+  const size = Math.ceil((String(data).length * 3) / 4096);
+  return { type: "text", text: `[${type} ${String(mimeType)}, about ${size} kB, not shown]` };
 }
 
-function blockOf(block: McpBlock, accepts: (mimeType: string) => boolean): ContentBlock {
-  switch (block.type) {
-    case "text":
-      return { type: "text", text: block.text };
-    case "image":
-    case "audio":
-      return mediaBlock(block, accepts);
-    case "resource_link":
-      return text(`[Resource ${block.uri}${block.title ? `: ${block.title}` : ""}]`);
-    case "resource": {
-      const { resource } = block;
-      if ("text" in resource) return text(`[Resource ${resource.uri}]\n${resource.text}`);
-      return text(`[Resource ${resource.uri}: ${resource.mimeType ?? "binary"}, not shown]`);
-    }
-    default:
-      return text("[Content of an unknown kind, not shown]");
-  }
+/** Names what in an answer is not as it should be. The call was carried out all the same. */
+function noteOn(
+  { structuredContent, isError, isOdd }: ReadResult,
+  options: McpToolOptions,
+): string | undefined {
+  if (isOdd) return "Parts of this answer are not in the form of MCP, and are given as they came.";
+  if (isError || !options.resultProblem) return undefined;
+  if (structuredContent === undefined)
+    return "The tool promised structured content, and answered without it.";
+  const problem = options.resultProblem(structuredContent);
+  return problem && `This answer does not match the tool's outputSchema: ${oneLine(problem, 300)}`;
 }
-
-function mediaBlock(
-  { type, mimeType, data }: Extract<McpBlock, { type: "image" | "audio" }>,
-  accepts: (mimeType: string) => boolean,
-): ContentBlock {
-  if (data.length > MAX_MEDIA || !accepts(mimeType)) {
-    return text(`[${type} ${mimeType}, about ${Math.ceil((data.length * 3) / 4096)} kB, not shown]`);
-  }
-  return { type, mimeType, data };
-}
-
-const text = (words: string): ContentBlock => ({ type: "text", text: words });

@@ -1,5 +1,5 @@
+/** Keeps replies to requests that are made again. */
 import { createHash, randomUUID } from "node:crypto";
-import { BaseChatModel, type BindToolsInput } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import type { BaseCache } from "@langchain/langgraph-checkpoint";
@@ -8,9 +8,7 @@ import { errorMessage } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
 import { toolText } from "../conversation/compacted-view.ts";
-import { joinStream } from "./call-model.ts";
-
-/** Binds tools to a model, and keeps replies to requests that are made again. */
+import type { ToolBinding } from "./tool-binder.ts";
 
 /** Everything a reply depends on, besides the messages. */
 type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
@@ -78,53 +76,4 @@ function again(reply: AIMessage): AIMessage {
   const { content, tool_calls = [], invalid_tool_calls = [], additional_kwargs, response_metadata } = reply;
   const fields = { content, tool_calls, invalid_tool_calls, additional_kwargs, response_metadata };
   return new AIMessage({ ...fields, id: randomUUID() });
-}
-
-type Bound = ReturnType<NonNullable<BaseChatModel["bindTools"]>>;
-
-/** How a model is asked to use its tools. */
-export interface ToolBinding {
-  model: BaseChatModel;
-  tools: readonly BindToolsInput[];
-  /** The provider's own form, or `any`. */
-  toolChoice?: unknown;
-  /** Further options of the provider, always the same for one agent. */
-  options?: Record<string, unknown>;
-}
-
-/** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
-export class ToolBinder {
-  #last: { binding: ToolBinding; bound: Bound } | undefined;
-
-  bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
-    const { model, tools, toolChoice, options } = binding;
-    if (tools.length === 0 && !options) return model;
-    if (!model.bindTools) {
-      throw new Error("This model cannot call tools; choose one that can.");
-    }
-    if (!this.#last || !isSame(this.#last.binding, binding)) {
-      // The choice is the provider's own type; who sets it knows the model.
-      const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-      const bound = model.bindTools([...tools], { ...choice, ...options });
-      // OpenAI's package makes another model, to which nothing done to the first one applies.
-      if (isChatModel(bound)) joinStream(bound);
-      this.#last = { binding, bound };
-    }
-    return this.#last.bound;
-  }
-}
-
-/** Also of another copy of LangChain, which a provider's package may bring with it. */
-const isChatModel = (bound: Bound): bound is Bound & BaseChatModel =>
-  "_generate" in bound && "_llmType" in bound;
-
-/** Tools are compared as objects: middleware may offer a changed one under the same name. */
-function isSame(a: ToolBinding, b: ToolBinding): boolean {
-  return (
-    a.model === b.model &&
-    JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
-    (a.options === undefined) === (b.options === undefined) &&
-    a.tools.length === b.tools.length &&
-    a.tools.every((tool, index) => tool === b.tools[index])
-  );
 }

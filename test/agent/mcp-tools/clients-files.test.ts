@@ -52,7 +52,8 @@ it("tools that are switched off, or run unasked, are so by their server's names"
 it("variables are named as editors name them too", async () => {
   const { command, args } = await toyServer();
   const { mcp } = openFile({ toy: { command, args, env: { TOY_KEY: "key ${env:TOY_SECRET}" } } });
-  expect(await answerOf(mcp, "toy__environment")).toContain('"key":"key s3cret-of-the-toy"');
+  const length = "key s3cret-of-the-toy".length;
+  expect(await answerOf(mcp, "toy__environment")).toContain(`"key":"[hidden]","characters":${length}`);
 });
 
 it("a server of the older kind, with two addresses, is reached with its headers", async () => {

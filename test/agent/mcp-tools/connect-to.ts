@@ -25,8 +25,10 @@ export function connect(config: McpServerConfig, env: Record<string, string> = {
   const connection = new McpConnection("sloppy", config, options);
   onTestFinished(() => connection.close());
   const call = async (isRepeatable = false): Promise<unknown> => {
-    const { content } = await connection.call("a", {}, new AbortController().signal, isRepeatable);
-    return content;
+    const tool = { name: "a", inputSchema: { type: "object" as const } };
+    const answer = await connection.call(tool, {}, new AbortController().signal, isRepeatable);
+    if ("unsent" in answer) throw new Error(answer.unsent);
+    return answer.blocks;
   };
   return { connection, call, log: () => lines.join("") };
 }
@@ -39,7 +41,7 @@ export const FINE = [{ type: "text", text: "fine" }];
 /** Lists the tools of a server, and calls one. */
 export async function used(config: McpServerConfig) {
   const { connection, call, log } = connect(config);
-  const tools = await connection.listTools();
+  const { tools } = await connection.listTools();
   return { names: tools.map(({ name }) => name), answer: await call(), note: connection.note, log: log() };
 }
 

@@ -68,7 +68,7 @@ describe("a server that does as it likes", () => {
       { name: "s0__constructor", args: {} },
     ]);
     const refused =
-      "error: Error: The MCP server s0 refused the call: its answer was not read: it has more than 8388608 bytes, 50000 elements and members, or 200 levels; ask it for less at a time";
+      "error: Error: The MCP server s0 answered the call with an error: its answer was not read: it has more than 8388608 bytes, 50000 elements and members, or 200 levels; ask it for less at a time";
     expect(results).toEqual([refused, refused, "success: constructor {}"]);
   });
 
@@ -83,12 +83,14 @@ describe("a server that does as it likes", () => {
     });
     const line = log()
       .split("\n")
-      .find((one) => one.includes('"mcp_tools_refused"'));
+      .find((one) => one.includes('"mcp_tools_left_out"'));
     expect(JSON.parse(line ?? "")).toMatchObject({
       server: "s0",
       count: 2,
-      tools: ["too_large", `${"n".repeat(79)}…`],
-      problem: "a name of more than 256 characters, or a schema of more than 100000",
+      tools: [
+        { tool: "too_large", reason: "its schema has more than 100000 characters" },
+        { tool: `${"n".repeat(79)}…`, reason: "its name has more than 256 characters" },
+      ],
     });
   });
 
@@ -116,11 +118,15 @@ describe("a server that does as it likes", () => {
     expect(results.slice(1)).toEqual(["success: constructor {}", "success: __proto__ {}"]);
   });
 
-  it("with tools without end offers the first of them, or none", async () => {
+  it("with tools without end offers the first of them, and the rest is named", async () => {
     const { mcp, log } = open("many-tools", "endless-pages");
-    const { tools, problems } = await mcp.forAgent(() => true);
+    const { tools, problems, leftOut } = await mcp.forAgent(() => true);
     expect(tools.filter(({ name }) => name.startsWith("s0__"))).toHaveLength(128);
-    expect(problems.map(({ server }) => server)).toEqual(["s1"]);
+    expect(tools.map(({ name }) => name)).toContain("s1__constructor");
+    expect(problems).toEqual([]);
+    expect(leftOut.map(({ server, tool }) => `${server} ${tool}`)).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^s0 \(\d+ more\)$/), "s1 (further tools)"]),
+    );
     expect(log()).toContain('"mcp_tools_left_out"');
   });
 

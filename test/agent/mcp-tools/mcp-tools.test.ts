@@ -37,13 +37,13 @@ const always = () => true;
 
 /** An agent whose first reply makes these calls, with everything the servers offer. */
 async function agentCalling(mcp: ReturnType<typeof openMcpTools>, toolCalls: ScriptedToolCall[]) {
-  const { tools, gated, problems } = await mcp.forAgent(always);
+  const { tools, gated, problems, leftOut } = await mcp.forAgent(always);
   const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
   const agent = buildAgent({
     model,
     tools,
     interruptOn: Object.fromEntries(gated.map((name) => [name, true])),
-    middleware: reportMissingTools(problems),
+    middleware: reportMissingTools({ problems, leftOut }),
     checkpointer: new MemorySaver(),
   });
   return { agent, model };
@@ -150,7 +150,7 @@ describe("tools of an MCP server", () => {
 });
 
 describe("a server's process", () => {
-  it("gets a clean environment and what is configured, which no log shows", async () => {
+  it("gets a clean environment and what is configured, which nobody is shown", async () => {
     const env = { TOY_KEY: "${TOY_SECRET}", TOY_PLAIN: "${NOT_SET:-plain}" };
     const { mcp, log } = open({ toy: local(await toyServer(), { env }) });
     const { agent } = await agentCalling(mcp, [{ name: "toy__environment", args: {} }]);
@@ -158,8 +158,9 @@ describe("a server's process", () => {
     onTestFinished(() => void delete process.env["DEEPAGENT_TEST_LEAK"]);
     await collect(agent, TASK);
     const [answer] = await toolMessages(agent);
-    const { names, key } = JSON.parse(answer?.text ?? "") as { names: string[]; key: string };
-    expect(key).toBe(SECRET);
+    const told: unknown = JSON.parse(answer?.text ?? "");
+    expect(told).toMatchObject({ key: "[hidden]", characters: SECRET.length });
+    const { names } = told as { names: string[] };
     const harmless = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
     expect(names.filter((name) => !harmless.includes(name))).toEqual(["TOY_KEY", "TOY_PLAIN"]);
     expect(log()).toContain("starting with [hidden]");

@@ -36,7 +36,7 @@ server.registerTool(
   },
 );
 server.registerTool("environment", { description: "Names its variables.", inputSchema: z.object({}), ...readOnly }, () =>
-  text(JSON.stringify({ names: Object.keys(process.env).sort(), key: process.env.TOY_KEY ?? null })),
+  text(JSON.stringify({ names: Object.keys(process.env).sort(), key: process.env.TOY_KEY ?? null, characters: process.env.TOY_KEY?.length })),
 );
 server.registerTool("large", { description: "Says a lot.", inputSchema: z.object({}), ...readOnly }, () =>
   text("word ".repeat(40_000)),

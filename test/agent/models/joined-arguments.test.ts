@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ToolBinder } from "../../../src/agent/models/reply-cache.ts";
+import { ToolBinder } from "../../../src/agent/models/tool-binder.ts";
 import { JoinedArguments } from "../../../src/agent/models/stream-guard.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { startWireServer } from "../../support/wire-server.ts";
@@ -137,7 +137,10 @@ test.each(PROVIDERS)(
     }));
     try {
       const { model } = await resolveModel({ model: spec, env: server.env(provider) });
-      const tool = { type: "function", function: { name: "write_file", parameters: { type: "object" } } };
+      const tool = {
+        type: "function",
+        function: { name: "write_file", parameters: { type: "object", properties: {} } },
+      };
       let pieces = 0;
       const reply = await new ToolBinder()
         .bind({ model, tools: [tool] })

@@ -2,7 +2,7 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
-import { ToolBinder } from "../../../src/agent/models/reply-cache.ts";
+import { ToolBinder } from "../../../src/agent/models/tool-binder.ts";
 import { joinStream } from "../../../src/agent/models/call-model.ts";
 import { isCut, LONGEST_REPLY, safeReply } from "../../../src/agent/models/reply.ts";
 import { streamAnswers } from "../../../src/agent/models/resolve.ts";
@@ -41,7 +41,7 @@ class Streaming extends BaseChatModel {
   }
 }
 
-const LS = { type: "function", function: { name: "ls", parameters: { type: "object" } } };
+const LS = { type: "function", function: { name: "ls", parameters: { type: "object", properties: {} } } };
 const call = (index: number, args: string, begin?: { id: string; name: string }): AIMessageChunkFields => ({
   content: [{ index, type: "input_json_delta", input: args }],
   tool_call_chunks: [{ type: "tool_call_chunk", index, args, ...begin }],

@@ -1,0 +1,143 @@
+/** Reads what other MCP servers answer about tools: takes sloppy tools and results, and gives strict ones. */
+import type { RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
+import { headOf, shownName } from "../../core/text.ts";
+import type { ContentBlock } from "../../tools/tool.ts";
+import { isRecord, recordOf } from "../models/tool-schema.ts";
+
+/** A tool that cannot be offered. */
+export interface LeftOutTool {
+  tool: string;
+  reason: string;
+}
+
+/** A field of `_meta`, which the package passes on as it is. */
+const RAW = "deepagent-mcp/answer";
+const READ: ReadonlySet<string> = new Set(["tools/list", "tools/call"]);
+
+/**
+ * Lets answers about tools through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
+ * `hide` blacks out secrets in them, and in errors.
+ */
+export function acceptAnyAnswer(transport: Transport, hide: (text: string) => string): void {
+  const asked = new Set<RequestId>();
+  const send: Transport["send"] = transport.send.bind(transport);
+  transport.send = (message, options) => {
+    if ("method" in message && "id" in message && READ.has(message.method)) asked.add(message.id);
+    return send(message, options);
+  };
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client calls it before its own
+  transport.onmessage = (message) => {
+    if ("error" in message) message.error.message = hide(message.error.message);
+    if (!("id" in message) || message.id === undefined || !asked.delete(message.id)) return;
+    // Questions to the person are the client's to refuse.
+    if (!("result" in message) || message.result["resultType"] === "input_required") return;
+    const { nextCursor } = message.result;
+    const answer = { ...recordOf(hidden(message.result, hide)), nextCursor };
+    const strict = { resultType: "complete", tools: [], content: [], ttlMs: 0, cacheScope: "private" };
+    message.result = { ...strict, _meta: { [RAW]: answer } };
+  };
+}
+
+/** The answer as the server sent it, but for secrets. */
+export const answerIn = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
+
+/** A copy of a JSON value with other texts. */
+function hidden(value: unknown, hide: (text: string) => string): unknown {
+  if (typeof value === "string") return hide(value);
+  if (Array.isArray(value)) return value.map((inner) => hidden(inner, hide));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [hide(key), hidden(inner, hide)]));
+}
+
+const textIn = (value: unknown): string | undefined =>
+  typeof value === "string" && value.trim() !== "" ? value : undefined;
+
+/** Longest name, in characters; the specification asks for at most 128. */
+const MAX_NAME = 256;
+const MAX_DESCRIPTION = 4000;
+/** Characters of a schema. All of it is sent with every request to the model. */
+const MAX_SCHEMA = 100_000;
+
+/** One entry of a list of tools, read by itself. Fields of another form count as absent. */
+export function toolIn(entry: unknown): Tool | LeftOutTool {
+  const { name, title, description, inputSchema, outputSchema, annotations } = recordOf(entry);
+  if (typeof name !== "string" || name === "") return { tool: "(no name)", reason: "it has no name" };
+  const leftOut = (reason: string): LeftOutTool => ({ tool: shownName(name), reason });
+  if (name.length > MAX_NAME) return leftOut(`its name has more than ${MAX_NAME} characters`);
+  if (isLonger(inputSchema, MAX_SCHEMA)) return leftOut(`its schema has more than ${MAX_SCHEMA} characters`);
+  const isSchema = isRecord(inputSchema) || (inputSchema ?? true) === true;
+  if (!isSchema) return leftOut("its inputSchema is not a JSON Schema");
+  const { type = "object", ...schema } = recordOf(inputSchema);
+  if (!/\bobject\b/i.test(JSON.stringify(type))) return leftOut("its arguments are not an object");
+  const [shownTitle, text] = [textIn(title), textIn(description) ?? textIn(title)];
+  const hints = Object.entries(recordOf(annotations)).filter(([, hint]) => typeof hint === "boolean");
+  return {
+    name,
+    inputSchema: { ...schema, type: "object" },
+    ...(text === undefined ? {} : { description: headOf(text, MAX_DESCRIPTION) }),
+    ...(shownTitle === undefined ? {} : { title: headOf(shownTitle, MAX_NAME) }),
+    ...(isRecord(outputSchema) && !isLonger(outputSchema, MAX_SCHEMA) ? { outputSchema } : {}),
+    annotations: Object.fromEntries(hints),
+  };
+}
+
+/** True if a JSON value has more than so many characters, its own punctuation left aside. */
+export function isLonger(value: unknown, limit: number): boolean {
+  const waiting = [value];
+  let left = limit;
+  while (waiting.length > 0 && left >= 0) {
+    const one = waiting.pop();
+    left -= typeof one === "string" ? one.length + 1 : 1;
+    if (typeof one !== "object" || one === null) continue;
+    for (const [key, inside] of Object.entries(one)) {
+      left -= key.length;
+      waiting.push(inside);
+    }
+  }
+  return left < 0;
+}
+
+/** A result of a call in strict form. */
+export interface ReadResult {
+  /** Texts and media, in their order. */
+  blocks: ContentBlock[];
+  structuredContent: unknown;
+  isError: boolean;
+  /** True if a part of the result was not in MCP's form, and is given as it came. */
+  isOdd: boolean;
+}
+
+/** Reads the result of a call. Keeps everything that it holds: the call was carried out. */
+export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult {
+  const { content, structuredContent, isError, nextCursor: _, resultType: _type, _meta, ...others } = answer;
+  const given = [content ?? []].flat().filter((part) => part !== null);
+  const isBare = given.length === 0 && (structuredContent ?? undefined) === undefined;
+  // Servers of the first revision answered with `toolResult`, and some answer with the bare result of a function.
+  const parts = isBare && Object.keys(others).length > 0 ? [others] : given;
+  const blocks = parts.map((part) => blockIn(recordOf(part)));
+  return {
+    blocks: parts.map((part, index) => blocks[index] ?? textBlock(textIn(part) ?? partText(recordOf(part)))),
+    structuredContent: structuredContent ?? undefined,
+    isError: isError === true || isError === "true",
+    isOdd: blocks.includes(undefined) || !Array.isArray(content ?? []),
+  };
+}
+
+const textBlock = (text: string): ContentBlock => ({ type: "text", text });
+const partText = (part: Record<string, unknown>): string => textIn(part["text"]) ?? JSON.stringify(part);
+
+/** A block as the model reads it; `undefined` for a part that is not a block of MCP. */
+function blockIn(part: Record<string, unknown>): ContentBlock | undefined {
+  const { type, text, data, mimeType, uri, title } = part;
+  if (type === "text" && typeof text === "string") return textBlock(text);
+  if ((type === "image" || type === "audio") && typeof data === "string") {
+    return { type, mimeType: textIn(mimeType) ?? "of unknown type", data };
+  }
+  if (type === "resource_link" && typeof uri === "string") {
+    return textBlock(`[Resource ${uri}${textIn(title) === undefined ? "" : `: ${String(title)}`}]`);
+  }
+  if (type !== "resource" || !isRecord(part["resource"])) return undefined;
+  const { uri: place = "", text: words, mimeType: kind } = part["resource"];
+  if (typeof words === "string") return textBlock(`[Resource ${String(place)}]\n${words}`);
+  return textBlock(`[Resource ${String(place)}: ${textIn(kind) ?? "binary"}, not shown]`);
+}

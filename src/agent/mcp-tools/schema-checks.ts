@@ -1,0 +1,56 @@
+/** Checks arguments and results by the JSON Schemas of other MCP servers. */
+import type { jsonSchemaValidator } from "@modelcontextprotocol/client";
+import { isRecord } from "../models/tool-schema.ts";
+import { isLonger } from "./answers.ts";
+
+/** Returns the problem of a value; `undefined` without one, and for every value if the schema cannot be read. */
+export type SchemaCheck = (value: unknown) => string | undefined;
+
+/** Characters of a schema that is compiled: 1000 take 5 to 10 ms. */
+const MAX_COMPILED = 4000;
+
+/**
+ * Makes checks of schemas, each compiled when it is first used. Ignores keywords that can take for ever to check
+ * (patterns, items that must all differ) and schemas that take long to compile. The checks only help the model; the
+ * server makes its own.
+ */
+export async function schemaChecks(): Promise<(schema: object) => SchemaCheck> {
+  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
+  const schemas = new AjvJsonSchemaValidator();
+  return (schema) => {
+    let check: SchemaCheck | undefined;
+    return (value) => (check ??= compile(schemas, schema))(value);
+  };
+}
+
+function compile(schemas: jsonSchemaValidator, schema: object): SchemaCheck {
+  if (isLonger(schema, MAX_COMPILED)) return () => undefined;
+  try {
+    // Leaving keywords out of a schema makes another one.
+    const checked = withoutSlowChecks(schema) as Parameters<typeof schemas.getValidator>[0];
+    const check = schemas.getValidator(checked);
+    return (value) => check(value).errorMessage;
+  } catch {
+    return () => undefined;
+  }
+}
+
+const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
+/** Keywords whose keys are names of the server's own. */
+const NAMES: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
+/** Keywords whose values are data, not schemas. */
+const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+
+function withoutSlowChecks(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutSlowChecks);
+  if (!isRecord(schema)) return schema;
+  const kept = Object.entries(schema).filter(([keyword]) => !SLOW.has(keyword));
+  return Object.fromEntries(
+    kept.map(([keyword, value]) => {
+      if (DATA.has(keyword)) return [keyword, value];
+      if (!NAMES.has(keyword) || !isRecord(value)) return [keyword, withoutSlowChecks(value)];
+      const named = Object.entries(value).map(([name, own]) => [name, withoutSlowChecks(own)]);
+      return [keyword, Object.fromEntries(named)];
+    }),
+  );
+}

@@ -1,0 +1,109 @@
+/** Binds tools to a model, with their schemas in the form that the model's provider takes. */
+import { AIMessage } from "@langchain/core/messages";
+import type { BaseChatModel, BindToolsInput } from "@langchain/core/language_models/chat_models";
+import { isStructuredTool } from "@langchain/core/utils/function_calling";
+import { toJsonSchema } from "@langchain/core/utils/json_schema";
+import { byIdentity } from "../../core/by-identity.ts";
+import { canonicalJson } from "../../core/json.ts";
+import { joinStream } from "./call-model.ts";
+import { geminiSchema } from "./gemini-schema.ts";
+import { modelName } from "./reply.ts";
+import { type SentSchema, sentSchema } from "./tool-schema.ts";
+
+type Bound = ReturnType<NonNullable<BaseChatModel["bindTools"]>>;
+
+/** A model with the tools that it may use. */
+export interface ToolBinding {
+  model: BaseChatModel;
+  tools: readonly BindToolsInput[];
+  /** The provider's own form, or `any`. */
+  toolChoice?: unknown;
+  /** Further options of the provider, always the same for one agent. */
+  options?: Record<string, unknown>;
+}
+
+interface SentTool {
+  tool: BindToolsInput;
+  restore?: SentSchema["restore"];
+}
+
+/** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
+export class ToolBinder {
+  #last: { binding: ToolBinding; bound: Pick<BaseChatModel, "invoke"> } | undefined;
+
+  bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
+    const { model, tools, options } = binding;
+    if (tools.length === 0 && !options) return model;
+    if (!this.#last || !isSame(this.#last.binding, binding)) {
+      this.#last = { binding, bound: boundModel(binding) };
+    }
+    return this.#last.bound;
+  }
+}
+
+function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<BaseChatModel, "invoke"> {
+  if (!model.bindTools) throw new Error("This model cannot call tools; choose one that can.");
+  const sent = tools.map(isGoogle(model) ? forGoogle : forOthers);
+  // The choice is the provider's own type; who sets it knows the model.
+  const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
+  const bound = model.bindTools(
+    sent.map(({ tool }) => tool),
+    { ...choice, ...options },
+  );
+  // OpenAI's package makes another model, to which nothing done to the first one applies.
+  if (isChatModel(bound)) joinStream(bound);
+  const restores = new Map(sent.flatMap(({ tool, restore }) => (restore ? [[nameOf(tool), restore]] : [])));
+  if (restores.size === 0) return bound;
+  return { invoke: async (...request) => restored(await bound.invoke(...request), restores) };
+}
+
+const nameOf = (tool: BindToolsInput): unknown => Reflect.get(tool, "name");
+
+/** A reply whose calls have the names of arguments that the tools know. */
+function restored(
+  reply: Awaited<ReturnType<Bound["invoke"]>>,
+  restores: ReadonlyMap<unknown, SentSchema["restore"]>,
+): Awaited<ReturnType<BaseChatModel["invoke"]>> {
+  for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || []) {
+    const restore = restores.get(call.name);
+    // An object stays one, and anything else stays what it is.
+    if (restore) call.args = restore(call.args) as typeof call.args;
+  }
+  return reply;
+}
+
+/** Gemini, also behind a service that speaks another protocol. */
+const isGoogle = (model: BaseChatModel): boolean =>
+  /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
+
+const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
+const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
+
+/** The tool itself if its schema can be sent as it is. Tools of a provider are plain objects, and stay what they are. */
+function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool {
+  if (!isStructuredTool(tool)) return { tool };
+  let given: unknown;
+  try {
+    given = toJsonSchema(tool.schema);
+  } catch {
+    return { tool }; // a schema without that form is for the provider's package to refuse
+  }
+  const { schema, restore } = sentSchema(given, narrow);
+  if (canonicalJson(schema) === canonicalJson(given)) return { tool };
+  return { tool: Object.create(tool, { schema: { value: schema, enumerable: true } }), restore };
+}
+
+/** Also of another copy of LangChain, which a provider's package may bring with it. */
+const isChatModel = (bound: Bound): bound is Bound & BaseChatModel =>
+  "_generate" in bound && "_llmType" in bound;
+
+/** Tools are compared as objects: middleware may offer a changed one under the same name. */
+function isSame(a: ToolBinding, b: ToolBinding): boolean {
+  return (
+    a.model === b.model &&
+    JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
+    (a.options === undefined) === (b.options === undefined) &&
+    a.tools.length === b.tools.length &&
+    a.tools.every((tool, index) => tool === b.tools[index])
+  );
+}

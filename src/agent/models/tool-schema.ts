@@ -1,0 +1,266 @@
+/** Rewrites the JSON Schemas of tools so that every model provider takes them, and maps arguments back. */
+import { headOf, oneLine } from "../../core/text.ts";
+
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** A schema as it is sent, and the way back for the arguments that a model writes by it. */
+export interface SentSchema {
+  schema: Schema;
+  restore: (args: unknown) => unknown;
+}
+
+/** Names of properties that all providers take: others are refused by Anthropic, dots by older services of it. */
+const NAMES = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
+/** Most schemas that are written for one tool: references to references may grow without end. */
+const MAX_SCHEMAS = 1000;
+/** Times that a reference is followed inside itself. */
+const MAX_RECURSION = 2;
+const MAX_ENUM = 500;
+const DRAFT = "https://json-schema.org/draft/2020-12/schema";
+
+interface Scope {
+  root: Schema;
+  left: { schemas: number };
+  /** References that led here. */
+  refs: readonly string[];
+  sentName: (name: string) => string;
+}
+
+/**
+ * The parameters of a tool as providers take them; a part that cannot be expressed allows any value. One bad schema
+ * makes them refuse the whole request: unions at the root (makenotion/notion-mcp-server#340), arrays without items
+ * (ruvnet/ruflo#1294), objects without properties (NousResearch/hermes-agent#2095), names with other characters
+ * (beautyfree/appstore-connect-mcp#2), all that draft 2020-12 forbids (tadata-org/fastapi_mcp#218). `narrow` is the
+ * last change, for a provider that reads less than the draft.
+ */
+export function sentSchema(given: unknown, narrow = (schema: Schema): Schema => schema): SentSchema {
+  const root = recordOf(given);
+  const { sentName, originalOf } = sentNames(root);
+  const scope: Scope = { root, left: { schemas: MAX_SCHEMAS }, refs: [], sentName };
+  const { enum: _enum, const: _const, not: _not, ...kept } = flat(sound(root, scope));
+  const draft = root["$schema"] === DRAFT ? { $schema: DRAFT } : {};
+  const schema = narrow({ ...draft, ...kept, type: "object", properties: recordOf(kept["properties"]) });
+  return { schema, restore: (args) => restored(args, schema, originalOf) };
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+export const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const distinct = (values: readonly unknown[]): unknown[] => [
+  ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
+];
+
+/** `schema` with `text` at the end of its description. */
+export function noted(schema: Schema, text: string): Schema {
+  const { description } = schema;
+  return { ...schema, description: typeof description === "string" ? `${description} ${text}` : text };
+}
+
+export const quoted = (values: readonly unknown[]): string =>
+  values.map((value) => oneLine(JSON.stringify(value), 80)).join(", ");
+
+/** Names for properties that would be refused, different from all others of the tool. */
+function sentNames(root: Schema) {
+  const [sent, originals] = [new Map<string, string>(), new Map<string, string>()];
+  const taken = new Set<string>();
+  JSON.stringify(root, (key, value: unknown) => (taken.add(key), value));
+  const sentName = (name: string): string => {
+    const known = NAMES.test(name) ? name : sent.get(name);
+    if (known !== undefined) return known;
+    const plain = headOf(name.replace(/[^a-zA-Z0-9_]+/g, "_"), 56).replace(/^(?=\d|$)/, "_");
+    let free = plain;
+    for (let number = 2; taken.has(free); number += 1) free = `${plain}_${number}`;
+    taken.add(free);
+    sent.set(name, free);
+    originals.set(free, name);
+    return free;
+  };
+  return { sentName, originalOf: (name: string) => originals.get(name) ?? name };
+}
+
+/** Ends the description of an object that could only be asked for as text. */
+export const JSON_TEXT = "A JSON object, as text.";
+
+function restored(given: unknown, schema: unknown, originalOf: (name: string) => string): unknown {
+  const { anyOf, oneOf, allOf, properties, items, additionalProperties, description } = recordOf(schema);
+  const isText = typeof given === "string" && String(description).endsWith(JSON_TEXT);
+  const members = [anyOf, oneOf, allOf].flatMap(listOf);
+  const value = members.reduce(
+    (before, member) => restored(before, member, originalOf),
+    isText ? parsed(given) : given,
+  );
+  if (Array.isArray(value)) return value.map((item) => restored(item, items, originalOf));
+  if (!isRecord(value)) return value;
+  const own = recordOf(properties);
+  const entries = Object.entries(value).map(([name, inner]) =>
+    Object.hasOwn(own, name)
+      ? [originalOf(name), restored(inner, own[name], originalOf)]
+      : [name, restored(inner, additionalProperties, originalOf)],
+  );
+  return Object.fromEntries(entries);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+type Reader = (value: unknown, scope: Scope) => unknown;
+
+const when =
+  (isKept: (value: unknown) => boolean): Reader =>
+  (value) =>
+    isKept(value) ? value : undefined;
+const oneSchema: Reader = (value, scope) =>
+  isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope);
+const isFlag = (value: unknown): boolean => typeof value === "boolean";
+const schemaList: Reader = (value, scope) => {
+  // `{ not: {} }` is how some libraries say that a value may be left out.
+  const members = listOf(value).filter((part) => isRecord(part) && JSON.stringify(part) !== '{"not":{}}');
+  return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
+};
+
+/** The keywords that are sent, by what their values must be. A value of another form is left out. */
+const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
+  ["title description format", when((value) => typeof value === "string")],
+  ["type", (value) => typeOf(value)],
+  [
+    "properties",
+    (value, scope) => {
+      const named = Object.entries(recordOf(value)).filter(([, part]) => isRecord(part) || part === true);
+      return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
+    },
+  ],
+  ["required", (value, { sentName }) => distinct(listOf(value).filter(isText).map(sentName))],
+  ["items additionalProperties propertyNames not if then else", oneSchema],
+  ["anyOf oneOf allOf prefixItems", schemaList],
+  ["enum", (value) => (listOf(value).length > 0 ? distinct(listOf(value)) : undefined)],
+  ["const default", when((value) => value !== null)],
+  ["pattern", when((value) => isText(value) && isPattern(value))],
+  ["uniqueItems nullable", when(isFlag)],
+  ["minimum maximum exclusiveMinimum exclusiveMaximum", when((value) => typeof value === "number")],
+  ["multipleOf", when((value) => Number(value) > 0)],
+  ["minLength maxLength minItems maxItems", when((value) => Number.isInteger(value) && Number(value) >= 0)],
+];
+const KEYWORDS = new Map(
+  READERS.flatMap(([words, reader]) => words.split(" ").map((word) => [word, reader])),
+);
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const TYPES: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+
+function typeOf(value: unknown): unknown {
+  const words = [value]
+    .flat()
+    .filter(isText)
+    .map((word) => word.toLowerCase());
+  const known = distinct(words).filter((word) => TYPES.includes(word));
+  return known.length > 1 ? known : known[0];
+}
+
+/** True if JavaScript and Python both read the pattern: OpenAI checks patterns with Python. */
+function isPattern(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(pattern);
+  } catch {
+    return false;
+  }
+}
+
+/** A schema with its references in place and no other than the known keywords. */
+function sound(given: unknown, outer: Scope): Schema {
+  outer.left.schemas -= 1;
+  const { schema, scope } = dereferenced(outer.left.schemas < 0 ? {} : recordOf(given), outer);
+  // A list of items was a tuple before draft 2020-12.
+  const source = Array.isArray(schema["items"]) ? { ...schema, prefixItems: schema["items"] } : schema;
+  const read = Object.entries(source).flatMap(([keyword, value]) => {
+    const kept = KEYWORDS.get(keyword)?.(value, scope);
+    return kept === undefined ? [] : [[keyword, kept]];
+  });
+  return completed(Object.fromEntries(read));
+}
+
+function dereferenced(given: Schema, outer: Scope): { schema: Schema; scope: Scope } {
+  let [schema, scope] = [given, outer];
+  while (isText(schema["$ref"])) {
+    const { $ref: ref, ...beside } = schema as { $ref: string };
+    const isTooDeep = scope.refs.filter((other) => other === ref).length >= MAX_RECURSION;
+    const target = isTooDeep ? {} : recordOf(pointedAt(scope.root, ref));
+    [schema, scope] = [
+      { ...target, ...beside },
+      { ...scope, refs: [...scope.refs, ref] },
+    ];
+  }
+  return { schema, scope };
+}
+
+/** The value that a JSON pointer names; `undefined` for other documents, and where nothing is. */
+function pointedAt(root: unknown, ref: string): unknown {
+  const [document, ...steps] = ref.split("/");
+  const names = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~").replaceAll("%24", "$"));
+  return names.reduce<unknown>(
+    (at, name) => (Object.hasOwn(Object(at), name) ? Reflect.get(Object(at), name) : undefined),
+    document === "#" ? root : undefined,
+  );
+}
+
+/** Adds the items of arrays and the properties of objects, where they are missing. */
+function completed({ nullable, ...read }: Record<string, unknown>): Schema {
+  const { type, items, prefixItems, required, properties, additionalProperties, enum: values } = read;
+  const isOpen = type === "object" && additionalProperties === undefined;
+  if (nullable === true && isText(type)) read["type"] = [type, "null"];
+  if (properties !== undefined || listOf(required).length > 0 || isOpen) {
+    const undescribed = Object.fromEntries(listOf(required).map((name) => [name, {}]));
+    read["properties"] = { ...undescribed, ...recordOf(properties) };
+  }
+  if (listOf(required).length === 0) delete read["required"];
+  if ([type].flat().includes("array") || items !== undefined || prefixItems !== undefined) {
+    read["items"] = isRecord(items) ? items : anyOf(listOf(prefixItems));
+  }
+  if (listOf(values).length <= MAX_ENUM) return read;
+  delete read["enum"];
+  return noted(
+    read,
+    `One of ${listOf(values).length} values, such as ${quoted(listOf(values).slice(0, 20))}.`,
+  );
+}
+
+function anyOf(schemas: readonly unknown[]): unknown {
+  // A name that is only required says nothing about its value.
+  const forms = distinct(schemas).filter((form) => Object.keys(recordOf(form)).length > 0);
+  return forms.length > 1 ? { anyOf: forms } : (forms[0] ?? {});
+}
+
+/** A schema without unions at its root. It has the properties of all members, and says what each demands. */
+export function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
+  const membersOf = (union: unknown): Schema[] => listOf(union).map((member) => flat(recordOf(member)));
+  const whole = [base, ...membersOf(all)];
+  const members = [...membersOf(any), ...membersOf(one)].filter((member) => member["type"] !== "null");
+  const sets = members.map((member) => listOf(member["required"]));
+  const shared = listOf(sets[0]).filter((name) => sets.every((set) => set.includes(name)));
+  const required = distinct([...whole.flatMap((part) => listOf(part["required"])), ...shared]);
+  const properties = new Map<string, unknown[]>();
+  for (const part of [...whole, ...members]) {
+    for (const [name, form] of Object.entries(recordOf(part["properties"]))) {
+      properties.set(name, [...(properties.get(name) ?? []), form]);
+    }
+  }
+  // A member may allow other properties where another one does not.
+  const { additionalProperties: _other, ...first } = members[0] ?? {};
+  const { required: _required, ...joined } = Object.assign({}, first, ...whole.toReversed()) as Schema;
+  const schema = {
+    ...joined,
+    ...(properties.size > 0
+      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, anyOf(forms)])) }
+      : {}),
+    ...(required.length > 0 ? { required } : {}),
+  };
+  const forms = distinct(sets.map((set) => `(${set.join(", ") || "none of them"})`));
+  return properties.size > 0 && forms.length > 1
+    ? noted(schema, `Give one of: ${forms.join(" or ")}.`)
+    : schema;
+}

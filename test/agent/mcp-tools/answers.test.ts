@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MemorySaver } from "@langchain/langgraph";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { buildAgent } from "../../../src/agent/agent.ts";
+import { resultIn, toolIn } from "../../../src/agent/mcp-tools/answers.ts";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
+import { createLogger } from "../../../src/core/logger.ts";
+import { collect, toolMessages } from "../../support/run-agent.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+
+const plain = { type: "object" };
+const text = (words: string) => ({ type: "text", text: words });
+
+describe("an entry of tools/list", () => {
+  it.each<[string, object, object]>([
+    ["description null, title a number", { description: null, title: 5 }, {}],
+    [
+      "anthropics/claude-code#10030: outputSchema without type",
+      { outputSchema: { anyOf: [] } },
+      { outputSchema: { anyOf: [] } },
+    ],
+    ["outputSchema null", { outputSchema: null }, {}],
+    [
+      "a hint null",
+      { annotations: { readOnlyHint: null, destructiveHint: true } },
+      { annotations: { destructiveHint: true } },
+    ],
+    ["a hint as text", { annotations: { readOnlyHint: "true" } }, {}],
+    ["annotations as a list", { annotations: [] }, {}],
+    ["inputSchema missing", { inputSchema: undefined }, {}],
+    ["inputSchema null", { inputSchema: null }, {}],
+    ["inputSchema true", { inputSchema: true }, {}],
+    [
+      "inputSchema without type",
+      { inputSchema: { properties: {} } },
+      { inputSchema: { properties: {}, type: "object" } },
+    ],
+    ["a list of types", { inputSchema: { type: ["object", "null"] } }, {}],
+    ["a type in capitals", { inputSchema: { type: "OBJECT" } }, {}],
+    ["a title only", { title: "T" }, { title: "T", description: "T" }],
+    ["_meta and execution", { _meta: null, execution: null, icons: null }, {}],
+  ])("%s: is kept", (_source, given, kept) => {
+    const tool = toolIn({ name: "t", inputSchema: plain, ...given });
+    expect(tool).toEqual({ name: "t", inputSchema: plain, annotations: {}, ...kept });
+  });
+
+  it.each<[string, unknown, string, string]>([
+    ["null", null, "(no name)", "it has no name"],
+    ["a number as name", { name: 5 }, "(no name)", "it has no name"],
+    [
+      "sandialabs/atlas-ui-3#727",
+      { name: "lookup", inputSchema: { type: "string" } },
+      "lookup",
+      "its arguments are not an object",
+    ],
+    ["a text as schema", { name: "t", inputSchema: "{}" }, "t", "its inputSchema is not a JSON Schema"],
+  ])("%s: is left out, with its reason", (_source, given, tool, reason) => {
+    expect(toolIn(given)).toEqual({ tool, reason });
+  });
+});
+
+describe("a result of tools/call", () => {
+  const kept = { blocks: [text("fine")], structuredContent: undefined, isError: false, isOdd: false };
+
+  it.each<[string, object, object]>([
+    ["Azure/data-api-builder#3599", { content: [{ ...text("fine"), annotations: null, _meta: null }] }, {}],
+    ["anthropics/claude-code#14465", { content: [text("fine")], structuredContent: null, isError: null }, {}],
+    ["isError as text", { content: [text("fine")], isError: "true" }, { isError: true }],
+    ["content null", { content: null, structuredContent: [1] }, { blocks: [], structuredContent: [1] }],
+    ["content missing", {}, { blocks: [] }],
+    ["content as text", { content: "fine" }, { isOdd: true }],
+    ["content as one block", { content: text("fine") }, { isOdd: true }],
+    ["texts as blocks", { content: ["fine", null] }, { isOdd: true }],
+    ["a block without type", { content: [{ text: "fine" }] }, { isOdd: true }],
+    [
+      "waldzellai/waldzell-mcp#44",
+      { content: [{ type: "application/json", a: 1 }] },
+      { blocks: [text('{"type":"application/json","a":1}')], isOdd: true },
+    ],
+    [
+      "a number as text",
+      { content: [{ type: "text", text: 5 }] },
+      { blocks: [text('{"type":"text","text":5}')], isOdd: true },
+    ],
+    [
+      "anthropics/claude-ai-mcp#647",
+      {
+        content: [
+          { type: "resource_link", uri: "x://y", name: "n", title: null, size: null, annotations: null },
+        ],
+      },
+      { blocks: [text("[Resource x://y]")] },
+    ],
+    [
+      "toolResult, of the first revision",
+      { toolResult: "fine" },
+      { blocks: [text('{"toolResult":"fine"}')], isOdd: true },
+    ],
+    ["a bare object", { order: 4711, _meta: null }, { blocks: [text('{"order":4711}')], isOdd: true }],
+    ["structuredContent as text", { structuredContent: "fine" }, { blocks: [], structuredContent: "fine" }],
+  ])("%s: is kept", (_source, given, result) => {
+    expect(resultIn({ ...given })).toEqual({ ...kept, ...result });
+  });
+});
+
+const SOURCE = `
+const { MODE, KEY } = process.env;
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const tool = (name, more) => ({ name, inputSchema: { type: "object" }, ...more });
+const promised = { outputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] } };
+const PAGES = {
+  first: { tools: [tool("a", { description: "Uses " + KEY }), null, tool("b", { inputSchema: { type: "string" } })], nextCursor: "second" },
+  second: { tools: [tool("promised", promised), tool("broken", { outputSchema: { $ref: "#/$defs/Gone" } })], nextCursor: "third" },
+  third: { tools: [tool("c"), tool("d", { inputSchema: { type: "object", properties: { "$filter": { type: "string" } } } })], nextCursor: MODE === "loop" ? "second" : null },
+};
+const ANSWERS = {
+  a: { result: { isError: true, content: [{ type: "text", text: "401 " + KEY }] } },
+  b: { result: { content: [] } },
+  promised: { result: { content: [{ type: "text", text: "order 4711" }], structuredContent: { n: "4711" } } },
+  broken: { result: { content: [{ type: "resource_link", uri: "x://y?k=" + encodeURIComponent(KEY), name: "n" }], structuredContent: { [KEY]: [KEY] } } },
+  c: { error: { code: -32603, message: "no: " + KEY, data: { KEY } } },
+};
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  if (method === "initialize") return send({ id, result: { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "odd", version: "1" } } });
+  if (method === "tools/list") return send({ id, result: PAGES[params.cursor ?? "first"] });
+  send({ id, ...(ANSWERS[params.name] ?? { result: { content: [{ type: "text", text: JSON.stringify(params.arguments) }] } }) });
+});
+`;
+
+const KEY = "k3y-of/the+odd";
+
+function oddServer(mode = "") {
+  const folder = mkdtempSync(join(tmpdir(), "odd-server-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const script = join(folder, "odd.cjs");
+  writeFileSync(script, SOURCE);
+  const lines: string[] = [];
+  const env = { KEY: "${ODD_KEY}", MODE: mode };
+  const server = { command: process.execPath, args: [script], env, approve: "none" as const, timeout: 30 };
+  const log = createLogger("debug", (line) => void lines.push(line));
+  const mcp = openMcpTools({ odd: server }, { env: { ODD_KEY: KEY }, version: "0.0.0-test", log });
+  onTestFinished(() => mcp.close());
+  return { mcp, log: () => lines.join("") };
+}
+
+describe("a sloppy server", () => {
+  it("loses the tools that cannot be used, by name, and no others", async () => {
+    const { mcp } = oddServer();
+    const { tools, problems, leftOut } = await mcp.forAgent(() => true);
+    expect(problems).toEqual([]);
+    expect(tools.map(({ name }) => name)).toEqual([
+      "odd__a",
+      "odd__promised",
+      "odd__broken",
+      "odd__c",
+      "odd__d",
+    ]);
+    const reason = "its arguments are not an object";
+    expect(leftOut).toEqual([
+      { server: "odd", tool: "(no name)", reason: "it has no name" },
+      { server: "odd", tool: "b", reason },
+    ]);
+    const model = scriptedModel(() => ({ text: "end" }));
+    const middleware = reportMissingTools({ problems, leftOut });
+    const agent = buildAgent({ model, tools, middleware, checkpointer: new MemorySaver() });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
+    expect(warnings).toContain(`The tool 'b' of the MCP server 'odd' is left out: ${reason}.`);
+    expect(model.requests[0]?.messages[0]?.text).toContain(
+      "These tools of MCP servers cannot be used: (no name) of odd, b of odd.",
+    );
+  });
+
+  it("ends its list where a page comes again", async () => {
+    const { tools } = await oddServer("loop").mcp.forAgent(() => true);
+    expect(tools).toHaveLength(5);
+  });
+
+  it("is quoted with what does not fit, never as having refused, and without its secrets", async () => {
+    const { mcp, log } = oddServer();
+    const { tools } = await mcp.forAgent(() => true);
+    const names = ["a", "promised", "broken", "c", "d"];
+    const toolCalls = names.map((name) => ({
+      name: `odd__${name}`,
+      args: name === "d" ? { $filter: "x" } : {},
+    }));
+    const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+    const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect((await toolMessages(agent)).map((message) => message.text)).toEqual([
+      "Error: 401 [hidden]",
+      expect.stringMatching(
+        /^order 4711\n\n\[This answer does not match the tool's outputSchema: .*number\]$/,
+      ),
+      "[Resource x://y?k=[hidden]]",
+      "Error: The MCP server odd answered the call with an error, and may have carried it out all the same: no: [hidden]",
+      '{"$filter":"x"}',
+    ]);
+    const told = JSON.stringify([events, model.requests.map(({ messages }) => messages)]) + log();
+    expect(told).not.toContain(KEY);
+    expect(told).not.toContain(encodeURIComponent(KEY));
+    expect(tools[0]?.offered.description).toBe("Uses [hidden]");
+  });
+});
+
+it("a call that could not be sent was not made", async () => {
+  const { mcp } = oddServer();
+  const { tools } = await mcp.forAgent(() => true);
+  await mcp.close();
+  const toolCalls = [{ name: "odd__d", args: {} }];
+  const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+  const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
+  await collect(agent, { kind: "task", task: "go" });
+  expect((await toolMessages(agent))[0]?.text).toBe(
+    "Error: The MCP server odd is not available: this server is shutting down. The call was not made.",
+  );
+});
