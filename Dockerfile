@@ -11,14 +11,12 @@ COPY src src
 RUN npm run build
 
 # The few packages that are not in the bundle, and those that Postgres, S3 and traces need. None of them runs a
-# script, and nothing is compiled: Node 22 takes release 13 of better-sqlite3, which comes compiled.
+# script, and nothing is compiled: Node 22 brings SQLite, so better-sqlite3 stays out.
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm pkg delete devDependencies \
+RUN npm pkg delete devDependencies optionalDependencies \
   && npm install --no-save --ignore-scripts pg @aws-sdk/client-s3 @opentelemetry/api \
-  && rm -rf node_modules/better-sqlite3*/deps node_modules/better-sqlite3*/src \
-  && find node_modules/better-sqlite3-13/prebuilds -type f ! -name "linux-$(node -p process.arch).node" -delete \
   && find node_modules -type f \( -name "*.map" -o -name "*.d.ts" -o -name "*.d.cts" -o -name "*.d.mts" \) -delete
 
 FROM ${NODE_IMAGE}

@@ -49,7 +49,6 @@ const TEMPLATES = {
       ask: "node agent.js run",
       page: "node agent.js open",
     },
-    usesSqlite: true,
   },
   library: {
     ...GRAPH,
@@ -201,14 +200,9 @@ function write(name, template) {
   }
 }
 
-function packageText(name, { dependencies, devDependencies, overrides, scripts, usesSqlite }, dependency) {
+function packageText(name, { dependencies, devDependencies, overrides, scripts }, dependency) {
   const exact = (names) => Object.fromEntries(names.map((one) => [one, versions[one]]));
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  const hasSqlite = major > 22 || (major === 22 && minor >= 13);
-  const all = {
-    ...exact([...dependencies, ...(usesSqlite && !hasSqlite ? ["better-sqlite3"] : [])]),
-    "deepagent-mcp": dependency,
-  };
+  const all = { ...exact(dependencies), "deepagent-mcp": dependency };
   const sorted = Object.fromEntries(Object.entries(all).sort(([one], [other]) => (one < other ? -1 : 1)));
   const manifest = {
     name,

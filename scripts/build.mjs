@@ -69,14 +69,7 @@ function declareLibrary() {
 }
 
 /** Packages that are installed beside the program: with native parts, or only where somebody wants them. */
-const INSTALLED = [
-  "better-sqlite3",
-  "better-sqlite3-13",
-  "@vscode/ripgrep",
-  "pg",
-  "@aws-sdk/client-s3",
-  "@opentelemetry/api",
-];
+const INSTALLED = ["better-sqlite3", "@vscode/ripgrep", "pg", "@aws-sdk/client-s3", "@opentelemetry/api"];
 
 const COMMON = {
   cwd: root,

@@ -27,24 +27,16 @@ const tool = join(root, TOOL_FOLDER, "node_modules/@anthropic-ai/mcpb/dist/cli/c
 
 /** What the server reads; the library, its declarations and the documents stay out. */
 const FILES = ["dist/bin", "dist/THIRD-PARTY-LICENSES.txt", "skills", "LICENSE"];
-/** Programs and native modules, as far as they are installed for this platform. */
-const PACKAGES = [
-  "@vscode/ripgrep",
-  `@vscode/ripgrep-${process.platform}-${process.arch}`,
-  "better-sqlite3-13",
-];
+/** The only program beside the server. The Node versions that the manifest names bring SQLite. */
+const PACKAGES = ["@vscode/ripgrep", `@vscode/ripgrep-${process.platform}-${process.arch}`];
 
 function writeStage(facts, manifest, settings) {
   rmSync(stage, { recursive: true, force: true });
   mkdirSync(stage, { recursive: true });
   for (const name of FILES) cpSync(join(root, name), join(stage, name), { recursive: true });
   for (const name of PACKAGES.filter((name) => existsSync(join(root, "node_modules", name)))) {
-    const target = join(stage, "node_modules", name);
-    cpSync(join(root, "node_modules", name), target, { recursive: true, dereference: true });
-    const compiled = join(target, "prebuilds");
-    for (const file of existsSync(compiled) ? readdirSync(compiled) : [])
-      if (!file.startsWith(`${process.platform}-${process.arch}.`)) rmSync(join(compiled, file));
-    for (const sources of ["deps", "src"]) rmSync(join(target, sources), { recursive: true, force: true });
+    const [source, target] = [root, stage].map((folder) => join(folder, "node_modules", name));
+    cpSync(source, target, { recursive: true, dereference: true });
   }
   const { name, version, license, private: isPrivate, type } = manifest;
   const own = { name, version, license, type, ...(isPrivate ? { private: true } : {}) };

@@ -10,7 +10,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const { peerDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const { peerDependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(ROOT, "package.json"), "utf8"),
+);
 
 /** What a user of the library has. */
 const SHARED = [
@@ -18,11 +20,18 @@ const SHARED = [
   "zod",
   ...["core", "langgraph", "langgraph-checkpoint"].map((name) => `@langchain/${name}`),
 ];
+/** The first version of a range. */
+const first = (range) => range.replace("^", "");
 const KINDS = {
-  /** The first version of each range. */
-  oldest: (name) => peerDependencies[name].replace("^", ""),
-  /** What a user gets who names no version. */
-  newest: () => "latest",
+  oldest: {
+    versionOf: (name) => first(peerDependencies[name]),
+    // A Node that brings SQLite does not use this package.
+    others: process.versions.node.startsWith("20.")
+      ? [`better-sqlite3@${first(optionalDependencies["better-sqlite3"])}`]
+      : [],
+  },
+  /** A user gets these who names no version. */
+  newest: { versionOf: () => "latest", others: [] },
 };
 
 const USE = `
@@ -83,14 +92,13 @@ const tarball = join(
   readdirSync(folder).find((name) => name.endsWith(".tgz")),
 );
 const wanted = process.argv[2];
-for (const [kind, versionOf] of Object.entries(KINDS)) {
+for (const [kind, { versionOf, others }] of Object.entries(KINDS)) {
   if (wanted !== undefined && wanted !== kind) continue;
   const place = join(folder, kind);
   mkdirSync(place);
   writeFileSync(join(place, "package.json"), JSON.stringify({ type: "module" }));
-  const node20 = process.versions.node.startsWith("20.") ? ["better-sqlite3@12"] : [];
   const packages = SHARED.map((name) => `${name}@${versionOf(name)}`);
-  run("npm", ["install", "--no-audit", "--no-fund", tarball, ...packages, ...node20], place);
+  run("npm", ["install", "--no-audit", "--no-fund", tarball, ...packages, ...others], place);
   writeFileSync(join(place, "use.mjs"), USE);
   for (const saver of ["memory", "sqlite"]) run(process.execPath, ["use.mjs", saver], place);
   const copies = run("npm", ["ls", "@langchain/core", "--all", "--parseable"], place).trim().split("\n");

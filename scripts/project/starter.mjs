@@ -10,7 +10,6 @@ const SHARED = [
   "@langchain/langgraph-sdk",
   "@modelcontextprotocol/client",
   "@modelcontextprotocol/server",
-  "better-sqlite3",
   "langchain",
   "zod",
 ];

@@ -177,10 +177,10 @@ export async function checkModel(config: Config, env: NodeJS.ProcessEnv): Promis
   return { name: "Model", ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };
 }
 
-/** Whether the native module fits this Node. */
+/** Opens a database in memory, which shows that the driver can be loaded. */
 export async function checkStorage(): Promise<Check> {
   const name = "Storage";
-  const { repairAnywhere, whyNodeSqlite } = await import("../storage/sqlite/driver.ts");
+  const { DRIVER, repairAnywhere } = await import("../storage/sqlite/driver.ts");
   const repair = (problem: string): Check => ({
     name,
     ok: false,
@@ -191,9 +191,7 @@ export async function checkStorage(): Promise<Check> {
     const database = openDatabase(":memory:");
     const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
     database.close();
-    const why = whyNodeSqlite();
-    const reason = why === undefined ? "" : ` of Node itself, because ${why}. Nothing needs to be done.`;
-    return { name, ok: true, text: `SQLite ${String(version)}${reason}` };
+    return { name, ok: true, text: `SQLite ${String(version)} (${DRIVER})` };
   } catch (error) {
     return error instanceof DeepAgentError
       ? repair(error.message)

@@ -9,7 +9,6 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { hasNodeSqlite } from "../../src/storage/sqlite/node-driver.ts";
 import { ROOT, cleanEnv } from "../commands/built-bin.ts";
 import { connect } from "../support/harness.ts";
 import { httpConnector } from "../support/harness-http-process.ts";
@@ -85,8 +84,6 @@ async function withStarted(
   }
 }
 
-/** On Node 20, npm would compile better-sqlite3 for a server, for minutes. */
-const FETCHED = hasNodeSqlite() ? ["server", "library"] : ["library"];
 const PASSED = /^# fail 0$/m;
 
 it.each(["server", "library", "langgraph"])("the tests of a new %s pass", async (template) => {
@@ -116,15 +113,18 @@ it("a server serves clients, with the settings of its folder", async () => {
 });
 
 describe("installed by npm", { tags: "registry" }, () => {
-  it.each(FETCHED)("a new %s passes its tests, without a conflict of packages", async (template) => {
-    const folder = await project(template, `fetched-${template}`);
-    const { stderr } = await promisify(execFile)("npm", ["install", "--no-audit", "--no-fund"], {
-      cwd: folder,
-      env: env(),
-    });
-    expect(stderr).not.toMatch(/ERESOLVE|EBADENGINE|deprecated/);
-    expect(await npm(folder, "test", "--", "--test-reporter=tap")).toMatch(PASSED);
-  });
+  it.each(["server", "library"])(
+    "a new %s passes its tests, without a conflict of packages",
+    async (template) => {
+      const folder = await project(template, `fetched-${template}`);
+      const { stderr } = await promisify(execFile)("npm", ["install", "--no-audit", "--no-fund"], {
+        cwd: folder,
+        env: env(),
+      });
+      expect(stderr).not.toMatch(/ERESOLVE|EBADENGINE|deprecated/);
+      expect(await npm(folder, "test", "--", "--test-reporter=tap")).toMatch(PASSED);
+    },
+  );
 
   it("a langgraph project serves its graph", async () => {
     const folder = await project("langgraph", "fetched-langgraph");

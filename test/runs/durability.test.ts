@@ -16,33 +16,33 @@ import {
   startRun,
 } from "./support.ts";
 import { watchFlushes } from "../support/disk.ts";
-import { inFull } from "../support/better-sqlite.ts";
 
-const LEVELS = ["OFF", "NORMAL", "FULL"];
-
-/** Everything written through this connection, each with what its commit waits for. */
-function recording(file: string): { database: Database; writes: string[] } {
+/** Everything written through this connection, each with the level of durability of its commit. */
+function recording(file: string): { database: Database; writes: () => string[]; note(what: string): void } {
   const database = openDatabase(file);
   cleanUpWith(() => database.close());
   migrate(database, "runs", RUN_MIGRATIONS);
-  const writes: string[] = [];
-  inFull(database).function(
-    "record",
-    (what: string, level: number) => void writes.push(`${what} ${LEVELS[level]}`),
-  );
+  database.exec("CREATE TEMP TABLE writes (number INTEGER PRIMARY KEY, what TEXT)");
+  const level =
+    "(SELECT iif(synchronous, iif(synchronous = 1, ' NORMAL', ' FULL'), ' OFF') FROM pragma_synchronous)";
   const watch = (change: string, what: string, when = "1") =>
     database.exec(`CREATE TEMP TRIGGER "${change} ${what}" AFTER ${change} WHEN ${when}
-      BEGIN SELECT record(${what}, (SELECT synchronous FROM pragma_synchronous)); END`);
+      BEGIN INSERT INTO writes (what) VALUES (${what} || ${level}); END`);
   watch("INSERT ON main.run_events", "NEW.kind");
   watch("INSERT ON main.effects", "'effect begun'");
   watch("UPDATE ON main.effects", "'effect ended'");
   watch("UPDATE OF heartbeat_at ON main.runs", "'heartbeat'", "NEW.lease_epoch = OLD.lease_epoch");
-  return { database, writes };
+  return {
+    database,
+    writes: () => database.prepare<[], string>("SELECT what FROM writes ORDER BY number").pluck().all(),
+    note: (what) => void database.prepare("INSERT INTO writes (what) VALUES (?)").run(what),
+  };
 }
 
 test("what is acknowledged is on the disk before; progress and heartbeats wait for nothing", async () => {
   const file = databaseFile();
-  const { database, writes } = recording(file);
+  const recorded = recording(file);
+  const { database } = recorded;
   const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
   cleanUpWith(() => checkpoints.close());
   const checkpointer = createCheckpointer(checkpoints);
@@ -57,7 +57,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
     checkpoints: async () => ({
       sync: async () => {
         await checkpointer.sync();
-        writes.push("checkpoints");
+        recorded.note("checkpoints");
       },
       deleteThread: (thread) => checkpointer.deleteThread(thread),
       tidyThread: (thread) => checkpointer.tidyThread(thread),
@@ -74,6 +74,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
   await reach(server.service, run.id, "input_required");
   await approve(server.service, run.id, "a");
   await reach(server.service, run.id, "completed");
+  const writes = recorded.writes();
   // A short run may end between two heartbeats.
   expect(new Set([...writes, "heartbeat NORMAL"])).toEqual(
     new Set([

@@ -6,7 +6,7 @@ import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import { openWatched } from "../support/better-sqlite.ts";
+import { openWatched } from "../support/watched-database.ts";
 
 /**
  * A database, and how many statements it ran since it was last asked. That none of them reads more rows as

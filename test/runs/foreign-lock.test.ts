@@ -22,11 +22,12 @@ import {
   reach,
   startRun,
 } from "./support.ts";
-import { driverFile } from "../../src/storage/sqlite/driver.ts";
+import { driverModule } from "../../src/storage/sqlite/driver.ts";
 
 /** Holds the lock of the file from one word until the next. */
 const HOLDER = `
-const Database = process.argv[1] ? require(process.argv[1]) : require("node:sqlite").DatabaseSync;
+const driver = require(process.argv[1]);
+const Database = driver.DatabaseSync ?? driver;
 const database = new Database(process.argv[2]);
 database.exec("BEGIN IMMEDIATE");
 process.stdout.write("locked");
@@ -34,8 +35,9 @@ process.stdin.once("data", () => { database.exec("COMMIT"); database.close(); pr
 
 /** A long transaction of another process; gives what ends it. */
 async function lockElsewhere(file: string): Promise<() => Promise<unknown>> {
-  const sqlite = driverFile() ?? "";
-  const child = spawn(process.execPath, ["-e", HOLDER, sqlite, file], { stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["-e", HOLDER, driverModule(), file], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   const gone = once(child, "exit");
   cleanUpWith(() => child.kill("SIGKILL"));
   await once(child.stdout, "data");

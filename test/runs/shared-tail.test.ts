@@ -7,7 +7,7 @@ import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/reposito
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { attempts } from "../support/effort.ts";
-import { openWatched } from "../support/better-sqlite.ts";
+import { openWatched } from "../support/watched-database.ts";
 
 const RUN = "run_1";
 

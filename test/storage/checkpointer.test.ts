@@ -17,7 +17,7 @@ import {
 } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
-import { inFull, openWatched } from "../support/better-sqlite.ts";
+import { openWatched } from "../support/watched-database.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
 const at = (thread: string, id?: string): RunnableConfig => ({
@@ -143,7 +143,7 @@ describe("the file format", () => {
 
   it("is the stock saver's, in both directions, but for what is packed", async () => {
     const database = opened(join(temporaryFolder(), "agent.db"));
-    const stock = new SqliteSaver(inFull(database));
+    const stock = new SqliteSaver(database as unknown as ConstructorParameters<typeof SqliteSaver>[0]); // has what it uses
     const first = await stock.put(at("thread"), checkpointOf(uuid6(0), { a: [1] }), METADATA);
     await stock.putWrites(first, [["a", 2]], "task");
     const checkpointer = createCheckpointer(database);

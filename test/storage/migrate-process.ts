@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
-import { inFull } from "../support/better-sqlite.ts";
+
+/** Kills the process that carries out the statements before it. */
+const KILLED = "-- killed here";
 
 /**
  * Opens the database named by the first argument and migrates it, on a word from the parent: run several
@@ -13,7 +15,7 @@ const step = (version: number): Migration => ({
   sql: [
     version === 1 ? "CREATE TABLE log (version INTEGER NOT NULL, process INTEGER NOT NULL);" : "",
     String(version) === process.env["KILLED_IN_STEP"]
-      ? "CREATE TABLE half_made (x); INSERT INTO log VALUES (99, 99); SELECT die();"
+      ? `CREATE TABLE half_made (x); INSERT INTO log VALUES (99, 99); ${KILLED}`
       : "",
     `INSERT INTO log VALUES (${version}, ${process.pid});`,
   ].join("\n"),
@@ -23,7 +25,14 @@ process.send?.("ready");
 await once(process, "message");
 const [, , file = "", count] = process.argv;
 const database = openDatabase(file);
-inFull(database).function("die", () => process.kill(process.pid, "SIGKILL"));
+const exec = database.exec.bind(database);
+const mortal = (sql: string): typeof database => {
+  const [before = ""] = sql.split(KILLED);
+  exec(before);
+  if (before !== sql) process.kill(process.pid, "SIGKILL");
+  return database;
+};
+Object.assign(database, { exec: mortal });
 migrate(
   database,
   "test",

@@ -1,6 +1,6 @@
-import type { Statement } from "../../src/storage/sqlite/api.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { sqliteError } from "../../src/storage/sqlite/driver.ts";
+import { watchStatements } from "./watched-database.ts";
 
 /** How a connection breaks: its process is killed, or one statement fails and the process goes on. */
 export type Breaking = "killed" | "failing";
@@ -31,19 +31,6 @@ export function breakable(database: Database): Breakable {
     // What its transaction has done so far is undone, as when the process is gone.
     database.close();
   };
-  const prepare = database.prepare.bind(database);
-  const counted = (source: string): Statement => {
-    const statement = prepare(source);
-    for (const method of ["run", "get", "all"] as const) {
-      const call = statement[method].bind(statement);
-      const broken = (...args: unknown[]): unknown => {
-        count();
-        return call(...args);
-      };
-      Object.assign(statement, { [method]: broken });
-    }
-    return statement;
-  };
-  Object.assign(database, { prepare: counted });
+  watchStatements(database, count);
   return state;
 }

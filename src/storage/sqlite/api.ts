@@ -1,9 +1,8 @@
-/** SQLite as this program uses it: the part of better-sqlite3 that `node-driver.ts` gives Node's own as well. */
+/** SQLite as this program uses it: the one interface of both drivers, which better-sqlite3 has by itself. */
 
 export interface OpenOptions {
   readonly?: boolean;
-  fileMustExist?: boolean;
-  /** How long a statement waits for locks of other connections, in milliseconds. */
+  /** Time that a statement waits for locks of other connections, in milliseconds. */
   timeout?: number;
 }
 
@@ -20,7 +19,7 @@ export type Statement<Values = unknown[], Row = unknown> = Values extends unknow
 interface PreparedStatement<Values extends unknown[], Row> {
   readonly database: Database;
   readonly readonly: boolean;
-  /** Whether it gives rows. */
+  /** True if it gives rows. */
   readonly reader: boolean;
   run(...values: Values): RunResult;
   get(...values: Values): Row | undefined;
@@ -30,7 +29,7 @@ interface PreparedStatement<Values extends unknown[], Row> {
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- any function fits; its own types are kept
-type Work = (...args: any[]) => unknown;
+export type Work = (...args: any[]) => unknown;
 type Does<F extends Work> = (...args: Parameters<F>) => ReturnType<F>;
 
 /** Does its work within a transaction, or within a savepoint of the one that is open. */

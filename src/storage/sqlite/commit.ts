@@ -3,7 +3,7 @@ import type { Transaction } from "./api.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StorageError, isLocked, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
-import { checkpointInThread } from "./driver.ts";
+import { checkpointInThread } from "./threads.ts";
 
 const FULL = 2;
 

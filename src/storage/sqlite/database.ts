@@ -5,7 +5,8 @@ import type { Database } from "./api.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { StorageError, isLocked, codeOf } from "../../core/errors.ts";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
-import { openConnection, openInThread } from "./driver.ts";
+import { openConnection } from "./driver.ts";
+import { openInThread } from "./threads.ts";
 
 /**
  * Gives a function that throws once the file at `path` was deleted, moved or replaced. SQLite itself would go on

@@ -1,6 +1,6 @@
 /** Turns errors of SQLite and the file system into ours, whose texts say what to do. */
 import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
-import { REPAIR, isSqliteError, missingModule } from "./driver.ts";
+import { isSqliteError, missingModule, repairCommand } from "./driver.ts";
 
 function damaged(name: string): string {
   return (
@@ -33,13 +33,13 @@ export function unreadable(thrown: unknown, database: string): unknown {
 
 /** Makes the error for a driver that cannot be loaded; the first connection finds that out. */
 function notLoaded(thrown: unknown): StorageError | undefined {
-  const what = missingModule(thrown);
-  if (what === undefined) return undefined;
+  const reason = missingModule(thrown);
+  if (reason === undefined) return undefined;
   return new StorageError(
     "storage_not_loaded",
-    `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Use Node 22.13 or later, which brings ` +
-      `SQLite with it; or, where this program is installed, run "${REPAIR}" with the Node that runs it, ` +
-      `${process.version} (${process.platform} ${process.arch}), and try again. The command doctor names the folder.`,
+    `SQLite cannot be loaded: better-sqlite3 ${reason}, and Node ${process.version} has no SQLite of its own. ` +
+      `Use Node 22.13 or later. Or run "${repairCommand()}" in the folder where this program is installed, with ` +
+      `this Node (${process.platform} ${process.arch}), and try again. The command doctor names the folder.`,
     { cause: thrown },
   );
 }

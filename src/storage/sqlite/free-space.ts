@@ -3,7 +3,7 @@ import type { Statement } from "./api.ts";
 import { isFull } from "../../core/errors.ts";
 import { inTransaction, quickly } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
-import { checkpointInThread } from "./driver.ts";
+import { checkpointInThread } from "./threads.ts";
 
 /** Pages moved in one transaction: others wait for it. */
 const PAGES_PER_TURN = 64;

@@ -1,9 +1,6 @@
-/**
- * The SQLite that is part of Node, with the interface of better-sqlite3 as far as this program uses it: for machines
- * on which the native module cannot be loaded. Written against Node 22.13 to 24.
- */
-import { createRequire } from "node:module";
-import type { Database, OpenOptions, RunResult, Statement } from "./api.ts";
+/** The driver over Node's own SQLite. It answers and fails as better-sqlite3 does. */
+import { createRequire, isBuiltin } from "node:module";
+import type { Database, OpenOptions, RunResult, Statement, Transaction, Work } from "./api.ts";
 
 /** The part of `node:sqlite` that is used here; only later versions of Node bring its types. */
 interface NodeStatement {
@@ -20,28 +17,27 @@ interface NodeSqlite {
   DatabaseSync: new (file: string, options?: { readOnly?: boolean }) => NodeDatabase;
 }
 type Row = Record<string, unknown>;
-type Work = (...args: unknown[]) => unknown;
 
 const load = createRequire(import.meta.url);
 
-const [MAJOR = 0, MINOR = 0] = process.versions.node.split(".").map(Number);
+/** The name of the module. */
+export const NODE_SQLITE = "node:sqlite";
 
-/** Whether this Node is of that version or a later one. */
-export const nodeIsAtLeast = (major: number, minor: number): boolean =>
-  MAJOR > major || (MAJOR === major && MINOR >= minor);
-
-/** Whether this Node has `node:sqlite` without a flag. */
-export const hasNodeSqlite = (): boolean => nodeIsAtLeast(22, 13);
+/** True if this Node brings SQLite and needs no flag for it. */
+export function hasNodeSqlite(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return (major > 22 || (major === 22 && minor >= 13)) && isBuiltin(NODE_SQLITE);
+}
 
 let loaded: NodeSqlite | undefined;
 
-/** Loading prints that it is experimental, in the form of a warning, to where a program of ours logs JSON. */
+/** Loads the module without its warning that it is experimental: standard error has the program's own log. */
 function nodeSqlite(): NodeSqlite {
   if (loaded !== undefined) return loaded;
   const warn = process.emitWarning.bind(process);
   process.emitWarning = () => undefined;
   try {
-    loaded = load("node:sqlite") as NodeSqlite; // its own types, as far as they are used here
+    loaded = load(NODE_SQLITE) as NodeSqlite; // its own types, as far as they are used here
   } finally {
     process.emitWarning = warn;
   }
@@ -56,11 +52,10 @@ export function openNodeDatabase(
   const { DatabaseSync } = nodeSqlite();
   const database = withCodes(() => new DatabaseSync(file, { readOnly: readonly }));
   database.exec(`PRAGMA busy_timeout = ${timeout}; PRAGMA foreign_keys = OFF`);
-  // The object has every member of the class that this program uses, and no other.
-  return new Connection(database, file) as unknown as Database;
+  return new Connection(database, file);
 }
 
-class Connection {
+class Connection implements Database {
   readonly name: string;
   readonly memory: boolean;
   open = true;
@@ -80,9 +75,10 @@ class Connection {
     return this;
   }
 
-  prepare(sql: string): Statement {
+  prepare<Values, Row>(sql: string): Statement<Values, Row> {
     const statement = withCodes(() => this.#database.prepare(sql));
-    return Object.assign(statementOf(statement, sql), { database: this }) as unknown as Statement; // as above
+    // The caller knows its rows and values.
+    return statementOf(this, sql, statement) as unknown as Statement<Values, Row>;
   }
 
   pragma(source: string, { simple = false }: { simple?: boolean } = {}): unknown {
@@ -90,11 +86,13 @@ class Connection {
     return simple ? Object.values(rows[0] ?? {})[0] : rows;
   }
 
-  transaction(work: Work): Work & Record<"deferred" | "immediate" | "exclusive", Work> {
+  transaction<F extends Work>(work: F): Transaction<F> {
     const as =
-      (kind: string): Work =>
-      (...args) =>
-        this.inTransaction ? this.#nested(work, args) : this.#outermost(kind, work, args);
+      (kind: string) =>
+      (...args: Parameters<F>): ReturnType<F> => {
+        const begun = () => work(...args) as ReturnType<F>; // by its definition
+        return this.inTransaction ? this.#nested(begun) : this.#outermost(kind, begun);
+      };
     const modes = { deferred: as("DEFERRED"), immediate: as("IMMEDIATE"), exclusive: as("EXCLUSIVE") };
     return Object.assign(as("DEFERRED"), modes);
   }
@@ -105,10 +103,10 @@ class Connection {
     return this;
   }
 
-  #outermost(kind: string, work: Work, args: unknown[]): unknown {
+  #outermost<Result>(kind: string, work: () => Result): Result {
     this.exec(`BEGIN ${kind}`);
     try {
-      const result = work(...args);
+      const result = work();
       this.exec("COMMIT");
       return result;
     } catch (error) {
@@ -122,10 +120,10 @@ class Connection {
     }
   }
 
-  #nested(work: Work, args: unknown[]): unknown {
+  #nested<Result>(work: () => Result): Result {
     this.exec("SAVEPOINT nested");
     try {
-      const result = work(...args);
+      const result = work();
       this.exec("RELEASE nested");
       return result;
     } catch (error) {
@@ -135,7 +133,7 @@ class Connection {
   }
 }
 
-function statementOf(statement: NodeStatement, sql: string) {
+function statementOf(database: Database, sql: string, statement: NodeStatement): Statement {
   const names = new Set([...sql.matchAll(/@(\w+)/g)].map(([, name]) => name ?? ""));
   /** Values as better-sqlite3 takes them: `undefined`, and objects with more names than the statement has. */
   const bound = (values: unknown[]): unknown[] =>
@@ -146,13 +144,13 @@ function statementOf(statement: NodeStatement, sql: string) {
     });
   let shown: (row: Row) => unknown = toRow;
   const isQuery = /^\s*(SELECT|WITH|PRAGMA|EXPLAIN|VALUES)\b/i.test(sql);
-  const own = {
+  const own: Statement = {
+    database,
     readonly: isQuery && !/\b(INSERT|UPDATE|DELETE|REPLACE)\b/i.test(sql),
-    /** Whether it gives rows. */
     reader: isQuery || /\bRETURNING\b/i.test(sql),
-    pluck: () => {
+    pluck() {
       shown = (row) => bytes(Object.values(row)[0]);
-      return own;
+      return this;
     },
     all: (...values: unknown[]) => withCodes(() => statement.all(...bound(values))).map(shown),
     get: (...values: unknown[]) => {

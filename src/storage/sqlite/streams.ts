@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
-import { readInThread } from "./driver.ts";
+import { readInThread } from "./threads.ts";
 import { type Migration, migrate } from "./migrations.ts";
 
 /** How many messages are deleted between two turns of the event loop; each may be as long as a result. */
