@@ -198,9 +198,11 @@ export async function* streamEvents(
   const asked: string[] = [];
   try {
     const streamMode: Array<"custom" | "messages"> = ["custom", "messages"];
-    const stream = await graph.stream(next, { ...thread, streamMode, ...defined({ signal }) });
-    // With two modes, chunks are [mode, payload].
-    for await (const [mode, chunk] of stream as AsyncIterable<[string, unknown]>) {
+    // LangGraph 1.7 shows the tokens of subagents only with `subgraphs`.
+    const options = { ...thread, streamMode, subgraphs: true, ...defined({ signal }) };
+    const stream = await graph.stream(next, options);
+    // With two modes and subgraphs, chunks are [namespace, mode, payload].
+    for await (const [, mode, chunk] of stream as AsyncIterable<[string[], string, unknown]>) {
       const event = mode === "messages" ? tokenOf(chunk) : eventOf(chunk);
       if (event?.kind === "approval_requested") asked.push(event.interruptId);
       if (event) yield event;

@@ -94,6 +94,23 @@ it("tells tokens and events, waits for a person, and goes on with a list of deci
   expect(await getAgentState(agent)).toMatchObject({ answer: "all done", waiting: [] });
 });
 
+it("tells the tokens and events of a subagent, each once, with its name", async () => {
+  const { workspaceDir, globalSkills } = folders();
+  const model = scriptedModel(({ messages }) => {
+    const isSubagent = messages.some(({ text }) => text === "look");
+    const isFirst = !messages.some((message) => ToolMessage.isInstance(message));
+    if (isSubagent) return isFirst ? { toolCalls: [{ id: "ls", name: "ls", args: {} }] } : { text: "seen" };
+    const args = { description: "look", subagent_type: "general-purpose" };
+    return isFirst ? { toolCalls: [{ id: "task", name: "task", args }] } : { text: "end" };
+  });
+  const seen = await events(build({ workspaceDir, globalSkills, model }), "go");
+  const tokens = seen.flatMap((event) => (event.kind === "token" ? [event] : []));
+  expect(tokens.map(({ text }) => text)).toEqual(["seen", "end"]);
+  expect(tokens[0]?.agent).toBe("general-purpose");
+  const started = seen.flatMap((event) => (event.kind === "tool_started" ? [event.callId] : []));
+  expect(started).toEqual(["task", "ls"]);
+});
+
 it("takes a map where several wait, some now and some later, also in a new process", async () => {
   const { workspaceDir, globalSkills } = folders();
   const [one, two] = [join(workspaceDir, "1"), join(workspaceDir, "2")];

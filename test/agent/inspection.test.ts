@@ -42,7 +42,9 @@ describe("an agent", () => {
     const input = { messages: [new HumanMessage("go")] };
     const shown = new Map<string, string>();
     let results = 0;
-    for await (const [message] of await agent.stream(input, { ...config, streamMode: "messages" })) {
+    // LangGraph 1.7 shows the messages of subagents only with `subgraphs`.
+    const options = { ...config, streamMode: "messages" as const, subgraphs: true as const };
+    for await (const [, [message]] of await agent.stream(input, options)) {
       const { id = "", text } = message;
       if (ToolMessage.isInstance(message)) results += 1;
       shown.set(id, (shown.get(id) ?? "") + text);

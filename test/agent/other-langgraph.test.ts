@@ -13,17 +13,17 @@ const task = {
   args: { subagent_type: "general-purpose", description: "Write one more file." },
 };
 
-/** Stores the questions of a task as LangGraph does from 1.7 on: in one list, not one by one. */
-class SaverOfLists extends MemorySaver {
+/** Stores the questions of a task as LangGraph did before 1.7: one by one, not in one list. */
+class SaverOfSingles extends MemorySaver {
   override async getTuple(
     config: Parameters<MemorySaver["getTuple"]>[0],
   ): Promise<CheckpointTuple | undefined> {
     const tuple = await super.getTuple(config);
-    const pendingWrites = tuple?.pendingWrites?.map(([id, channel, value]): [string, string, unknown] => [
-      id,
-      channel,
-      channel === "__interrupt__" ? [value] : value,
-    ]);
+    const pendingWrites = tuple?.pendingWrites?.flatMap(([id, channel, value]) =>
+      (channel === "__interrupt__" && Array.isArray(value) ? value : [value]).map(
+        (one): [string, string, unknown] => [id, channel, one],
+      ),
+    );
     return tuple && { ...tuple, ...(pendingWrites ? { pendingWrites } : {}) };
   }
 }
@@ -38,8 +38,8 @@ const agentOf = (checkpointer: MemorySaver) =>
     }),
   });
 
-it("finds questions, its own and those of a subagent, in the lists of LangGraph 1.7", async () => {
-  const agent = agentOf(new SaverOfLists());
+it("finds questions, its own and those of a subagent, as LangGraph stored them before 1.7", async () => {
+  const agent = agentOf(new SaverOfSingles());
   const asked = (await agent.invoke(go, thread)) as { __interrupt__?: Array<{ id?: string }> };
   const ids = asked.__interrupt__?.map(({ id = "" }) => id) ?? [];
   expect(ids).toHaveLength(2);
@@ -48,8 +48,8 @@ it("finds questions, its own and those of a subagent, in the lists of LangGraph 
   expect(Object.keys(files).sort()).toEqual(["/a", "/b"]);
 });
 
-it("gives up a question in such a list when the conversation goes on without an answer", async () => {
-  const agent = agentOf(new SaverOfLists());
+it("gives up such a question when the conversation goes on without an answer", async () => {
+  const agent = agentOf(new SaverOfSingles());
   await agent.invoke(go, thread);
   const { messages, files } = await agent.invoke({ messages: [{ role: "user", content: "stop" }] }, thread);
   const answers = messages.filter(({ type }) => type === "tool").map(({ text }) => text);

@@ -37,8 +37,9 @@ const all = ["1 theirs", "2 ls", "3 read_file", "4 task", "inner ls"];
 it("stream mode `tools` tells of built-in tools as of LangChain's", async () => {
   const told: Array<z.infer<typeof Told>> = [];
   // LangGraph's types do not list the mode yet.
-  const options = { streamMode: "tools" as never, configurable: { thread_id: "1" } };
-  for await (const chunk of await agent().stream(input, options)) told.push(Told.parse(chunk));
+  const options = { streamMode: "tools" as never, subgraphs: true, configurable: { thread_id: "1" } };
+  const chunks: AsyncIterable<[string[], unknown]> = await agent().stream(input, options);
+  for await (const [, chunk] of chunks) told.push(Told.parse(chunk));
   for (const event of ["on_tool_start", "on_tool_end"]) {
     const those = told.filter((one) => one.event === event);
     expect(those.map(({ toolCallId, name }) => `${toolCallId} ${name}`).sort()).toEqual(all);

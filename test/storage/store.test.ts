@@ -149,6 +149,8 @@ describe("namespaces of any text", () => {
             }
           }
           for (const one of all) expect((await store.get(one, "key"))?.value).toEqual({ one });
+          for (const one of all) await store.delete(one, "key");
+          expect(await store.search([], { limit: 100 })).toEqual([]);
         },
       ),
       attempts(100),

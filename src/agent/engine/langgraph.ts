@@ -1,7 +1,7 @@
 /**
  * LangGraph for the rest of the agent: the functions that other rooms call, and names inside LangGraph and LangChain
- * that are no public interface of theirs. The names were read in @langchain/langgraph 1.4.18 and @langchain/core; a
- * new version of either is compared with this file.
+ * that are not part of their public interface. The names were read in @langchain/langgraph 1.7.3 and @langchain/core
+ * 1.4.0; compare each new version of either with this file.
  */
 export {
   Command,

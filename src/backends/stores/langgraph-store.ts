@@ -112,11 +112,11 @@ function checkNamespace(given: readonly string[]): string[] {
   return [...given];
 }
 
-/** Many stores refuse periods, too, but only they can know. */
+/** Many stores refuse periods and colons, too, but only they can know. */
 const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   new ConfigurationError(
     "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
+    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
   );
 
 /** A store that can bind a put to the version that was read. */

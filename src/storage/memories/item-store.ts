@@ -4,6 +4,7 @@ import {
   type GetOperation,
   type Item,
   type ListNamespacesOperation,
+  type MatchCondition,
   type Operation,
   type OperationResults,
   type PutOperation,
@@ -28,6 +29,8 @@ export interface ItemFacts {
   created_at: number;
   updated_at: number;
 }
+
+type NamespaceListing = NonNullable<Parameters<BaseStore["listNamespaces"]>[0]>;
 
 /**
  * LangGraph's `BaseStore`, whose operations a driver carries out. In one batch the reads see what was stored before
@@ -88,7 +91,10 @@ export abstract class ItemStore extends BaseStore {
     }
   }
 
-  /** As inherited, but parts of the namespace may contain dots, and the item may have a lifetime. */
+  // LangGraph refuses some texts as parts of a namespace, such as dots and colons, which names of principals have.
+  // The inherited methods check that, so each is replaced by one that accepts any text.
+
+  /** As inherited; the item may have a lifetime. */
   override async put(
     namespace: string[],
     key: string,
@@ -113,6 +119,23 @@ export abstract class ItemStore extends BaseStore {
     options: Omit<SearchOperation, "namespacePrefix"> & Pick<Lifetime, "refreshTtl"> = {},
   ): Promise<SearchItem[]> {
     return this.find({ namespacePrefix, ...options });
+  }
+
+  override async delete(namespace: string[], key: string): Promise<void> {
+    await this.batch([{ namespace, key, value: null }]);
+  }
+
+  override async listNamespaces({
+    prefix,
+    suffix,
+    limit = 100,
+    offset = 0,
+    ...depth
+  }: NamespaceListing = {}): Promise<string[][]> {
+    const matchConditions: MatchCondition[] = [];
+    if (prefix) matchConditions.push({ matchType: "prefix", path: prefix });
+    if (suffix) matchConditions.push({ matchType: "suffix", path: suffix });
+    return this.namespaces({ matchConditions, limit, offset, ...depth });
   }
 
   /**
