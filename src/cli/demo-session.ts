@@ -31,8 +31,6 @@ export interface Session {
   /** Follows the run to its end. Rejects with what the server said when none could be started. */
   run(task: string, signal: AbortSignal): Promise<RunEnd>;
   readText(uri: string): Promise<string>;
-  /** What each call of the run that waits for approval would do. */
-  openDetails(): Promise<string[]>;
   /** The run that was started last, as soon as it is known. */
   runId: string | undefined;
   cancel(runId: string): Promise<void>;
@@ -45,7 +43,6 @@ const MAX_STDERR = 4000;
 const CHECK_SECONDS = 60;
 
 const Report = z.object({ run_id: z.string(), status: RunPicture.shape.status, last_event: z.int() });
-const OpenApprovals = z.object({ approvals: z.array(z.object({ detail: z.string() })) });
 const Content = z.array(z.object({ text: z.string().optional() }));
 
 export async function openSession(options: SessionOptions): Promise<Session> {
@@ -124,12 +121,6 @@ class DemoSession implements Session {
   async readText(uri: string): Promise<string> {
     const { contents } = await this.#client.readResource({ uri });
     return contents.map((content) => ("text" in content ? content.text : "")).join("");
-  }
-
-  async openDetails(): Promise<string[]> {
-    this.runId ??= await this.#newestRun();
-    const text = await this.readText(`deepagent://runs/${this.runId}`);
-    return OpenApprovals.parse(JSON.parse(text)).approvals.map(({ detail }) => detail);
   }
 
   async cancel(runId: string): Promise<void> {

@@ -8,17 +8,22 @@ import { commandLine, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { errorMessage } from "../core/errors.ts";
+import { createLogger } from "../core/logger.ts";
 import { showControl } from "../core/text.ts";
+import type { Approval } from "../runs/run.ts";
+import type { RunService } from "../runs/service.ts";
+import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type RunEnd, type Session, openSession } from "./demo-session.ts";
-import { complain } from "./local-runs.ts";
+import { LOCAL, complain } from "./local-runs.ts";
 import {
   type ApprovalAnswer,
   type ApprovalForm,
+  askOpenApprovals,
   askQuestion,
   questionIn,
   questionTitle,
-  wholeQuestion,
+  runIn,
 } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
@@ -105,7 +110,7 @@ async function perform(stage: Stage): Promise<ExitCode> {
       args: serverArguments(stage),
       env: process.env,
       version: packageVersion(),
-      approve: (form) => decide(form, stage, screen, async () => (await session?.openDetails()) ?? []),
+      approve: (form) => decide(form, stage, screen),
       show: (picture) => screen?.show(picture),
     });
   try {
@@ -157,28 +162,57 @@ async function cancelRun(session: Session | undefined, open: () => Promise<Sessi
 /** Asks the person about each approval, or approves it and says so. */
 async function decide(
   form: ApprovalForm,
-  { asking, caller, colors, interrupt, keyboard, workspace }: Stage,
+  stage: Stage,
   screen: Screen | undefined,
-  openDetails: () => Promise<string[]>,
 ): Promise<ApprovalAnswer | undefined> {
+  const { asking, caller, colors, interrupt, keyboard, workspace } = stage;
+  const question = questionIn(form);
+  const isWhole = question.decisions.includes("approve");
   if (!asking) {
     const why = workspace.kind === "own" ? "--yes" : "it works on a copy";
-    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${questionTitle(questionIn(form))}`);
-    return { decision: "approve" };
+    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${questionTitle(question)}`);
+    if (isWhole) return { decision: "approve" };
+    return decideHere(form, stage, async (runs, runId) => {
+      for (const { id } of await openApprovals(runs, runId)) {
+        await runs.decide(LOCAL, runId, id, { type: "approve" }, "terminal --yes");
+      }
+    });
   }
   screen?.pause();
-  const question = questionIn(form);
   caller.call(questionTitle(question));
+  const asker = terminalAsker(colors, keyboard, () => interrupt.abort());
   try {
-    return await askQuestion(
-      wholeQuestion(question, await openDetails()),
-      terminalAsker(colors, keyboard, () => interrupt.abort()),
+    if (isWhole) return await askQuestion(question, asker);
+    return await decideHere(form, stage, (runs, runId) =>
+      askOpenApprovals(runId, { runs, principal: LOCAL, asker }),
     );
   } catch {
     return undefined;
   } finally {
     caller.seen();
     screen?.resume();
+  }
+}
+
+async function openApprovals(runs: RunService, runId: string): Promise<Approval[]> {
+  const view = await runs.view(LOCAL, runId);
+  return view === undefined ? [] : pendingApprovals(view);
+}
+
+/** Decides in the data directory about a call that the form is too small for. */
+async function decideHere(
+  form: ApprovalForm,
+  { config: { workspace: _left, ...config }, workspace, host }: Stage,
+  work: (runs: RunService, runId: string) => Promise<void>,
+): Promise<undefined> {
+  const dataDir = workspace.dataDir ?? config.dataDir;
+  const { openRuns } = await import("../app/open-runs.ts");
+  const logger = createLogger("error");
+  const runs = await openRuns({ config: { ...config, dataDir }, env: host.env, logger, keepsHouse: false });
+  try {
+    await work(runs, runIn(form));
+  } finally {
+    await runs.close();
   }
 }
 

@@ -1,4 +1,5 @@
 /** Unified diffs as text: their lines with numbers, and shorter versions of them. */
+import { displayText, displayUnchanged } from "./text.ts";
 
 export interface DiffLine {
   /** `note`: neither the diff's header nor a line of the file, such as "\ No newline at end of file". */
@@ -19,6 +20,17 @@ export function diffLines(diff: string): DiffLine[] {
   const position = new Position();
   return diff.split("\n").map((text) => position.read(text));
 }
+
+/** Shows one line of a diff: its sign stays, and everything in a changed line can be seen. */
+export function displayDiffLine(line: string): string {
+  const sign = line.slice(0, 1);
+  if (SIGNS[sign] === undefined) return displayText(line);
+  const text = line.slice(1);
+  return sign + (SIGNS[sign] === "context" ? displayUnchanged(text) : displayText(text));
+}
+
+/** Shows the lines of a diff. Showing the result again changes nothing. */
+export const displayDiff = (diff: string): string => diff.split("\n").map(displayDiffLine).join("\n");
 
 /** Added and removed lines. */
 export interface DiffCounts {

@@ -101,17 +101,51 @@ const SUFFIXES: Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> = { one: 
 export const ordinal = (count: number): string => `${count}${SUFFIXES[ORDINALS.select(count)] ?? "th"}`;
 
 /**
- * A name as it is shown: everything that cannot be seen, or looks like an ordinary blank, escaped the way JSON
- * escapes it, so that the shown form typed into a JSON string names the same file.
+ * Escapes each character that cannot be seen, or looks like an ordinary blank, the way JSON does. JSON stays the same
+ * JSON, and blanks stay as they are.
  */
-export const displayName = (name: string): string => displayText(name).replace(/[\t\n]/g, escaped);
+export const escapeHidden = (text: string): string => text.replace(HIDDEN, escaped);
 
-/** Shows a person what a call will do: like `displayName`, with tabs and line breaks. */
-export const displayText = (text: string): string => text.replace(HIDDEN, escaped);
+/**
+ * A name on one line, with nothing in it that a person could overlook: hidden characters and blanks at its ends or in a
+ * row are escaped. Typed into a JSON string, the shown form names the same file.
+ */
+export const displayName = (name: string): string =>
+  escapeHidden(name)
+    .replace(/[\t\n]/g, escaped)
+    .replace(BLANKS_OF_NAME, (blanks) => BLANK.repeat(blanks.length));
+
+/**
+ * Shows a person what a call will do, line by line: hidden characters are escaped, long runs of blanks are counted, and
+ * blanks at the end of a line are dots. The lines stay the same, and showing the result again changes nothing.
+ */
+export const displayText = (text: string): string =>
+  displayUnchanged(text).replace(TRAILING_BLANKS, (blanks) =>
+    blanks.replaceAll(" ", "·").replaceAll("\t", "→"),
+  );
+
+/** `displayText` for a line that stays as it is, where blanks at the end mean nothing. */
+export const displayUnchanged = (text: string): string => escapeHidden(text).replace(LONG_RUN, countOf);
+
+/** `displayText` with long runs of empty lines counted, for texts whose lines have no numbers. */
+export const displayBlock = (text: string): string =>
+  displayText(text).replace(EMPTY_LINES, (lines) => `\n[${lines.length - 1} empty lines]\n`);
+
+const BLANKS_OF_NAME = / {2,}|^ | $/g;
+const BLANK = "\\u0020";
+/** More than code is usually indented. A shorter run pushes nothing out of sight. */
+const LONG_RUN = /[ \t]{41,}/g;
+const TRAILING_BLANKS = /[ \t]{1,40}$/gm;
+const EMPTY_LINES = /\n{22,}/g;
+
+const countOf = (run: string): string => {
+  const [blanks, tabs] = [run.includes(" "), run.includes("\t")];
+  return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
+};
 
 /** A joiner between two pictographs and the mark for colour behind one are part of what is seen. */
 const HIDDEN =
-  /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\p{Surrogate}]/gu;
+  /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\u{1d159}\p{Surrogate}]/gu;
 
 /** The shown form of each hidden character, made once: a text may have millions of the same. */
 const shownAs = new Map<string, string>();

@@ -335,10 +335,12 @@ export function messageEntry(messageId: string, text: string): JournalEntry {
 export const answerExcerpt = (answer: string): string => cutMiddle(answer, TEXT);
 
 function argumentsPreview(action: ActionRequest): CallPreview {
+  const pretty = JSON.stringify(action.args, null, 2);
   return {
     kind: "arguments",
     summary: oneLine(displayText(headOf(action.description, TEXT)), LINE) || displayName(action.name),
-    detail: displayText(cutMiddle(JSON.stringify(action.args, null, 2), PREVIEW)),
+    detail: displayText(cutMiddle(pretty, PREVIEW)),
+    ...(pretty.length <= PREVIEW ? {} : { isPart: true }),
   };
 }
 

@@ -135,7 +135,9 @@ export function pathArgument(
 /** A backend's failure as the tool's answer; `named`, the path in its text, is shown escaped. */
 export function backendError({ error = "unknown failure", code }: Failure, named: string): ToolResult {
   const shown = displayName(named);
-  const text = shown === named ? error : error.replaceAll(named, () => shown);
+  // A path of blanks alone stands between all words.
+  const isShown = shown === named || named.trim() === "";
+  const text = isShown ? error : error.replaceAll(named, () => shown);
   return toolError(wellFormed(text), code === undefined ? undefined : { code });
 }
 

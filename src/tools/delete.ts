@@ -4,7 +4,7 @@ import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
-import { argumentsPreview, destinationOf } from "./diff-preview.ts";
+import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
@@ -47,7 +47,7 @@ async function remove(
   };
 }
 
-/** Entries that are looked up and compared at most; a person reads fewer. */
+/** Entries that are looked up, compared and shown at most; those that are shown of more. */
 const MAX_ENTRIES = 5000;
 const MAX_SHOWN = 200;
 
@@ -60,25 +60,27 @@ async function previewDelete(
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return argumentsPreview(`Delete; it would fail: ${checked.error}`, { file_path: raw });
   const { path } = checked;
-  const { place, name } = await destinationOf(path, backend, { lastLink: "itself" });
+  const to = await destinationOf(path, backend, { lastLink: "itself" });
+  const { name } = to;
   if (await isLink(path, backend)) {
-    const summary = `Delete the link ${displayName(name)}; what it leads to stays`;
-    return { kind: "arguments", summary, detail: displayName(path), place, effect: null };
+    const summary = `Delete the link ${name}; what it leads to stays`;
+    return preview("arguments", { summary, to, detail: displayName(path), isWhole: true, effect: null });
   }
   const { entries, isAll } = await entriesOf(path, backend, signal);
   const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
   const below =
     entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;
-  const shown = entries.slice(0, MAX_SHOWN).map((entry) => displayName(entry.path));
-  const missing = entries.length - shown.length;
-  if (missing > 0 || !isAll) shown.push(`[${isAll ? "" : "more than "}${missing} more not shown]`);
-  return {
-    kind: "arguments",
-    summary: `Delete ${displayName(name)}${below}`,
-    detail: shown.length === 0 ? displayName(path) : shown.join("\n"),
-    place,
+  const names = entries.map((entry) => displayName(entry.path));
+  const shown = names.slice(0, isAll ? names.length : MAX_SHOWN);
+  // The folder itself says what else goes, when its entries are too many to be looked up.
+  const rest = isAll ? [] : ["[and everything else below this folder]"];
+  return preview("arguments", {
+    summary: `Delete ${name}${below}`,
+    to,
+    detail: [...shown, ...rest].join("\n") || displayName(path),
+    isWhole: true,
     effect: entries.map(({ path: at, size, modified_at }) => [at, size, modified_at]),
-  };
+  });
 }
 
 async function isLink(path: string, backend: Backend): Promise<boolean> {

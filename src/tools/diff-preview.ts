@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { structuredPatch } from "diff";
 import { z } from "zod";
-import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { type DiffCounts, diffCut } from "../core/diff.ts";
-import { displayName, displayText, headOf } from "../core/text.ts";
+import { defined } from "../core/defined.ts";
+import { type DiffCounts, diffCut, displayDiffLine } from "../core/diff.ts";
+import { displayName, headOf } from "../core/text.ts";
 import { counted, splitLines } from "./format.ts";
-import type { BoundPreview, FileDiff } from "./tool.ts";
+import type { FileDiff } from "./tool.ts";
 
 export interface TextChange {
   path: string;
@@ -16,6 +16,8 @@ export interface TextChange {
 }
 
 interface WholeDiff extends Required<FileDiff> {
+  /** No changed line is cut or left out. */
+  isWhole: boolean;
   /**
    * All changed lines and those around them, wherever in the file they stand. For a part that is too long to compare
    * these are digests.
@@ -24,15 +26,16 @@ interface WholeDiff extends Required<FileDiff> {
 }
 
 /**
- * A unified diff for a person to read, bounded in size and in work: cut lines and missing lines are
- * stated. Carriage returns of CRLF line breaks are not shown; other control characters are escaped.
+ * A unified diff for a person to read, bounded in size and in work: cut lines and missing lines are stated. What
+ * cannot be seen is marked, carriage returns too: a file that has one in each line says so once.
  */
-export function wholeDiff(change: TextChange): WholeDiff {
+export function wholeDiff(change: TextChange, maxLineChars = MAX_CHARS): WholeDiff {
   const part = changedPart(change);
   if (isTooLong(part)) {
     const { before, after } = changedPart(change, 0);
     return {
       diff: withHeader(change, beginnings(part)),
+      isWhole: false,
       added: lineCount(after),
       removed: lineCount(before),
       effect: () => [digest(part.before), digest(part.after)],
@@ -40,15 +43,15 @@ export function wholeDiff(change: TextChange): WholeDiff {
   }
   const hunks = hunkLines(change, part);
   return {
-    diff: withHeader(change, boundedLines(hunks)),
+    ...boundedDiff(change, hunks, maxLineChars),
     ...countsOf(hunks),
     effect: () => hunks.map((line) => (line.startsWith("@@") ? "@@" : line)),
   };
 }
 
-/** The same for the journal. */
+/** The same for the journal, with long lines cut. */
 export function fileDiff(change: TextChange): FileDiff {
-  const { diff, added, removed } = wholeDiff(change);
+  const { diff, added, removed } = wholeDiff(change, MAX_LINE_CHARS);
   return { diff, added, removed };
 }
 
@@ -57,12 +60,21 @@ export function fileDiff(change: TextChange): FileDiff {
  * so instead of line numbers.
  */
 export function replacementDiff(change: TextChange, everywhere: boolean): FileDiff {
+  const { diff, added, removed } = wholeReplacement(change, everywhere, MAX_LINE_CHARS);
+  return { diff, ...defined({ added, removed }) };
+}
+
+export function wholeReplacement(
+  change: TextChange,
+  everywhere: boolean,
+  maxLineChars = MAX_CHARS,
+): FileDiff & { isWhole: boolean } {
   const part = changedPart(change);
-  if (isTooLong(part)) return { diff: withHeader(change, beginnings(part)) };
+  if (isTooLong(part)) return { diff: withHeader(change, beginnings(part)), isWhole: false };
   const lines = hunkLines(change, part).filter((line) => !line.startsWith("\\"));
   const place = everywhere ? "@@ every occurrence @@" : "@@ one place @@";
   const placed = lines.map((line) => (line.startsWith("@@") ? place : line));
-  return { diff: withHeader(change, boundedLines(placed)), ...(everywhere ? {} : countsOf(lines)) };
+  return { ...boundedDiff(change, placed, maxLineChars), ...(everywhere ? {} : countsOf(lines)) };
 }
 
 /** A change in the artifact of the call that made it; the diff is computed in turns of its own. */
@@ -91,24 +103,62 @@ function withHeader({ path, before }: TextChange, lines: readonly string[]): str
   return [...header, ...(lines.length === 0 ? ["[no change of content]"] : lines)].join("\n");
 }
 
-function boundedLines(hunks: readonly string[]): string[] {
-  const shown = firstLines(hunks, MAX_LINES, MAX_CHARS);
-  const missing = hunks.length - shown.length;
-  return missing > 0 ? [...shown, diffCut(missing)] : shown;
+/** The whole change, if it is short enough to be read; else its beginning, with long lines cut. */
+function boundedDiff(
+  change: TextChange,
+  hunks: readonly string[],
+  maxLineChars: number,
+): Pick<WholeDiff, "diff" | "isWhole"> {
+  const { notes, lines } = lineEnds(hunks);
+  const most = firstLines(lines, maxLineChars);
+  const isLong = most.length < lines.length;
+  const shown = isLong ? firstLines(lines, MAX_LINE_CHARS) : most;
+  const missing = lines.length - shown.length;
+  const cut = missing > 0 ? [diffCut(missing)] : [];
+  return {
+    diff: withHeader(change, [...notes, ...shown, ...cut]),
+    isWhole: !isLong && maxLineChars === MAX_CHARS,
+  };
 }
 
-/** Lines as they are displayed, until there are too many. */
-function firstLines(lines: readonly string[], maxLines: number, maxChars: number): string[] {
+/** Lines as they are displayed, until there are too many. Unchanged lines are always cut after some characters. */
+function firstLines(lines: readonly string[], maxLineChars: number, part = 1): string[] {
   const shown: string[] = [];
   let used = 0;
   for (const each of lines) {
-    const line = displayLine(each);
+    const line = displayLine(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
     used += line.length + 1;
-    if (shown.length === maxLines || used > maxChars) break;
+    if (shown.length === MAX_LINES / part || used > MAX_CHARS / part) break;
     shown.push(line);
   }
   return shown;
 }
+
+/**
+ * Leaves carriage returns in the lines, where they are marked, if the line ends differ, and counts those that change.
+ * Takes them out of a change that has one in each line, which a new file says.
+ */
+function lineEnds(hunks: readonly string[]): { notes: string[]; lines: readonly string[] } {
+  const isEnded = (index: number): boolean =>
+    /^[ +-]/.test(hunks[index] ?? "") && hunks[index + 1]?.startsWith("\\") !== true;
+  const ended = hunks.filter((_, index) => isEnded(index));
+  const returns = ended.filter((line) => line.endsWith("\r")).length;
+  if (returns === 0) return { notes: [], lines: hunks };
+  if (returns === ended.length) {
+    const lines = hunks.map((line, index) => (isEnded(index) ? line.slice(0, -1) : line));
+    const isNew = ended.every((line) => line.startsWith("+"));
+    return { notes: isNew ? ["[each line ends with CRLF]"] : [], lines };
+  }
+  const removed = new Set(hunks.filter((line) => line.startsWith("-")).map((line) => line.slice(1)));
+  const added = hunks.filter((line) => line.startsWith("+")).map((line) => line.slice(1));
+  const gain = added.filter((line) => line.endsWith("\r") && removed.has(line.slice(0, -1))).length;
+  const loss = added.filter((line) => removed.has(`${line}\r`)).length;
+  const notes = [...endChange("LF to CRLF", gain), ...endChange("CRLF to LF", loss)];
+  return { notes, lines: hunks };
+}
+
+const endChange = (change: string, count: number): string[] =>
+  count === 0 ? [] : [`[line ends change from ${change} in ${counted(count, "line", "lines")}]`];
 
 /** A change without the lines that both texts begin and end with, but for some of each. */
 interface ChangedPart {
@@ -187,7 +237,6 @@ function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
   if (before === undefined) return oneHunk([], linesOf(part.after), 0);
   const patch = structuredPatch(path, path, part.before, part.after, "", "", {
     context: CONTEXT_LINES,
-    stripTrailingCr: true,
     maxEditLength: MAX_EDIT_LENGTH,
   });
   if (!patch) return oneHunk(linesOf(part.before), linesOf(part.after), part.line);
@@ -208,7 +257,7 @@ function beginning(text: string, mark: "-" | "+"): string[] {
   const most = MAX_LINES / 2;
   const parts = text.split("\n", most + 1);
   const lines = splitLines(parts.join("\n")).map((line) => mark + line);
-  const shown = firstLines(lines, most, MAX_CHARS / 2);
+  const shown = firstLines(lines, MAX_LINE_CHARS, 2);
   const isWhole = shown.length === lines.length && parts.length <= most;
   return isWhole ? shown : [...shown, "[more of it is not shown]"];
 }
@@ -247,16 +296,16 @@ function range(start: number, lines: number): string {
 
 /** Lines to compare; a last line without line break carries the mark that says so, and so differs. */
 function linesOf(text: string): string[] {
-  const lines = text.replaceAll("\r\n", "\n").split("\n");
+  const lines = text.split("\n");
   const last = lines.pop();
   return last ? [...lines, `${last}\n\\ No newline at end of file`] : lines;
 }
 
-function displayLine(line: string): string {
-  const head = headOf(line, MAX_LINE_CHARS);
+function displayLine(line: string, limit: number): string {
+  const head = headOf(line, limit);
   const missing = line.length - head.length;
   const cut = missing > 0 ? ` [${counted(missing, "character", "characters")} more not shown]` : "";
-  return displayText(head) + cut;
+  return displayDiffLine(head) + cut;
 }
 
 const CONTEXT_LINES = 3;
@@ -269,75 +318,3 @@ const MAX_EDIT_LENGTH = 300;
 const MAX_COMPARED = 256 * 1024;
 const MAX_COMPARED_LINES = 5000;
 const LINE_FEED = 0x0a;
-
-/** What a file holds at the moment a person is asked about changing it. */
-export type CurrentText =
-  | { kind: "absent" }
-  | { kind: "text"; text: string; version: string | undefined }
-  | { kind: "unreadable"; reason: string };
-
-/** Reads the file through the backend, unless it is too large to compare. */
-export async function currentText(path: string, backend: Backend, signal: AbortSignal): Promise<CurrentText> {
-  const listed = await backend.ls(path, { signal });
-  const [entry] = listed.files ?? [];
-  if (entry && entry.path === path && (entry.size ?? 0) > MAX_PREVIEW_BYTES) {
-    return { kind: "unreadable", reason: "the file is too large to compare" };
-  }
-  const { data, error, code, version } = await backend.readRaw(path, { signal });
-  if (code === "not_found") return { kind: "absent" };
-  if (error !== undefined || !data) return { kind: "unreadable", reason: displayName(error ?? "no content") };
-  const text = textOf(data);
-  return text === undefined
-    ? { kind: "unreadable", reason: "the file is binary" }
-    : { kind: "text", text, version };
-}
-
-/** A path a call names and, where links lead elsewhere, that place: an approval is bound to it. */
-export interface Destination {
-  place: string | undefined;
-  /** For a summary. */
-  name: string;
-}
-
-export async function destinationOf(
-  path: string,
-  backend: Backend,
-  options: ResolveOptions = {},
-): Promise<Destination> {
-  const place = backend.followLinks === undefined ? path : await backend.followLinks(path, options);
-  return { place, name: place === path || place === undefined ? path : `${path}, which leads to ${place}` };
-}
-
-/** A change of text as a diff, bound to where it is made and to every line of it; made in turns of its own. */
-export async function diffPreview(
-  summary: string,
-  change: TextChange,
-  place: string | undefined,
-): Promise<BoundPreview> {
-  await ownTurn();
-  const { diff, effect } = wholeDiff(change);
-  await ownTurn();
-  return { kind: "diff", summary: displayName(summary), detail: diff, place, effect: effect() };
-}
-
-/** A call that cannot be shown as a diff: its arguments. */
-export function argumentsPreview(
-  summary: string,
-  args: Record<string, unknown>,
-  place?: string,
-): BoundPreview {
-  const pretty = JSON.stringify(args, null, 2);
-  const missing = pretty.length - MAX_ARGUMENT_CHARS;
-  const detail =
-    missing > 0 ? `${headOf(pretty, MAX_ARGUMENT_CHARS)}\n[${missing} more characters not shown]` : pretty;
-  const shown = { summary: displayName(summary), detail: displayText(detail) };
-  return { kind: "arguments", ...shown, place, effect: null };
-}
-
-function textOf({ content }: FileData): string | undefined {
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? content.join("\n") : undefined;
-}
-
-const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
-const MAX_ARGUMENT_CHARS = 20_000;

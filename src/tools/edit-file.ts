@@ -2,16 +2,8 @@ import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
 import { displayName } from "../core/text.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
-import {
-  argumentsPreview,
-  currentText,
-  destinationOf,
-  type TextChange,
-  artifactOf,
-  diffIn,
-  diffPreview,
-  replacementDiff,
-} from "./diff-preview.ts";
+import { argumentsPreview, currentText, destinationOf, editPreview } from "./call-preview.ts";
+import { type TextChange, artifactOf, diffIn, replacementDiff } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
@@ -93,18 +85,21 @@ async function previewEdit(
   const checked = checkPath(args.file_path, backend, allowedPrefixes);
   if (!checked.ok) return argumentsPreview(`Edit a file; it would fail: ${checked.error}`, args);
   const { path } = checked;
-  const { place, name } = await destinationOf(path, backend);
+  const to = await destinationOf(path, backend);
+  const { name } = to;
   const current = await currentText(path, backend, signal);
   if (current.kind === "absent")
-    return argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, place);
+    return argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, to);
   if (current.kind === "unreadable") {
     const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;
-    return argumentsPreview(summary, args, place);
+    return argumentsPreview(summary, args, to);
   }
-  const edited = editText(current.text, args.old_string, args.new_string, args.replace_all);
-  if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, place);
+  const { old_string: before, new_string: after, replace_all: everywhere } = args;
+  const edited = editText(current.text, before, after, everywhere);
+  if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to);
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
-  const preview = await diffPreview(summary, { path, before: current.text, after: edited.text }, place);
+  const change = { path, before: current.text, after: edited.text };
+  const preview = await editPreview({ summary, change, to }, { path, before, after }, everywhere);
   return current.version === undefined ? preview : { ...preview, version: current.version };
 }
 

@@ -8,9 +8,10 @@ import type {
   SandboxBackend,
 } from "../backends/executor.ts";
 import { defined } from "../core/defined.ts";
-import { displayName, displayText, oneLine, wellFormed } from "../core/text.ts";
+import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
-import { destinationOf } from "./diff-preview.ts";
+import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
+import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
   type BoundPreview,
@@ -71,22 +72,25 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
 
 /** Bound to the directory that the command runs in, and to what confines it. */
 async function previewCommand(
-  { command, cwd, background }: Arguments,
+  { command, cwd, background, timeout }: Arguments,
   { backend }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<BoundPreview> {
   const what = background === true ? "Start a command in the background" : "Run a command";
   const checked = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
-  const directory = checked?.ok === true ? await destinationOf(checked.path, backend) : undefined;
-  const where = cwd === undefined ? "" : ` in ${displayName(directory?.name ?? cwd)}`;
-  const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}`;
-  return {
-    kind: "command",
-    summary,
-    detail: displayText(command),
-    place: directory?.place,
-    effect: null,
-  };
+  if (checked?.ok === false) {
+    return argumentsPreview(`${what}; it would fail: ${checked.error}`, {
+      command,
+      cwd,
+      background,
+      timeout,
+    });
+  }
+  const to = checked && (await destinationOf(checked.path, backend));
+  const where = to === undefined ? "" : ` in ${to.name}`;
+  const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second", "seconds")}`;
+  const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}${limit}`;
+  return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
 
 /** What keeps a command from the rest of the machine; nothing is said when that is not known. */

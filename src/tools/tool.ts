@@ -32,8 +32,12 @@ export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */
   summary: string;
+  /** Names the file or folder that the call really touches, links followed: in full, on one line. */
+  destination?: string;
   /** Unified diff, the command, or pretty-printed arguments. */
   detail: string;
+  /** `detail` leaves out a part of the call, which only the arguments have whole. Absent: this shows all of it. */
+  isPart?: true;
 }
 
 /** A change of a file for people. */

@@ -5,16 +5,13 @@ import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathArgument, pathText } from "./call.ts";
 import {
-  type TextChange,
+  type Destination,
   argumentsPreview,
-  artifactOf,
   currentText,
   destinationOf,
-  diffIn,
   diffPreview,
-  fileDiff,
-  lineCount,
-} from "./diff-preview.ts";
+} from "./call-preview.ts";
+import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
@@ -105,28 +102,33 @@ async function previewWrite(
   if (!checked.ok)
     return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
   const { path } = checked;
-  const { place, name } = await destinationOf(path, backend);
-  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, place);
+  const to = await destinationOf(path, backend);
+  const { name } = to;
+  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, to);
   const current = await currentText(path, backend, signal);
   if (current.kind === "unreadable") {
     const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
-    return argumentsPreview(summary, { file_path: path, content }, place);
+    return argumentsPreview(summary, { file_path: path, content }, to);
   }
   if (current.kind === "absent") {
     const lines = counted(lineCount(content), "line", "lines");
-    return diffPreview(`Create ${name} (${lines})`, { path, before: undefined, after: content }, place);
+    const change = { path, before: undefined, after: content };
+    return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }
   const change = { path, before: current.text, after: content };
   const seen = versionToReplace(path, context);
-  if (seen !== undefined && seen === current.version) return diffPreview(`Overwrite ${name}`, change, place);
+  if (seen !== undefined && seen === current.version) {
+    return diffPreview({ summary: `Overwrite ${name}`, change, to });
+  }
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
-  return diffPreview(`Write ${name}; it would fail, because ${reason}`, change, place);
+  return diffPreview({ summary: `Write ${name}; it would fail, because ${reason}`, change, to });
 }
 
-/** Base64 is not worth reading; type and size are. */
-function binaryPreview(path: string, content: string, place: string | undefined): BoundPreview {
-  const shown = { file_path: path, content: oneLine(content, BASE64_HEAD) };
-  return argumentsPreview(binarySummary(path, content), shown, place);
+/** The beginning of the base64 text: a person learns more from type and size, and can ask for the rest. */
+function binaryPreview(path: string, content: string, to: Destination): BoundPreview {
+  const beginning = oneLine(content, BASE64_HEAD);
+  const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
+  return beginning === content ? shown : { ...shown, isPart: true };
 }
 
 function binarySummary(path: string, content: string): string {

@@ -71,7 +71,7 @@ test("the real diff is in the message, and every line of it is a code block", ()
   const preview = { kind: "diff" as const, summary: "edit_file /a.md [x](http://evil)", detail };
   const { message } = approvalForm(anApproval({ preview }), PLACE);
   for (const line of detail.split("\n")) expect(message.split("\n")).toContain(`    ${line}`);
-  expect(message).toContain("edit_file /a.md [x] (http://evil)");
+  expect(message).toContain(String.raw`edit_file /a.md \[x\]\(http\://evil)`);
 });
 
 test("characters of a command that cannot be seen are shown as escapes", () => {

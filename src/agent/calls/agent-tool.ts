@@ -14,7 +14,7 @@ import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/type
 import { ConfigurationError, isAbortError, isTransient } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
-import { argumentsPreview, destinationOf } from "../../tools/diff-preview.ts";
+import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
 import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts.ts";
 import { Command, isCommand, isGraphBubbleUp } from "../engine/langgraph.ts";
@@ -113,10 +113,10 @@ async function plainPreview(
 ): Promise<BoundPreview> {
   const path = spec.pathOf?.(args);
   if (path === undefined) return argumentsPreview(spec.name, args);
-  const { place, name } = await destinationOf(path, backend);
-  return place === path
+  const to = await destinationOf(path, backend);
+  return to.place === path
     ? argumentsPreview(spec.name, args)
-    : argumentsPreview(`${spec.name} of ${name}`, args, place);
+    : argumentsPreview(`${spec.name} of ${to.name}`, args, to);
 }
 
 /**

@@ -3,10 +3,11 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Backend } from "../../backends/backend.ts";
 import { cutDiff } from "../../core/diff.ts";
+import { defined } from "../../core/defined.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
 import { invalidArguments } from "../../tools/call.ts";
-import { argumentsPreview } from "../../tools/diff-preview.ts";
+import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type BoundPreview, type CallPreview, type ToolResult, toolError } from "../../tools/tool.ts";
 import type {
   AgentTool,
@@ -230,10 +231,15 @@ function reviewRequest(
   };
 }
 
-const shownOf = ({ kind, summary, detail }: BoundPreview, again: boolean): CallPreview => ({
+const shownOf = (
+  { kind, summary, destination, detail, isPart }: BoundPreview,
+  again: boolean,
+): CallPreview => ({
   kind,
   summary: again ? `${summary}. Asked again: it would not do what you were shown before` : summary,
+  ...defined({ destination }),
   detail,
+  ...defined({ isPart }),
 });
 
 /** A preview that fails is left out: the person has the arguments. */
@@ -297,12 +303,12 @@ export function sameCalls(tool: AgentTool, args: Record<string, unknown>, previe
     // Where links lead somewhere else, the path alone may come to mean another file.
     return {
       key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
-      text: `${name} of ${oneLine(displayName(path), 500)}, whatever it changes there`,
+      text: `${name} of ${preview.destination ?? displayName(path)}, whatever it changes there`,
     };
   }
   const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";
   return {
-    key: keyOf([tool.name, "arguments", args, preview.summary]),
+    key: keyOf([tool.name, "arguments", args, preview.summary, preview.place ?? null]),
     text: `${name} with exactly the ${subject} shown here`,
   };
 }

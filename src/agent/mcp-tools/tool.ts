@@ -2,7 +2,7 @@
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
-import { argumentsPreview } from "../../tools/diff-preview.ts";
+import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolOutcome, withToolCallbacks } from "../calls/agent-tool.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts.ts";
@@ -46,13 +46,15 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
       withToolCallbacks(call, offered, config, async () =>
         toolOutcome(call, await run(options, call.args, context.signal)),
       ),
-    preview: async (args) =>
-      argumentsPreview(
-        oneLine(`${tool.title ?? tool.name}, a tool of the MCP server ${connection.name}`, 160),
-        args,
-      ),
+    preview: async (args) => argumentsPreview(summaryOf(connection.name, tool), args),
     pathOf: () => undefined,
   };
+}
+
+/** The server's own name comes first: a tool's name and title are texts of that server. */
+function summaryOf(server: string, { name, title }: Tool): string {
+  const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;
+  return `MCP server ${oneLine(server, 80)}: tool ${oneLine(name, 80)}${called}`;
 }
 
 function validate({ name, problem }: McpToolOptions, args: unknown): ValidatedArgs {

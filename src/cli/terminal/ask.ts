@@ -9,8 +9,10 @@ import {
   offeredDecisions,
 } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { deadlineText, detailInForm, whoAsks } from "../../server/views/approval-form.ts";
+import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
+import { INDENT } from "../../server/views/quoting.ts";
 import { pendingApprovals } from "../../server/views/run-report.ts";
+import { TO, restOf, shownCall } from "../../server/views/shown-call.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
@@ -80,11 +82,13 @@ type DecisionName = PersonDecision["type"];
 export interface Question {
   /** Such as `2 of 3 waiting`. */
   place: string;
-  /** Names the agent and what it wants to do, on two lines. */
+  /** Names the agent, what it wants to do, and to which file or folder, on a line each. */
   title: readonly string[];
   isDiff: boolean;
-  /** All that the call would do. */
+  /** Shows the call. */
   body: string;
+  /** The whole call as text, where `body` leaves something out. */
+  rest?: string;
   /** Further facts, such as the deadline. */
   notes: readonly string[];
   /** The call in full. */
@@ -105,17 +109,16 @@ export function questionOf(approval: Approval, place = ""): Question {
   const { agent, tool, preview, args, id, same } = approval;
   const decisions = offeredDecisions(approval);
   const json = JSON.stringify(args, null, 2);
+  const { summary, destination, detail } = shownCall(approval, Infinity);
   return {
     place,
-    title: [
-      `${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`,
-      oneLine(displayText(preview.summary), 300),
-    ],
+    title: [`${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`, summary, ...destination],
     isDiff: preview.kind === "diff",
-    body: displayText(preview.detail),
+    body: detail,
+    rest: restOf(approval),
     notes: [
       ...(decisions.includes("approve_same")
-        ? [`approve the same: also every further ${displayText(same?.text ?? "call like this")}, in this run`]
+        ? [`approve the same: also every further ${displayName(same?.text ?? "call like this")}, in this run`]
         : []),
       ...deadlineText(approval),
     ],
@@ -151,39 +154,34 @@ export const ApprovalForm = z.object({
   message: z.string(),
   requestedSchema: z.object({
     properties: z.object({
-      decision: z.object({ enum: z.array(z.enum(["approve", "approve_same", "edit", "reject"])) }),
+      decision: z.object({ enum: z.array(z.enum(["approve", "approve_same", "edit", "reject"])) }).optional(),
       edited_args: z.object({ default: z.string() }).optional(),
     }),
   }),
 });
 export type ApprovalForm = z.output<typeof ApprovalForm>;
 
-/** The question in a form: two lines that name the call, what it would do, indented, and notes. */
+/** The run that a form asks about; empty if it names none. */
+export const runIn = ({ message }: Pick<ApprovalForm, "message">): string =>
+  /^run (\S+) · approval /m.exec(message)?.[1] ?? "";
+
+/** The question in a form: two lines that name the call, its destination and what it would do, indented, and notes. */
 export function questionIn({ message, requestedSchema: { properties } }: ApprovalForm): Question {
   const lines = message.split("\n");
   const end = lines.findLastIndex((line) => line.startsWith(INDENT)) + 1;
-  const body = lines.slice(0, end).filter((line) => line.startsWith(INDENT));
+  const block = lines.slice(0, end).filter((line) => line.startsWith(INDENT));
+  const shown = block.map((line) => line.slice(INDENT.length));
+  const destination = shown[0]?.startsWith(TO) === true ? shown.slice(0, 1) : [];
   return {
     place: /approval (\d+ of \d+)/.exec(message)?.[1] ?? "",
-    title: lines.slice(0, 2),
+    title: [...lines.slice(0, 2), ...destination],
     isDiff: (lines[0] ?? "").includes("(changes a file)"),
-    body: body.map((line) => line.slice(INDENT.length)).join("\n"),
+    body: shown.slice(2 * destination.length).join("\n"),
     notes: lines.slice(end).filter((line) => line !== ""),
     details: message,
-    decisions: properties.decision.enum,
+    decisions: properties.decision?.enum ?? [],
     args: properties.edited_args?.default ?? "{}",
   };
-}
-
-const INDENT = "    ";
-
-/** The question with all that its call would do, where `details` has it: a form shows the beginning of a long one. */
-export function wholeQuestion(question: Question, details: readonly string[]): Question {
-  const { isDiff, title, notes } = question;
-  const whole = details.find((detail) => detailInForm(detail, isDiff) === question.body);
-  if (whole === undefined) return question;
-  const body = displayText(whole);
-  return { ...question, body, details: [...title, "", body, "", ...notes].join("\n") };
 }
 
 const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
@@ -200,9 +198,13 @@ export function callLines(
 ): { title: string[]; body: string[]; notes: string[] } {
   const wrapped = (text: string): string[] =>
     wrapText(text, style.width - 1).flatMap((line) => chopText(line, style.width - 1));
+  const { isDiff, body, rest = "" } = question;
   return {
     title: question.title.flatMap(wrapped),
-    body: question.isDiff ? diffBody(question.body, style) : textBody(question.body, style),
+    body: [
+      ...(isDiff ? diffBody(body, style) : textBody(body, style)),
+      ...(rest === "" ? [] : ["", ...textBody(rest, style)]),
+    ],
     notes: question.notes.flatMap(wrapped).map((line) => style.colors.dim(line)),
   };
 }

@@ -1,10 +1,20 @@
 /** Asks people for approvals, and reads their answers. */
 import { randomUUID } from "node:crypto";
+import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import type { Logger } from "../../core/logger.ts";
-import { displayName, displayText, oneLine } from "../../core/text.ts";
+import { defined } from "../../core/defined.ts";
+import { oneLine } from "../../core/text.ts";
 import type { Approval, PersonDecision, Principal, RunView } from "../../runs/run.ts";
 import type { DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
-import { agentLabel, deadlineText, decisionOf } from "../views/approval-form.ts";
+import {
+  type FormPlace,
+  agentLabel,
+  approvalForm,
+  deadlineText,
+  decisionOf,
+  isWholeInForm,
+} from "../views/approval-form.ts";
+import { asText } from "../views/quoting.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 
 /** A refusal that comes sooner than this, in milliseconds, was not made by a person who read the form. */
@@ -111,6 +121,26 @@ export function askable(
   return pendingApprovals(view).filter((approval) => !left.has(approval.id) && !open.isPointless(approval));
 }
 
+/** Where a person decides, other than in a form. */
+export interface Elsewhere {
+  /** An address for the client alone, never for its model. `undefined`: no page can be served. */
+  readonly pageLink: () => Promise<string | undefined>;
+  /** A line to paste into a terminal; `undefined`: a terminal does not show the run. */
+  readonly openCommand: string | undefined;
+}
+
+/** The form for an approval. Where it is too small for the call, it says where all of it is shown. */
+export async function formFor(
+  approval: Approval,
+  place: FormPlace,
+  { pageLink, openCommand }: Elsewhere,
+): Promise<ElicitRequestFormParams> {
+  if (isWholeInForm(approval)) return approvalForm(approval, place);
+  const link = await pageLink();
+  const elsewhere = link === undefined ? openCommand && `run ${openCommand} in a terminal` : `open ${link}`;
+  return approvalForm(approval, { ...place, ...defined({ elsewhere }) });
+}
+
 /** Approvals that are listed by name; the page has all. */
 const LISTED = 5;
 
@@ -119,7 +149,7 @@ export function pageMessage(runId: string, approvals: readonly Approval[]): stri
   const lines = approvals
     .slice(0, LISTED)
     .flatMap((approval) => [
-      `- ${agentLabel(approval.agent)}, ${oneLine(displayName(approval.tool), 64)}: ${summaryOf(approval)}`,
+      `- ${asText(agentLabel(approval.agent))}, ${asText(approval.tool, 64)}: ${asText(approval.preview.summary)}`,
       ...deadlineText(approval),
     ]);
   const more = approvals.length - LISTED;
@@ -137,6 +167,3 @@ export const allDecided =
     !view.approvals.some(
       ({ id, status }) => status === "pending" && approvals.some((open) => open.id === id),
     );
-
-const summaryOf = ({ preview }: Approval): string =>
-  oneLine(displayText(preview.summary), 300).replaceAll("](", "] (");

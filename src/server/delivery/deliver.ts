@@ -108,6 +108,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       context,
       codec,
       pageLink: async () => deps.page?.decide(principal, view.run.id),
+      openCommand: deps.openCommand(view.run),
       progress,
       now,
       clock,

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { type CreateMessageRequestParams, inputResponse } from "@modelcontextprotocol/server";
+import { defined } from "../../core/defined.ts";
 import { type Approval, type ModelCall, type RunView, isFinal } from "../../runs/run.ts";
 import { callDigest } from "../protocol/call.ts";
 import type { Outcome, PersonRequest } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
-import { approvalForm } from "../views/approval-form.ts";
-import { allDecided, askable, isUnread, pageMessage } from "./answers.ts";
+import { allDecided, askable, formFor, isUnread, pageMessage } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
@@ -91,19 +91,19 @@ async function openPage(
   };
 }
 
-function formsFor(
-  { runId }: DeliverySession,
+async function formsFor(
+  session: DeliverySession,
   approvals: readonly Approval[],
   { problems }: Question,
   at: number,
-): Asking {
+): Promise<Asking> {
   const asking: Asking = { requests: {}, asked: [] };
   for (const [index, approval] of approvals.entries()) {
     // Contains the time, so that no key is used twice in a run.
     const key = `${approval.id}@${at.toString(36)}`;
     const problem = problems.get(approval.id);
-    const place = { runId, position: index + 1, total: approvals.length };
-    asking.requests[key] = approvalForm(approval, problem === undefined ? place : { ...place, problem });
+    const place = { runId: session.runId, position: index + 1, total: approvals.length };
+    asking.requests[key] = await formFor(approval, { ...place, ...defined({ problem }) }, session);
     asking.asked.push({ key, approval: approval.id, digest: digestOf(approval) });
   }
   return asking;
@@ -120,7 +120,7 @@ async function ask(
   const at = now();
   const open = client.page
     ? await openPage(session, approvals, at)
-    : formsFor(session, approvals, question, at);
+    : await formsFor(session, approvals, question, at);
   const { requests: forms, ...facts } = open;
   const id = randomBytes(12).toString("base64url");
   const models = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call: call.id }));

@@ -6,10 +6,18 @@ import { type Approval, type RunView, isFinal } from "../../runs/run.ts";
 import type { ClientFacts } from "../protocol/client.ts";
 import type { Outcome } from "../protocol/outcome.ts";
 import type { ApprovalState, StateCodec } from "../protocol/state.ts";
-import { type FormPlace, approvalForm } from "../views/approval-form.ts";
+import type { FormPlace } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
 import { pendingApprovals } from "../views/run-report.ts";
-import { type Decider, type Taken, isUnread, refuseAnswer, takeAnswer } from "./answers.ts";
+import {
+  type Decider,
+  type Elsewhere,
+  type Taken,
+  formFor,
+  isUnread,
+  refuseAnswer,
+  takeAnswer,
+} from "./answers.ts";
 
 /** Answers that came with a call and were carried out. */
 export interface CarriedAnswers {
@@ -23,13 +31,11 @@ export interface CarriedAnswers {
 }
 
 /** One call that waits for a run. */
-export interface DeliverySession extends Decider {
+export interface DeliverySession extends Decider, Elsewhere {
   /** Digest of the tool and its arguments. */
   readonly digest: string;
   readonly context: ServerContext;
   readonly codec: StateCodec;
-  /** An address for the client alone, never for its model. `undefined`: no page can be served. */
-  readonly pageLink: () => Promise<string | undefined>;
   readonly progress: Progress;
   /** System time, for values that other processes read. */
   readonly now: Clock;
@@ -234,9 +240,10 @@ async function show(
   form: AbortController,
 ): Promise<Taken | undefined> {
   const { context, runId, clock, logger } = session;
+  const params = await formFor(approval, place, session);
   const asked = clock();
   const answered = context.mcpReq
-    .elicitInput(approvalForm(approval, place), {
+    .elicitInput(params, {
       timeout: LONGEST_TIMER_MS,
       signal: form.signal,
       // Without it the form would not travel on the stream of this call.

@@ -3,14 +3,16 @@ import type { Scope } from "../../config/sections.ts";
 import { alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/files.ts";
-import type { Complaint } from "../views/room/review.ts";
+import { type Complaint, isWholeOnPage } from "../views/room/review.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
+import { isAsItStands } from "../views/shown-call.ts";
 import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import type { Reply } from "./responses.ts";
 import { type Picture, type ScreenContext, reviewScreen, runScreen } from "./screens.ts";
 import { runPath } from "./sessions.ts";
+import { hasProof } from "./whole-call.ts";
 
 /** A form of the session's own page. */
 export interface SentForm {
@@ -119,11 +121,21 @@ async function decide({ context, runId, form, reply, now, show }: SentForm): Pro
   if (approval.status !== "pending") return complain(alreadyDecided(approval));
   const read = pageDecision(approval, form);
   if (!read.ok) return complain(read.problem);
+  if (
+    isAsItStands(read.decision, approval) &&
+    !isWholeOnPage(approval) &&
+    !hasProof(session, approval, form)
+  ) {
+    return complain(NOT_WHOLE);
+  }
   const outcome = await runs.decide(session.principal, runId, approvalId, read.decision, "page");
   if (!outcome.ok) return complain(outcome.message);
   if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
   return reply.redirect(isOfAll ? "/review" : runPath(runId));
 }
+
+const NOT_WHOLE =
+  "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.";
 
 const check: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply }) => {
   const problem = await editProblem(runs, session.principal, runId, form);

@@ -32,6 +32,7 @@ import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { linesScreen } from "./unchanged.ts";
 import { readChanges } from "./updates.ts";
+import { callScreen } from "./whole-call.ts";
 
 export interface PagesOptions {
   runs: () => Promise<PrincipalRuns>;
@@ -194,6 +195,7 @@ export class Pages {
     }
     if (action.startsWith("/steps/")) return stepScreen(context, runId, Number(action.slice(7)));
     if (action === "/lines") return linesScreen(context, runId, query);
+    if (action === "/call") return callScreen(context, runId, query);
     if (action !== "/changes") return undefined;
     const path = query.get("path") ?? "";
     const changes = await readChanges(runs, session.principal, runId, path);

@@ -132,6 +132,10 @@ export const runPath = (run: string): string => `/runs/${encodeURIComponent(run)
 /** Address of the whole call that began with this event. */
 export const stepPath = (run: string, seq: number): string => `${runPath(run)}/steps/${seq}`;
 
+/** Address of all that a call would do which waits for approval. */
+export const callPath = (run: string, approval: string): string =>
+  `${runPath(run)}/call?${new URLSearchParams({ approval }).toString()}`;
+
 /** Address of unchanged lines around one of its changes: of an approval, or an event. */
 export const linesPath = (run: string, subject: Readonly<Record<string, string>>): string =>
   `${runPath(run)}/lines?${new URLSearchParams(subject).toString()}`;

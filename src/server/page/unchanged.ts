@@ -1,7 +1,7 @@
 /** Unchanged lines around a change, where the file is still as the change says. */
 import { ownTurn } from "../../core/concurrency.ts";
-import { type DiffLine, diffLines } from "../../core/diff.ts";
-import { displayText, oneLine } from "../../core/text.ts";
+import { type DiffLine, diffLines, displayDiff } from "../../core/diff.ts";
+import { displayText, displayUnchanged, oneLine } from "../../core/text.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
@@ -106,19 +106,22 @@ async function linesBehind(
   if (typeof text !== "string" || file?.nextOffset !== undefined || text.length > MAX.characters)
     return undefined;
   await ownTurn();
-  const lines = text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
+  const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
-  const shown = diffLines(displayText(diff)).filter((line) => line[side] !== undefined);
+  const shown = diffLines(displayDiff(diff)).filter((line) => line[side] !== undefined);
   return shown.length > 0 && shown.every((line) => isAt(line, lines[(line[side] ?? 0) - 1]))
-    ? lines
+    ? lines.map(withoutReturn)
     : undefined;
 }
 
-/** A long line is cut in a diff. */
-function isAt({ text }: DiffLine, line: string | undefined): boolean {
+const withoutReturn = (line: string): string => (line.endsWith("\r") ? line.slice(0, -1) : line);
+
+/** A long line is cut in a diff, which marks carriage returns only where line ends differ. */
+function isAt({ text, kind }: DiffLine, line: string | undefined): boolean {
   if (line === undefined) return false;
-  const [own, real] = [text.slice(1), displayText(line)];
-  if (own === real) return true;
+  const display = kind === "context" ? displayUnchanged : displayText;
+  const [own, real] = [text.slice(1), display(withoutReturn(line))];
+  if (own === real || own === display(line)) return true;
   const cut = / \[\d+ characters? more not shown\]$/.exec(own);
   return cut !== null && real.startsWith(own.slice(0, cut.index));
 }

@@ -1,5 +1,6 @@
 /** Renders long texts of tools, in turns with everything else. */
 import { ownTurn } from "../../core/concurrency.ts";
+import { displayDiff } from "../../core/diff.ts";
 import { displayText, headOf } from "../../core/text.ts";
 import { highlightedLines } from "../views/content/highlight.ts";
 import { syntaxOf } from "../views/content/languages.ts";
@@ -39,18 +40,21 @@ async function bodyOf(text: string, { kind, label, path }: TextLook): Promise<Ht
   if (kind === "plain" || text.length > MAX.looks) return plainText(text, label);
   if (kind === "diff" && text.length <= MAX.diff) return renderedDiff(path, text);
   if (kind === "markdown") return html`<div class="prose pad">${renderMarkdown(text)}</div>`;
-  const lines = highlightedLines(displayText(text), syntaxOf(kind === "diff" ? ".diff" : path));
+  const isDiff = kind === "diff";
+  const shown = isDiff ? displayDiff(text) : displayText(text);
+  const lines = highlightedLines(shown, syntaxOf(isDiff ? ".diff" : path));
   return block(
     label,
     lines.map((line, index) => (index === 0 ? line : html`${"\n"}${line}`)),
   );
 }
 
-async function plainText(text: string, label: string): Promise<Html> {
+/** The whole of a text, however long it is. `display`: shows a piece of it. */
+export async function plainText(text: string, label: string, display = displayText): Promise<Html> {
   const pieces: Html[] = [];
   for (let at = 0; at < text.length;) {
     const piece = headOf(text.slice(at, at + PER_TURN + 1), PER_TURN);
-    pieces.push(html`${displayText(piece)}`);
+    pieces.push(html`${display(piece)}`);
     at += piece.length;
     await ownTurn();
   }

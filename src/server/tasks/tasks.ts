@@ -10,10 +10,11 @@ import {
 import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { type Approval, type ModelCall, type Principal, type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type Taken, pageMessage, takeAnswer } from "../delivery/answers.ts";
+import { type Taken, formFor, pageMessage, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../protocol/client.ts";
 import type { ServerDeps } from "../protocol/deps.ts";
@@ -31,7 +32,6 @@ import {
 import type { Revision } from "../protocol/revisions.ts";
 import { answerWays } from "../protocol/tool.ts";
 import { guarded } from "../resources/resource.ts";
-import { approvalForm } from "../views/approval-form.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 
 export interface TasksScope {
@@ -89,7 +89,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
         : {};
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
-  const people = client.forms ? openQuestions(view, scope.questions) : await pageQuestion(request, scope);
+  const people = await (client.forms ? openQuestions(request, scope) : pageQuestion(request, scope));
   const asked = { ...people.requests, ...(await modelRequests(request)) };
   return {
     ...fields,
@@ -130,22 +130,27 @@ async function modelRequests({ runs, principal, view, client }: TaskRequest): Pr
 /** Names a model call by its content, so that it is not asked again after its reply. */
 const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
-async function pageQuestion({ principal, view }: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
+async function pageQuestion(request: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
+  const { view } = request;
   const pending = pendingApprovals(view);
-  if (pending.length === 0) return { requests: {} };
-  const open = async (): Promise<string | undefined> => deps.page?.decide(principal, view.run.id);
-  return pages.ask(view.run.id, pending, open);
+  return pending.length === 0 ? { requests: {} } : pages.ask(view.run.id, pending, pageLink(request, deps));
 }
 
-function openQuestions(view: RunView, questions: TaskQuestions): Asked {
-  const pending = pendingApprovals(view);
+const pageLink =
+  ({ principal, view }: TaskRequest, { page }: ServerDeps) =>
+  async (): Promise<string | undefined> =>
+    page?.decide(principal, view.run.id);
+
+async function openQuestions(request: TaskRequest, { deps, questions }: TasksScope): Promise<Asked> {
+  const { run } = request.view;
+  const pending = pendingApprovals(request.view);
+  const elsewhere = { pageLink: pageLink(request, deps), openCommand: deps.openCommand(run) };
   const requests: Asked["requests"] = {};
   let note: string | undefined;
   for (const [index, approval] of pending.entries()) {
-    const { key, problem } = questions.show(approval);
-    const place = { runId: view.run.id, position: index + 1, total: pending.length };
-    const params = approvalForm(approval, problem === undefined ? place : { ...place, problem });
-    requests[key] = elicitation(params);
+    const { key, problem, link } = questions.show(approval, elsewhere.pageLink);
+    const place = { runId: run.id, position: index + 1, total: pending.length, ...defined({ problem }) };
+    requests[key] = elicitation(await formFor(approval, place, { ...elsewhere, pageLink: link }));
     if (problem !== undefined) note = `Asked again: ${problem}`;
   }
   return { requests, note };
@@ -228,6 +233,13 @@ export interface Question {
   readonly problem?: string;
 }
 
+interface ShownQuestion extends Question {
+  /** The address that the question names: the same on every poll, because each one opens the page once. */
+  readonly link: () => Promise<string | undefined>;
+}
+
+type KeptQuestion = Question & Partial<ShownQuestion> & { since: number };
+
 /**
  * Keys under which tasks ask for approvals: the approval's id and when it was asked, so that no key comes
  * twice in a run. An approval older than this process gets a key of this process, because an earlier one may
@@ -236,17 +248,18 @@ export interface Question {
 export class TaskQuestions {
   readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
   readonly #started: number;
-  readonly #questions = new NewestOf<Question & { since: number }>(MOST_QUESTIONS);
+  readonly #questions = new NewestOf<KeptQuestion>(MOST_QUESTIONS);
 
   constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
     this.#clocks = clocks;
     this.#started = clocks.clock();
   }
 
-  /** Returns the current question, which counts as shown from now on. */
-  show(approval: Approval): Question {
+  /** Returns the current question, which counts as shown from now on. `open`: makes the address of a page. */
+  show(approval: Approval, open: ShownQuestion["link"]): ShownQuestion {
     const question = this.#current(approval);
-    return this.#remember(approval, { ...question, shownAt: question.shownAt ?? this.#clocks.monotonic() });
+    const { shownAt = this.#clocks.monotonic(), link = once(open) } = question;
+    return this.#remember(approval, { ...question, shownAt, link });
   }
 
   /** Finds the approval that `key` asks for. Keys of earlier processes are accepted, used ones are not. */
@@ -265,17 +278,23 @@ export class TaskQuestions {
     this.#remember(approval, { key: questionKey(approval, since), since, shownAt: undefined, problem });
   }
 
-  #current(approval: Approval): Question & { since: number } {
+  #current(approval: Approval): KeptQuestion {
     const known = this.#questions.get(nameOf(approval));
     if (known !== undefined) return known;
     const since = Math.max(approval.requestedAt, this.#started);
     return { key: questionKey(approval, since), since, shownAt: undefined };
   }
 
-  #remember<Known extends Question & { since: number }>(approval: Approval, question: Known): Known {
+  #remember<Known extends KeptQuestion>(approval: Approval, question: Known): Known {
     this.#questions.keep(nameOf(approval), question);
     return question;
   }
+}
+
+/** Asks for a value when it is first needed, and keeps it. */
+function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return () => (asked ??= ask());
 }
 
 const questionKey = ({ id }: Approval, since: number): string => `${id}@${since.toString(36)}`;

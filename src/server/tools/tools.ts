@@ -5,7 +5,7 @@ import { CLIENT_MODEL, type Config } from "../../config/schema.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
-import { type Decision, alreadyDecided, isFinal } from "../../runs/run.ts";
+import { type Decision, type RunView, alreadyDecided, isFinal } from "../../runs/run.ts";
 import type { Started } from "../../runs/service.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
@@ -15,7 +15,15 @@ import type { ToolCall } from "../protocol/call.ts";
 import { type Media, type Outcome, refused, unknownRun, withNotes } from "../protocol/outcome.ts";
 import { type ServerTool, defineTool, runId, waitSeconds } from "../protocol/tool.ts";
 import { RUN_APP_URI } from "../resources/run-app.ts";
-import { RunChange, RunList, RunReport, recentRuns } from "../views/run-report.ts";
+import {
+  RunChange,
+  RunList,
+  RunReport,
+  isWholeInReport,
+  pendingApprovals,
+  recentRuns,
+} from "../views/run-report.ts";
+import { isAsItStands } from "../views/shown-call.ts";
 
 /** Longest task in characters: about 25,000 tokens, which leave any model room to work. */
 const MAX_TASK = 100_000;
@@ -147,10 +155,13 @@ const answerDeepAgent = defineTool({
     "Passes on a person's decision on an approval of a run. Ask them first; never decide yourself.",
   input: answerInput,
   output: RunChange,
-  handle: async (args, { runs, principal }) => {
+  handle: async (args, { runs, principal, deps }) => {
     const { run_id: id, approval_id: approvalId } = args;
-    const decision = decisionOf(args, (await runs.view(principal, id))?.approvals ?? []);
+    const before = await runs.view(principal, id);
+    const decision = decisionOf(args, before?.approvals ?? []);
     if (typeof decision === "string") return refused(decision);
+    if (before && isUnseen(before, approvalId, decision))
+      return refused(unseen(deps.openCommand(before.run)));
     const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
     const view = await runs.view(principal, id);
     if (view === undefined) return unknownRun(id);
@@ -158,6 +169,16 @@ const answerDeepAgent = defineTool({
     return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
   },
 });
+
+/** Whether the decision lets a call run that the report of its run does not show whole. */
+function isUnseen(view: RunView, approvalId: string, decision: Decision): boolean {
+  const approval = pendingApprovals(view).find(({ id }) => id === approvalId);
+  return approval !== undefined && isAsItStands(decision, approval) && !isWholeInReport(view, approvalId);
+}
+
+const unseen = (openCommand: string | undefined): string =>
+  "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
+  `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
 
 const tooLate = ({ message }: { message: string }): string =>
   `${message} Your decision was not used; check_deep_agent tells how the run stands.`;

@@ -3,20 +3,18 @@ import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { shortTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { cutDiff } from "../../core/diff.ts";
-import { beginningOf, cutMiddle, displayName, displayText, oneLine } from "../../core/text.ts";
-import {
-  type AgentPath,
-  type Approval,
-  type PersonDecision,
-  agentName,
-  offeredDecisions,
-} from "../../runs/run.ts";
+import { displayName, escapeHidden, oneLine } from "../../core/text.ts";
+import { type AgentPath, type Approval, type PersonDecision, agentName } from "../../runs/run.ts";
+import { asText, indented } from "./quoting.ts";
+import { type ShownCall, decisionsFor, isApproval, isAsItStands, shownCall } from "./shown-call.ts";
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
-const MAX_DETAIL_CHARACTERS = 6000;
-const MAX_SUMMARY_CHARACTERS = 300;
+/** Longest call that a form shows; dialogs of clients do not scroll far. */
+const MAX_SHOWN_CHARACTERS = 6000;
+const MAX_PROBLEM_CHARACTERS = 300;
+/** Longer than any path with the words around it. */
+const MAX_SAME = 5000;
 const MAX_MESSAGE_CHARACTERS = 2000;
 
 export interface FormPlace {
@@ -27,26 +25,36 @@ export interface FormPlace {
   total: number;
   /** Why the last answer to this approval could not be taken. */
   problem?: string;
+  /** Where a call is decided that a form is too small for, such as `open http://…`. */
+  elsewhere?: string;
 }
 
 /** What a person answered, or why the answer cannot be taken and they are asked again. */
 export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
+/** Whether a form shows all of the call, and so may approve it. */
+export const isWholeInForm = (approval: Approval): boolean => inForm(approval).isWhole;
+
+const inForm = (approval: Approval): ShownCall => shownCall(approval, MAX_SHOWN_CHARACTERS);
+
 /**
  * The form for one approval: who wants to do what, the real diff or command, and a decision without a
- * default, so that a client which accepts defaults unseen approves nothing.
+ * default, so that a client which accepts defaults unseen approves nothing. A form that does not show the whole call
+ * does not approve it.
  */
 export function approvalForm(approval: Approval, place: FormPlace): ElicitRequestFormParams {
   const editable = editableArguments(approval);
-  const decisions = formDecisions(approval);
-  const properties: ElicitRequestFormParams["requestedSchema"]["properties"] = {
-    decision: {
+  const call = inForm(approval);
+  const decisions = formDecisions(approval, call);
+  const properties: ElicitRequestFormParams["requestedSchema"]["properties"] = {};
+  if (decisions.length > 0) {
+    properties["decision"] = {
       type: "string",
       title: "Decision",
       enum: decisions,
       ...(decisions.includes("edit") ? { description: "edit: run it with the arguments changed below" } : {}),
-    },
-  };
+    };
+  }
   if (editable !== undefined && decisions.includes("edit")) {
     properties["edited_args"] = {
       type: "string",
@@ -64,8 +72,8 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
   };
   return {
     mode: "form",
-    message: formMessage(approval, place, decisions),
-    requestedSchema: { type: "object", required: ["decision"], properties },
+    message: formMessage(approval, place, { call, decisions }),
+    requestedSchema: { type: "object", required: decisions.length > 0 ? ["decision"] : [], properties },
   };
 }
 
@@ -77,14 +85,20 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
     return { ok: false, problem: isTooLong ? TOO_LONG : "The answer was incomplete: choose a decision." };
   }
   const { decision, edited_args: edited = "", message = "" } = parsed.data;
-  const offered = formDecisions(approval);
+  const call = inForm(approval);
+  const offered = formDecisions(approval, call);
   if (!offered.includes(decision)) {
+    if (!call.isWhole && isApproval(decision)) return { ok: false, problem: NOT_SHOWN };
     return { ok: false, problem: `"${decision}" is not possible here; choose ${offered.join(" or ")}.` };
   }
   if (decision === "reject") {
     return { ok: true, decision: { type: "reject", ...(message.trim() === "" ? {} : { message }) } };
   }
-  if (decision === "edit") return editOf(approval, edited);
+  if (decision === "edit") {
+    const read = editOf(approval, edited);
+    const isUnseen = read.ok && !call.isWhole && isAsItStands(read.decision, approval);
+    return isUnseen ? { ok: false, problem: NOT_SHOWN } : read;
+  }
   if (edited !== "" && !sameArguments(edited, approval)) {
     return {
       ok: false,
@@ -95,22 +109,23 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
 }
 
 /** The agents on the way to `agent` with their tasks, outermost first. */
-export const agentLabel = (agent: AgentPath): string => labelOf(agent, agentName);
+export const agentLabel = (agent: AgentPath): string =>
+  labelOf(agent, (segment) => displayName(agentName(segment)));
 
 /** Their types alone. */
-export const agentTypes = (agent: AgentPath): string => labelOf(agent, ({ name }) => oneLine(name, 64));
+export const agentTypes = (agent: AgentPath): string =>
+  labelOf(agent, ({ name }) => displayName(oneLine(name, 64)));
 
 const labelOf = (agent: AgentPath, name: (segment: AgentPath[number]) => string): string =>
   agent.length === 0 ? "main agent" : agent.map(name).join(" › ");
 
-/** Agents by their tasks, in quotes: a task is a text of a model. */
-export const whoAsks = (agent: AgentPath): string =>
-  agent.map((segment) => `"${oneLine(displayName(agentName(segment)), 130)}"`).join(" › ") ||
-  "The main agent";
+/** Agents by their tasks, in quotes: a task is a text of a model. `shown`: how such a text is shown. */
+export const whoAsks = (agent: AgentPath, shown: (text: string) => string = displayName): string =>
+  agent.map((segment) => `"${shown(agentName(segment))}"`).join(" › ") || "The main agent";
 
 /** What `approve_same` allows beyond the call itself. */
 const sameText = ({ same }: Approval): string =>
-  `approve_same: also every further ${same?.text ?? "call like this"}, in this run, without asking again.`;
+  `approve_same: also every further ${asText(same?.text ?? "call like this", MAX_SAME)}, in this run, without asking again.`;
 
 /** What happens when nobody decides; nothing for an approval that waits for as long as it takes. */
 export const deadlineText = ({ expiresAt }: Approval): string[] =>
@@ -124,22 +139,27 @@ const Answer = z.object({
 
 const TOO_LONG = `The answer was too long: arguments have at most ${MAX_EDITABLE_CHARACTERS} characters, a message ${MAX_MESSAGE_CHARACTERS}.`;
 
-/** Editing is offered only for arguments that fit into the form. */
-function formDecisions(approval: Approval): PersonDecision["type"][] {
+/** Approving is offered only for calls that the form shows whole, editing for arguments that fit into it. */
+function formDecisions(approval: Approval, call: ShownCall): PersonDecision["type"][] {
   const isEditable = editableArguments(approval) !== undefined;
-  return offeredDecisions(approval).filter((decision) => decision !== "edit" || isEditable);
+  return decisionsFor(approval, call).filter((decision) => decision !== "edit" || isEditable);
 }
 
-function formMessage(approval: Approval, place: FormPlace, decisions: readonly string[]): string {
-  const { kind, summary, detail } = approval.preview;
+interface FormContent {
+  call: ShownCall;
+  decisions: readonly string[];
+}
+
+function formMessage(approval: Approval, place: FormPlace, { call, decisions }: FormContent): string {
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
-    ...(place.problem === undefined ? [] : [oneLine(place.problem, MAX_SUMMARY_CHARACTERS), ""]),
-    `${whoAsks(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
-    plainText(oneLine(displayText(beginningOf(summary)), MAX_SUMMARY_CHARACTERS)),
+    ...(place.problem === undefined ? [] : [asText(place.problem, MAX_PROBLEM_CHARACTERS), ""]),
+    `${whoAsks(approval.agent, (text) => asText(text))} wants to run ${asText(approval.tool, 64)} (${EFFECTS[approval.preview.kind]}):`,
+    asText(call.summary),
     "",
-    indented(detailInForm(detail, kind === "diff")),
+    indented([...call.destination.flatMap((line) => [line, ""]), call.detail].join("\n")),
     "",
+    ...(call.isWhole ? [] : [notWhole(place.elsewhere)]),
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
     ...deadlineText(approval),
@@ -147,25 +167,17 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
   ].join("\n");
 }
 
-/** What a call would do, as far as a form shows it. */
-export const detailInForm = (detail: string, isDiff: boolean): string =>
-  displayText((isDiff ? cutDiff : cutMiddle)(detail, MAX_DETAIL_CHARACTERS));
+const notWhole = (elsewhere = "decide on the page of the server or in its terminal"): string =>
+  `This form is too small to show the whole call, so it cannot approve it. To see all of it and decide, ${elsewhere}; the run waits.`;
+
+const NOT_SHOWN =
+  "This form did not show the whole call, so it cannot approve it: decide where all of it is shown.";
 
 const EFFECTS: Record<Approval["preview"]["kind"], string> = {
   diff: "changes a file",
   command: "runs a command",
   arguments: "calls a tool",
 };
-
-/** Indented as a Markdown code block, out of which no content can break. */
-function indented(text: string): string {
-  return text.replace(/^/gm, "    ");
-}
-
-/** Without Markdown links: what follows a `]` could otherwise hide behind harmless words. */
-function plainText(text: string): string {
-  return text.replaceAll("](", "] (");
-}
 
 function editOf(approval: Approval, edited: string): FormAnswer {
   if (edited.trim() === "") {
@@ -193,7 +205,7 @@ const Arguments = z.record(z.string(), z.unknown());
 function editableArguments({ args }: Approval): string | undefined {
   const json = JSON.stringify(args);
   // Escaping takes long, and makes nothing shorter.
-  const shown = json.length > MAX_EDITABLE_CHARACTERS ? json : displayName(json);
+  const shown = json.length > MAX_EDITABLE_CHARACTERS ? json : escapeHidden(json);
   return shown.length > MAX_EDITABLE_CHARACTERS ? undefined : shown;
 }
 

@@ -1,6 +1,5 @@
 /** The JSON and the transcript that a client reads of a run. */
 import { isoTime } from "../../core/clock.ts";
-import { oneLine, stripControl } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import {
   type AgentPath,
@@ -15,6 +14,7 @@ import {
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
+import { code, fenced, quote } from "./quoting.ts";
 import { pendingApprovals } from "./run-report.ts";
 
 /**
@@ -121,7 +121,9 @@ function approvalDocument(approval: Approval): object {
     tool: approval.tool,
     agent: agentLabel(approval.agent),
     summary: approval.preview.summary,
+    destination: approval.preview.destination,
     detail: approval.preview.detail,
+    arguments: approval.args,
     decisions: approval.allowedDecisions,
     status: approval.status,
     requested_at: isoTime(approval.requestedAt),
@@ -130,8 +132,6 @@ function approvalDocument(approval: Approval): object {
     decided_by: approval.decidedBy,
   };
 }
-
-const LINE = 300;
 
 /**
  * A run as Markdown: the task, what happened in order, the answer. Texts of people, models and files are
@@ -222,27 +222,4 @@ function proseOf({ kind, data }: RunEvent): string[] {
   }
 }
 
-/** On one line, within more backticks than the text itself has in a row. */
-function code(text: string): string {
-  const line = oneLine(stripControl(text), LINE);
-  const ticks = "`".repeat(longestRun(line) + 1);
-  return `${ticks} ${line} ${ticks}`;
-}
-
-function fenced(text: string, language: string): string {
-  const shown = stripControl(text);
-  const fence = "`".repeat(Math.max(3, longestRun(shown) + 1));
-  return `${fence}${language}\n${shown}\n${fence}`;
-}
-
-function quote(text: string): string {
-  return stripControl(text)
-    .split("\n")
-    .map((line) => `> ${line}`.trimEnd())
-    .join("\n");
-}
-
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
-
-const longestRun = (text: string): number =>
-  (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0);

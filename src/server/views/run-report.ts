@@ -1,7 +1,8 @@
 /** What a model is told about a run, and about a list of runs. */
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
-import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "../../core/text.ts";
+import { defined } from "../../core/defined.ts";
+import { beginningOf, cutMiddle, displayName, firstSentence, oneLine } from "../../core/text.ts";
 import {
   type Approval,
   DEADLINE,
@@ -19,9 +20,20 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
 import { runUri } from "../resources/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
+import { asText, indented } from "./quoting.ts";
+import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
 /** Sizes beyond which a report is cut; what was cut is named in `truncated`. */
-const MAX = { answer: 40_000, detail: 4000, line: 300, todos: 100, agents: 50, approvals: 20, files: 100 };
+const MAX = {
+  answer: 40_000,
+  detail: 4000,
+  failure: 2000,
+  line: 300,
+  todos: 100,
+  agents: 50,
+  approvals: 20,
+  files: 100,
+};
 /** After the run what its subagents did matters less than the answer: failed ones come first. */
 const MAX_ENDED = { agents: 10, line: 100 };
 /** When it pays to look again. */
@@ -56,7 +68,10 @@ export const RunReport = z.object({
       tool: z.string(),
       agent: z.string(),
       summary: z.string(),
+      /** The file or folder that is touched, in full. */
+      destination: z.string().optional(),
       detail: z.string(),
+      /** Without those that approve where `detail` leaves something out. */
       decisions: z.array(z.string()),
       expires_at: z.string().optional(),
     }),
@@ -121,15 +136,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       status,
     })),
     agents: agentsOf(view, capped),
-    approvals: capped("approvals", pending, MAX.approvals).map((approval) => ({
-      id: approval.id,
-      tool: approval.tool,
-      agent: agentLabel(approval.agent),
-      summary: line(approval.preview.summary),
-      detail: cutMiddle(displayText(approval.preview.detail), MAX.detail),
-      decisions: approval.allowedDecisions,
-      ...(approval.expiresAt === undefined ? {} : { expires_at: isoTime(approval.expiresAt) }),
-    })),
+    approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: {
       input_tokens: run.usage.inputTokens,
@@ -148,6 +155,35 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
 }
+
+const inReport = (approval: Approval): ShownCall => shownCall(approval, MAX.detail);
+
+const CUT_HERE = "[This is not the whole call: it is approved only where all of it is shown]";
+
+function approvalReport(approval: Approval): RunReport["approvals"][number] {
+  const { preview, expiresAt } = approval;
+  const { detail, isWhole } = inReport(approval);
+  return {
+    id: approval.id,
+    tool: approval.tool,
+    agent: agentLabel(approval.agent),
+    summary: line(preview.summary),
+    ...defined({ destination: preview.destination }),
+    detail: isWhole ? detail : `${detail}\n${CUT_HERE}`,
+    decisions: reportedDecisions(approval),
+    ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
+  };
+}
+
+/** What may be answered by whoever has read the report. "The same" is for people alone. */
+const reportedDecisions = (approval: Approval): string[] =>
+  decisionsFor(approval, inReport(approval)).filter((decision) => decision !== "approve_same");
+
+/** Whether the report of its run shows the whole of a call that waits. */
+export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
+  pendingApprovals(view)
+    .slice(0, MAX.approvals)
+    .some((approval) => approval.id === approvalId && inReport(approval).isWhole);
 
 function agentsOf(
   { run, subagents }: RunView,
@@ -178,7 +214,10 @@ function cutToBytes(text: string, limit: number): string {
   return bytes <= limit ? text : cutMiddle(text, Math.floor((text.length * limit) / bytes));
 }
 
-/** The report for clients that show text only; it leaves nothing out that the reader has to know. */
+/**
+ * The report for clients that show text only; it leaves nothing out that the reader has to know. Many show it as
+ * Markdown, so texts of models and names of files are quoted.
+ */
 export function reportText(report: RunReport): string {
   const { answer = "", todos, agents, approvals, files_changed: files, usage } = report;
   const sections = [
@@ -187,21 +226,24 @@ export function reportText(report: RunReport): string {
       : [report.message, answer]),
     section(
       "Todos",
-      todos.map((todo) => `${TODO_MARKS[todo.status] ?? "[ ]"} ${todo.content}`),
+      todos.map(({ status, content }) => `${TODO_MARKS[status] ?? "[ ]"} ${asText(content)}`),
     ),
     section(
       "Agents",
       agents.map(({ agent, description, status, step }) => {
-        const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${agent}, `;
-        return `- ${type}"${firstSentence(description, MAX_ENDED.line)}" (${status}): ${step}`;
+        const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
+        const task = asText(firstSentence(description, MAX_ENDED.line));
+        return `- ${type}"${task}" (${status}): ${asText(step)}`;
       }),
     ),
     ...approvals.map(approvalText),
     section(
       "Files changed",
-      files.map((file) => `- ${line(file)}`),
+      files.map((file) => `- ${asText(file)}`),
     ),
-    report.structured === undefined ? "" : `Structured answer: ${JSON.stringify(report.structured)}`,
+    report.structured === undefined
+      ? ""
+      : `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
     report.page === undefined ? "" : `For the user, to see the run in a browser: ${report.page}`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
@@ -221,11 +263,13 @@ function section(title: string, lines: readonly string[]): string {
 }
 
 function approvalText(approval: RunReport["approvals"][number]): string {
+  const { destination } = approval;
   return [
-    `Approval ${approval.id}: ${approval.agent} wants to run ${approval.tool}: ${approval.summary}`,
+    `Approval ${approval.id}: ${asText(approval.agent)} wants to run ${asText(approval.tool)}: ${asText(approval.summary)}`,
     `Possible decisions: ${approval.decisions.join(", ")}`,
     ...(approval.expires_at === undefined ? [] : [`Denied unless decided by ${approval.expires_at}`]),
-    approval.detail,
+    "",
+    indented([...(destination === undefined ? [] : [TO + destination, ""]), approval.detail].join("\n")),
   ].join("\n");
 }
 
@@ -244,9 +288,9 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
         ? `Run ${run.id} completed.`
         : `Run ${run.id} ${stoppedAtLimit(run.stopReason)}. Its answer says what is done. ${GOES_ON}`;
     case "failed":
-      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(run.failure?.message ?? "no details")} ${GOES_ON}`;
+      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(asText(run.failure?.message ?? "no details", MAX.failure))} ${GOES_ON}`;
     case "cancelled":
-      return `Run ${run.id} was cancelled: ${sentence(line(run.cancelReason ?? "no reason given"))} ${GOES_ON}`;
+      return `Run ${run.id} was cancelled: ${sentence(asText(run.cancelReason ?? "no reason given"))} ${GOES_ON}`;
   }
 }
 
@@ -260,7 +304,7 @@ function deniedInTime({ approvals }: RunView): string[] {
   const last = denied.at(-1);
   if (last === undefined) return [];
   const others = denied.length === 1 ? "" : ` and ${denied.length - 1} before it`;
-  const what = `${oneLine(last.tool, 64)}: ${line(last.preview.summary)}`;
+  const what = `${asText(last.tool, 64)}: ${asText(last.preview.summary)}`;
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
@@ -296,7 +340,7 @@ function boundedJson(value: unknown, limit: number): unknown {
 }
 
 function line(text: string, limit = MAX.line): string {
-  return oneLine(stripControl(text), limit);
+  return oneLine(displayName(beginningOf(text)), limit);
 }
 
 /** From how many of the newest runs the ones in a report are chosen. */
@@ -351,14 +395,12 @@ async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList[
     run_id: run.id,
     thread_id: run.threadId,
     status: run.status,
-    task: oneLine(stripControl(run.task), MAX_TASK_CHARACTERS),
+    task: line(run.task, MAX_TASK_CHARACTERS),
     started_at: isoTime(run.createdAt),
-    ...(view === undefined
-      ? {}
-      : { activity: oneLine(stripControl(view.activity), MAX_ACTIVITY_CHARACTERS) }),
+    ...(view === undefined ? {} : { activity: line(view.activity, MAX_ACTIVITY_CHARACTERS) }),
   };
 }
 
 function runText({ run_id: id, status, task, started_at: began, activity }: RunList["runs"][number]): string {
-  return `${id} · ${status} · started ${began}\nTask: ${task}${activity === undefined ? "" : `\n${activity}`}`;
+  return `${id} · ${status} · started ${began}\nTask: ${asText(task)}${activity === undefined ? "" : `\n${asText(activity)}`}`;
 }

@@ -70,7 +70,7 @@ describe("tools of an MCP server", () => {
     expect(request?.request.actionRequests[0]).toMatchObject({
       name: "toy__store",
       args: { word: "tide" },
-      preview: { summary: "store, a tool of the MCP server toy" },
+      preview: { summary: "MCP server toy: tool store" },
     });
     expect(toy.effects()).toEqual([]);
     await collect(agent, resumeAgentInput({ [request?.id ?? ""]: { decisions: [{ type: "approve" }] } }));

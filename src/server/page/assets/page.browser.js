@@ -84,6 +84,7 @@ function dress() {
   if (help !== null) help.hidden = false;
   document.body.classList.add("scripted");
   dressDiffs();
+  watchEnds();
 }
 
 /** Both sides of diffs beside each other, if this browser wants it. Unchanged lines are on both sides then. */
@@ -281,6 +282,43 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   action();
 });
+
+/* A call is approved after its end was on the screen, or on a second press. */
+const seenCalls = new Set();
+const warned = new Set();
+const callSeen = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (isIntersecting) seenCalls.add(target.closest("[data-approval]").dataset.approval);
+  }
+});
+function watchEnds() {
+  callSeen.disconnect();
+  for (const end of document.querySelectorAll("[data-end]")) callSeen.observe(end);
+}
+/** Whether the end of the call is above the buttons, or was. */
+function isSeen(request) {
+  const end = request.querySelector("[data-end]");
+  const bottom = request.querySelector(".ask-foot").getBoundingClientRect().top;
+  return (
+    seenCalls.has(request.dataset.approval) || end === null || end.getBoundingClientRect().bottom <= bottom
+  );
+}
+addEventListener(
+  "click",
+  (event) => {
+    const button = event.target.closest?.("button[name=decision][value^=approve]");
+    const request = button?.closest("[data-approval]");
+    if (!request || isSeen(request) || warned.has(request.dataset.approval)) return;
+    event.preventDefault();
+    warned.add(request.dataset.approval);
+    const warning = document.createElement("p");
+    warning.className = "notice amber";
+    warning.setAttribute("role", "alert");
+    warning.textContent = "The end of this call was not on the screen yet. Press again to approve it unseen.";
+    button.form.prepend(warning);
+  },
+  true,
+);
 
 addEventListener("click", ({ target }) => {
   const look = target.closest?.("[data-diffs]");

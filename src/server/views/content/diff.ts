@@ -1,5 +1,5 @@
 /** A unified diff as a table: numbers of both files, sign, code with its changed words marked. */
-import { type DiffCounts, type DiffLine, diffLines } from "../../../core/diff.ts";
+import { type DiffCounts, type DiffLine, diffLines, displayDiff } from "../../../core/diff.ts";
 import { displayText } from "../../../core/text.ts";
 import { Html, html } from "../html.ts";
 import { type Range, changedWords } from "./changed-words.ts";
@@ -11,6 +11,8 @@ export interface DiffView {
   label: string;
   /** The end of its name says which language it is in. */
   path: string;
+  /** Shows all lines at once. Default: a long diff is folded. */
+  isUnfolded?: boolean;
   /** Address that gives unchanged lines by `old`, `new` and `count`; absent where they are not known. */
   lines?: string | undefined;
 }
@@ -28,13 +30,14 @@ export interface Gap {
  * Rows of one unified diff, as `.diff` in the page's style has them. A run of removed and added lines is a `tbody` by
  * itself, so that a style may put its two sides beside each other. A long diff is folded, a huge one stays text.
  */
-export function renderDiff(diff: string, { label, path, lines: address }: DiffView): Html {
-  const lines = diffLines(displayText(diff));
+export function renderDiff(diff: string, { label, path, lines: address, isUnfolded }: DiffView): Html {
+  const lines = diffLines(displayDiff(diff));
   if (lines.length > MAX_LINES) return asText(diff, lines.length, label);
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
   if (address !== undefined) groups.push(...endOf(groups));
   colour(groups, path);
-  const shown = headOfGroups(groups, lines.length > FOLD_ABOVE ? FOLDED_TO : MAX_LINES);
+  const isFolded = isUnfolded !== true && lines.length > FOLD_ABOVE;
+  const shown = headOfGroups(groups, isFolded ? FOLDED_TO : MAX_LINES);
   const rest = groups.slice(shown);
   return html`<div class="diff" tabindex="0" role="region" aria-label="${label}">
     ${table(groups.slice(0, shown), address)}${
@@ -82,7 +85,7 @@ const FOLDED_TO = 200;
 const asText = (diff: string, lines: number, label: string): Html =>
   html`<details class="diff rest">
     <summary>Show this change of ${lines} lines as text</summary>
-    <pre class="json" tabindex="0" aria-label="${label}">${displayText(diff)}</pre>
+    <pre class="json" tabindex="0" aria-label="${label}">${displayDiff(diff)}</pre>
   </details>`;
 
 /** One line of code. */
@@ -295,9 +298,9 @@ function codeCell(row: Row): Html {
   return html`<td class="cd">${parts}</td>`;
 }
 
-/** The pieces of a part of a line. In changed lines tabs and blanks at the end can be seen. */
+/** The pieces of a part of a line. Marks for blanks at its end are told from its text, and tabs of changed lines seen. */
 function codePart({ pieces, code, kind }: Row, start: number, end: number): (Html | string)[] {
-  const inkEnd = kind === "context" ? code.length : code.trimEnd().length;
+  const inkEnd = kind === "context" ? code.length : trimMarks(code).length;
   const parts: (Html | string)[] = [];
   let at = 0;
   for (const piece of pieces) {
@@ -308,9 +311,16 @@ function codePart({ pieces, code, kind }: Row, start: number, end: number): (Htm
     const ink = text.slice(0, Math.max(inkEnd - from, 0));
     const tabbed = kind === "context" ? [ink] : ink.split(/(\t)/);
     parts.push(...tabbed.map((each) => (each === "\t" ? TAB : renderPiece({ ...piece, text: each }))));
-    parts.push(...Array.from(text.slice(ink.length), (blank) => (blank === "\t" ? TAB : BLANK)));
+    parts.push(...Array.from(text.slice(ink.length), (mark) => (mark === "→" ? TAB : BLANK)));
   }
   return parts;
+}
+
+/** Without the marks that blanks and tabs at the end of a line are shown as. */
+function trimMarks(code: string): string {
+  let end = code.length;
+  while (end > 0 && (code[end - 1] === "·" || code[end - 1] === "→")) end -= 1;
+  return code.slice(0, end);
 }
 
 const TAB = html`<span class="ws">→</span>${"\t"}`;

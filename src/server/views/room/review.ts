@@ -1,17 +1,12 @@
 /** What waits for a decision, as a review: who wants to do what and why, the exact call, and the decision. */
-import { displayName, displayText, oneLine } from "../../../core/text.ts";
-import {
-  type Approval,
-  type PersonDecision,
-  type RunView,
-  agentName,
-  offeredDecisions,
-} from "../../../runs/run.ts";
+import { displayName, oneLine } from "../../../core/text.ts";
+import { type Approval, type PersonDecision, type RunView, agentName } from "../../../runs/run.ts";
 import { editableArguments } from "../../page/decision.ts";
 import {
   type ApprovalViewer,
   type PageSession,
   type Viewer,
+  callPath,
   linesPath,
   mayDecide,
   runPath,
@@ -21,6 +16,7 @@ import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/languages.ts";
 import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
+import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { csrf, diffLooks, mainOf } from "./pieces.ts";
@@ -49,10 +45,15 @@ export const anchorOf = ({ id }: Pick<Approval, "id">): string =>
 
 /** What would happen, in a few words. */
 export function headline({ preview, tool }: Pick<Approval, "preview" | "tool">): Html {
-  const summary = oneLine(displayText(preview.summary), MAX.line);
   if (preview.kind === "arguments") return html`Call <code>${displayName(tool)}</code>`;
-  return html`${summary}`;
+  return html`${oneLine(displayName(preview.summary), MAX.line)}`;
 }
+
+/** The call as a review shows it. */
+const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);
+
+/** Whether a review shows all of the call; else its own screen does. */
+export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).isWhole;
 
 export interface ReviewScreen {
   requests: readonly Request[];
@@ -112,7 +113,7 @@ const NOTHING_WAITS = html`<div class="panel empty">
 
 export const who = ({ agent }: Approval): string => {
   const last = agent.at(-1);
-  return last === undefined ? "Main agent" : oneLine(last.task ?? agentName(last), 80);
+  return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), 80));
 };
 
 const DECISIONS: Readonly<Record<string, string>> = {
@@ -158,6 +159,7 @@ function renderRequest(request: Request, index: number, { requests, viewer, comp
   const { approval, why, task } = request;
   const anchor = anchorOf(approval);
   const { preview } = approval;
+  const call = onPage(approval);
   const own = complaint?.approvalId === approval.id ? complaint : undefined;
   return html`<article
     class="panel ask"
@@ -177,35 +179,77 @@ function renderRequest(request: Request, index: number, { requests, viewer, comp
         >
       </div>
       <h2 id="${anchor}-h">${preview.kind === "command" ? TITLES.command : headline(approval)}</h2>
+      ${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}
       ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(approval.runId)}">${oneLine(task, 160)}</a></p>`}
       ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX.why)}</blockquote>`}
     </div>
-    ${detail(approval, viewer.session)} ${facts(approval)} ${foot(approval, viewer, own, task !== undefined)}
+    ${detail(approval, call, viewer.session)} ${facts(approval, call)} ${END}
+    ${foot(approval, viewer, { complaint: own, isOfAll: task !== undefined, isWhole: call.isWhole })}
   </article>`;
 }
 
 const pathOf = (args: Approval["args"]): string =>
   typeof args["file_path"] === "string" ? args["file_path"] : "";
 
-function detail({ id, runId, preview, args }: Approval, viewer: Viewer): Html {
-  const text = displayText(preview.detail);
+/** When a person has seen this, they have seen the call. */
+const END = html`<span data-end></span>`;
+
+function detail(
+  { id, runId, preview, args }: Approval,
+  { detail: text, isWhole }: ShownCall,
+  viewer: Viewer,
+): Html {
+  const more = isWhole ? undefined : partOnly(callPath(runId, id), viewer);
   if (preview.kind === "diff") {
     const path = pathOf(args);
     const lines = viewer === "app" || path === "" ? undefined : linesPath(runId, { approval: id });
-    const diff = renderDiff(preview.detail, { label: "What would change", path, lines });
-    return html`${diffLooks(viewer)}${diff}`;
+    const diff = renderDiff(text, { label: "What would change", path, lines, isUnfolded: true });
+    return html`${diffLooks(viewer)}${diff}${more}`;
   }
   if (preview.kind === "command") {
     return html`<div class="command" tabindex="0" role="region" aria-label="The command">
-      <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
-    </div>`;
+        <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
+      </div>
+      ${more}`;
   }
-  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>`;
+  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>
+    ${more}`;
 }
 
-function facts(approval: Approval): Html | undefined {
+/** Says that there is more, and leads to it. */
+const partOnly = (address: string, viewer: Viewer): Html =>
+  html`<p class="notice amber part-only">
+    ${
+      viewer === "app"
+        ? "This is only a part of the call. The page and the terminal show all of it."
+        : html`This is only a part of the call, so it cannot be approved here.
+            <a class="link" href="${address}">Show the whole call</a>`
+    }
+  </p>`;
+
+interface WholeCall {
+  approval: Approval;
+  /** All arguments. */
+  parts: readonly Html[];
+  viewer: ApprovalViewer;
+  /** Says that the form stands below the whole call. */
+  proof: string;
+}
+
+/** All of a call that waits, with its decision. */
+export function renderWholeCall({ approval, parts, viewer, proof }: WholeCall): Html {
+  const call = onPage(approval);
+  return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
+    <div class="ask-head">
+      <h2>${call.summary}</h2>
+      ${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}
+    </div>
+    ${parts} ${END} ${foot(approval, viewer, { isOfAll: false, isWhole: true, proof })}
+  </article>`;
+}
+
+function facts(approval: Approval, { summary }: ShownCall): Html | undefined {
   const { preview, agent } = approval;
-  const summary = oneLine(displayText(preview.summary), MAX.line);
   const rows = [
     ...(preview.kind === "diff" ? [] : [["What", html`${summary}`] as const]),
     ...(agent.length > 1 ? [["Agent", html`${agentTypes(agent)}`] as const] : []),
@@ -221,13 +265,18 @@ function facts(approval: Approval): Html | undefined {
   </dl>`;
 }
 
-function foot(
-  approval: Approval,
-  { session, openCommand }: ApprovalViewer,
-  complaint: Complaint | undefined,
-  isOfAll: boolean,
-): Html {
-  if (session !== "app" && mayDecide(session)) return decisionForm(approval, session, complaint, isOfAll);
+/** The form of one request. */
+interface FormLook {
+  complaint?: Complaint | undefined;
+  /** Decided among the requests of all runs. */
+  isOfAll: boolean;
+  /** All of the call stands above it. */
+  isWhole: boolean;
+  proof?: string;
+}
+
+function foot(approval: Approval, { session, openCommand }: ApprovalViewer, look: FormLook): Html {
+  if (session !== "app" && mayDecide(session)) return decisionForm(approval, session, look);
   const why = whyNot(session);
   return html`<p class="ask-foot note">
     ${icon("eye")} ${why} ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
@@ -250,10 +299,9 @@ function whyNot(viewer: Viewer): string {
 function decisionForm(
   approval: Approval,
   session: PageSession,
-  complaint: Complaint | undefined,
-  isOfAll: boolean,
+  { complaint, isOfAll, isWhole, proof }: FormLook,
 ): Html {
-  const offered = offeredDecisions(approval);
+  const offered = decisionsFor(approval, { isWhole });
   const may = (decision: PersonDecision["type"]) => offered.includes(decision);
   const text = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
   return html`<form
@@ -265,13 +313,13 @@ function decisionForm(
     ${csrf(session)}
     <input type="hidden" name="approval" value="${approval.id}" />
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
-    ${NO_DEFAULT} ${text}
+    ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}
     <div class="decide">
       ${may("approve") ? button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`) : undefined}
       ${may("approve_same") ? button("approve_same", "wide", html`Approve the same for this run`) : undefined}
       ${may("edit") ? editor(approval, complaint) : undefined}
       ${may("reject") ? rejection(complaint) : undefined}
-      ${may("approve_same") ? html`<span class="note">The same: every further ${approval.same?.text}, until the run ends.</span>` : undefined}
+      ${may("approve_same") ? html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>` : undefined}
     </div>
   </form>`;
 }

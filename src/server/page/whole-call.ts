@@ -1,0 +1,48 @@
+/** The screen that shows all of a call that waits, however long it is, and the proof that a form came from there. */
+import { createHmac } from "node:crypto";
+import { displayBlock, oneLine } from "../../core/text.ts";
+import type { Approval } from "../../runs/run.ts";
+import { type Html, html } from "../views/html.ts";
+import { pendingApprovals } from "../views/run-report.ts";
+import { renderWholeCall } from "../views/room/review.ts";
+import type { Screen } from "../views/room/shell.ts";
+import { callParts } from "../views/shown-call.ts";
+import { isSame } from "./find-page.ts";
+import { type ScreenContext, partScreen } from "./screens.ts";
+import type { PageSession } from "./sessions.ts";
+import { plainText } from "./whole-text.ts";
+
+/** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
+export async function callScreen(
+  context: ScreenContext,
+  runId: string,
+  query: URLSearchParams,
+): Promise<Screen | undefined> {
+  const { runs, session, openCommand } = context;
+  const view = await runs.view(session.principal, runId);
+  const approval = view && pendingApprovals(view).find(({ id }) => id === query.get("approval"));
+  if (view === undefined || approval === undefined) return undefined;
+  const parts: Html[] = [];
+  for (const { name, text } of callParts(approval)) {
+    const shown =
+      text === "" ? html`<p class="note pad">Empty.</p>` : await plainText(text, name, displayBlock);
+    parts.push(
+      html`<section>
+        <h2 class="part-name">${name}</h2>
+        ${shown}
+      </section>`,
+    );
+  }
+  const viewer = { session, openCommand: openCommand(view.run) };
+  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(session, approval) });
+  const title = `The whole call of ${oneLine(approval.tool, 64)}`;
+  return partScreen(context, runId, { title, heading: title, body });
+}
+
+/** A field of the form below the whole call: a form without it did not show all. */
+const proofOf = ({ csrf }: PageSession, { id }: Approval): string =>
+  createHmac("sha256", csrf).update(`whole call ${id}`).digest("base64url");
+
+/** Whether a form came from the screen that shows the whole call. */
+export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>
+  isSame(form.get("whole") ?? "", proofOf(session, approval));

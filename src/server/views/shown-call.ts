@@ -1,0 +1,76 @@
+/**
+ * Says what a surface shows of a call that waits for approval, and whether that is all of it: only a surface that
+ * shows the whole call may approve it.
+ */
+import { cutDiff, displayDiff } from "../../core/diff.ts";
+import { canonicalJson } from "../../core/json.ts";
+import { beginningOf, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
+import { type Approval, type PersonDecision, offeredDecisions } from "../../runs/run.ts";
+
+const MAX_SUMMARY = 300;
+
+export interface ShownCall {
+  /** One line: what would happen. */
+  summary: string;
+  /** The file or folder that is touched, in full on a line of its own; empty for a call that names none. */
+  destination: readonly string[];
+  detail: string;
+  /** All of these leave out nothing of the call. */
+  isWhole: boolean;
+}
+
+/** The call as a surface shows it that has room for `limit` characters of its detail. */
+export function shownCall({ preview }: Pick<Approval, "preview">, limit: number): ShownCall {
+  const isDiff = preview.kind === "diff";
+  const whole = isDiff ? displayDiff(preview.detail) : displayText(preview.detail);
+  const detail = (isDiff ? cutDiff : cutMiddle)(whole, limit);
+  return {
+    summary: oneLine(displayName(beginningOf(preview.summary)), MAX_SUMMARY),
+    destination: preview.destination === undefined ? [] : [`${TO}${displayName(preview.destination)}`],
+    detail,
+    isWhole: preview.isPart !== true && detail === whole && !LEFT_OUT.test(whole),
+  };
+}
+
+/** What earlier versions put where they left something out. Unchanged lines of a diff may be cut. */
+const LEFT_OUT = /^(?! ).*not shown(?: …)?\]$/m;
+
+/** Begins the line that names the destination. */
+export const TO = "Destination: ";
+
+/** Decisions that let the call run as it stands. */
+export const isApproval = (decision: PersonDecision["type"]): boolean =>
+  decision === "approve" || decision === "approve_same";
+
+/** The same of a whole decision: an edit that changes nothing is an approval, too. */
+export const isAsItStands = (decision: PersonDecision, { args }: Pick<Approval, "args">): boolean =>
+  decision.type === "edit"
+    ? canonicalJson(decision.editedAction.args) === canonicalJson(args)
+    : isApproval(decision.type);
+
+/** What a person may answer on a surface that shows this much of the call. */
+export const decisionsFor = (
+  approval: Approval,
+  { isWhole }: Pick<ShownCall, "isWhole">,
+): PersonDecision["type"][] =>
+  offeredDecisions(approval).filter((decision) => isWhole || !isApproval(decision));
+
+/** A part of the call as text. */
+export interface CallPart {
+  name: string;
+  text: string;
+}
+
+/** Every argument of the call in full: texts as they are, anything else as JSON. */
+export const callParts = ({ args }: Pick<Approval, "args">): CallPart[] =>
+  Object.entries(args).map(([name, value]) => ({
+    name: displayName(name),
+    text: typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""),
+  }));
+
+/** All arguments, one below the other, for a surface that shows text; empty where the detail is the whole call. */
+export function restOf(approval: Approval): string {
+  if (shownCall(approval, Infinity).isWhole) return "";
+  const parts = callParts(approval).map(({ name, text }) => `${name}:\n${displayBlock(text)}`);
+  return ["The whole call, argument by argument:", ...parts].join("\n\n");
+}

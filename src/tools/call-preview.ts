@@ -1,0 +1,134 @@
+/** Shows a call to a person before they decide on it. */
+import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
+import { ownTurn } from "../core/concurrency.ts";
+import { displayName, displayText, headOf, tailOf } from "../core/text.ts";
+import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
+import type { BoundPreview, CallPreview } from "./tool.ts";
+
+/** What a file holds at the moment a person is asked about changing it. */
+export type CurrentText =
+  | { kind: "absent" }
+  | { kind: "text"; text: string; version: string | undefined }
+  | { kind: "unreadable"; reason: string };
+
+/** Reads the file through the backend, unless it is too large to compare. */
+export async function currentText(path: string, backend: Backend, signal: AbortSignal): Promise<CurrentText> {
+  const listed = await backend.ls(path, { signal });
+  const [entry] = listed.files ?? [];
+  if (entry && entry.path === path && (entry.size ?? 0) > MAX_PREVIEW_BYTES) {
+    return { kind: "unreadable", reason: "the file is too large to compare" };
+  }
+  const { data, error, code, version } = await backend.readRaw(path, { signal });
+  if (code === "not_found") return { kind: "absent" };
+  if (error !== undefined || !data) return { kind: "unreadable", reason: displayName(error ?? "no content") };
+  const text = textOf(data);
+  return text === undefined
+    ? { kind: "unreadable", reason: "the file is binary" }
+    : { kind: "text", text, version };
+}
+
+/** A path that a call names, and the place where it leads: an approval is bound to it. */
+export interface Destination {
+  place: string | undefined;
+  /** For a summary: a long path is shortened in its middle. */
+  name: string;
+  /** The place in full, as a person is shown it. */
+  shown: string;
+}
+
+export async function destinationOf(
+  path: string,
+  backend: Backend,
+  options: ResolveOptions = {},
+): Promise<Destination> {
+  const place = backend.followLinks === undefined ? path : await backend.followLinks(path, options);
+  const isLed = place !== undefined && place !== path;
+  const name = isLed ? `${shortPath(path)}, which leads to ${shortPath(place)}` : shortPath(path);
+  return { place, name, shown: displayName(place ?? path) };
+}
+
+/** A path on one line, with its beginning and its end. */
+function shortPath(path: string): string {
+  const shown = displayName(path);
+  return shown.length <= MAX_PATH ? shown : `${headOf(shown, MAX_PATH / 2)}…${tailOf(shown, MAX_PATH / 2)}`;
+}
+
+/** Two such paths and the words around them fit into one summary. */
+const MAX_PATH = 110;
+
+interface ChangeLook {
+  summary: string;
+  change: TextChange;
+  to: Destination;
+}
+
+/** A change of text as a diff, bound to where it is made and to every line of it; made in turns of its own. */
+export async function diffPreview({ summary, change, to }: ChangeLook): Promise<BoundPreview> {
+  await ownTurn();
+  const { diff, isWhole, effect } = wholeDiff(change);
+  await ownTurn();
+  return preview("diff", { summary, to, detail: diff, isWhole, effect: effect() });
+}
+
+/** The same, with the replaced text alone where the change is too long to be shown as it stands in the file. */
+export async function editPreview(
+  look: ChangeLook,
+  replaced: TextChange,
+  everywhere: boolean,
+): Promise<BoundPreview> {
+  const inFile = await diffPreview(look);
+  const { isPart, ...shown } = inFile;
+  if (isPart === undefined) return inFile;
+  const { diff: detail, isWhole } = wholeReplacement(replaced, everywhere);
+  return isWhole ? { ...shown, detail } : inFile;
+}
+
+/** A call that cannot be shown as a diff: its arguments. */
+export function argumentsPreview(
+  summary: string,
+  args: Record<string, unknown>,
+  to?: Destination,
+): BoundPreview {
+  const pretty = JSON.stringify(args, null, 2);
+  const missing = pretty.length - MAX_ARGUMENT_CHARS;
+  const detail =
+    missing > 0 ? `${headOf(pretty, MAX_ARGUMENT_CHARS)}\n[${missing} more characters not shown]` : pretty;
+  return preview("arguments", {
+    summary,
+    to,
+    detail: displayText(detail),
+    isWhole: missing <= 0,
+    effect: null,
+  });
+}
+
+interface PreviewParts {
+  summary: string;
+  to: Destination | undefined;
+  /** As it is displayed. */
+  detail: string;
+  isWhole: boolean;
+  effect: unknown;
+}
+
+/** The one place where previews are made. */
+export const preview = (
+  kind: CallPreview["kind"],
+  { summary, to, detail, isWhole, effect }: PreviewParts,
+): BoundPreview => ({
+  kind,
+  summary: displayName(summary),
+  ...(to === undefined ? {} : { destination: to.shown }),
+  detail,
+  ...(isWhole ? {} : { isPart: true as const }),
+  place: to?.place,
+  effect,
+});
+
+function textOf({ content }: FileData): string | undefined {
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? content.join("\n") : undefined;
+}
+
+const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
+const MAX_ARGUMENT_CHARS = 20_000;
