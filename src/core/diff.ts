@@ -1,5 +1,5 @@
 /** Unified diffs as text: their lines with numbers, and shorter versions of them. */
-import { displayText, displayUnchanged } from "./text.ts";
+import { displayMarked, displayText } from "./text.ts";
 
 export interface DiffLine {
   /** `note`: neither the diff's header nor a line of the file, such as "\ No newline at end of file". */
@@ -24,9 +24,8 @@ export function diffLines(diff: string): DiffLine[] {
 /** Shows one line of a diff: its sign stays, and everything in a changed line can be seen. */
 export function displayDiffLine(line: string): string {
   const sign = line.slice(0, 1);
-  if (SIGNS[sign] === undefined) return displayText(line);
-  const text = line.slice(1);
-  return sign + (SIGNS[sign] === "context" ? displayUnchanged(text) : displayText(text));
+  const isChanged = sign === "+" || sign === "-";
+  return isChanged ? sign + displayMarked(line.slice(1)) : displayText(line);
 }
 
 /** Shows the lines of a diff. Showing the result again changes nothing. */

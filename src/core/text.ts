@@ -116,20 +116,18 @@ export const displayName = (name: string): string =>
     .replace(BLANKS_OF_NAME, (blanks) => BLANK.repeat(blanks.length));
 
 /**
- * Shows a person what a call will do, line by line: hidden characters are escaped, long runs of blanks are counted, and
- * blanks at the end of a line are dots. The lines stay the same, and showing the result again changes nothing.
+ * Shows a text line by line: hidden characters are escaped, and long runs of blanks are counted. The lines stay the
+ * same, and showing the result again changes nothing.
  */
-export const displayText = (text: string): string =>
-  displayUnchanged(text).replace(TRAILING_BLANKS, (blanks) =>
-    blanks.replaceAll(" ", "·").replaceAll("\t", "→"),
-  );
+export const displayText = (text: string): string => escapeHidden(text).replace(LONG_RUN, countOf);
 
-/** `displayText` for a line that stays as it is, where blanks at the end mean nothing. */
-export const displayUnchanged = (text: string): string => escapeHidden(text).replace(LONG_RUN, countOf);
+/** Shows a person what a call will do: `displayText` with marks for blanks and tabs at the end of a line. */
+export const displayMarked = (text: string): string =>
+  displayText(text).replace(TRAILING_BLANKS, (blanks) => blanks.replaceAll(" ", "·").replaceAll("\t", "→"));
 
-/** `displayText` with long runs of empty lines counted, for texts whose lines have no numbers. */
+/** `displayMarked` with long runs of empty lines counted, for texts whose lines have no numbers. */
 export const displayBlock = (text: string): string =>
-  displayText(text).replace(EMPTY_LINES, (lines) => `\n[${lines.length - 1} empty lines]\n`);
+  displayMarked(text).replace(EMPTY_LINES, (lines) => `\n[${lines.length - 1} empty lines]\n`);
 
 const BLANKS_OF_NAME = / {2,}|^ | $/g;
 const BLANK = "\\u0020";

@@ -1,7 +1,7 @@
 /** Shows a call to a person before they decide on it. */
 import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { displayName, displayText, headOf, tailOf } from "../core/text.ts";
+import { displayMarked, displayName, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
 import type { BoundPreview, CallPreview } from "./tool.ts";
 
@@ -96,7 +96,7 @@ export function argumentsPreview(
   return preview("arguments", {
     summary,
     to,
-    detail: displayText(detail),
+    detail: displayMarked(detail),
     isWhole: missing <= 0,
     effect: null,
   });

@@ -71,6 +71,48 @@ describe("unifiedDiff", () => {
     expect(diff).not.toContain("\\r");
   });
 
+  test("a change of line ends is a change of each line, and is counted", () => {
+    const diff = unifiedDiff({ path: "/f", before: "a\nb\nc\n", after: "a\r\nb\r\nc\n" });
+    expect(diff.split("\n").slice(2)).toEqual([
+      "[line ends change from LF to CRLF in 2 lines]",
+      "@@ -1,3 +1,3 @@",
+      "-a",
+      "-b",
+      String.raw`+a\r`,
+      String.raw`+b\r`,
+      " c",
+    ]);
+    const back = unifiedDiff({ path: "/f", before: "a\r\nb\r\n", after: "a\nb\r\n" });
+    expect(back).toContain("[line ends change from CRLF to LF in 1 line]");
+    expect(unifiedDiff({ path: "/f", before: undefined, after: "a\r\nb" })).toContain(
+      "+++ /f\n[each line ends with CRLF]\n",
+    );
+  });
+
+  test("no change of bytes is shown as none, and none has the same effect as another", () => {
+    const pieces = fc.constantFrom("a", "\r", "\n", "\r\n", " ", "\t", "\ufeff", "\u200b", "·", "→");
+    const text = fc.array(pieces, { maxLength: 12 }).map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(text, text, text, (before, after, other) => {
+        fc.pre(before !== after && after !== other);
+        const shown = wholeDiff({ path: "/f", before, after });
+        expect(shown.diff).not.toContain("[no change of content]");
+        expect(shown.isWhole).toBe(true);
+        expect(shown.effect()).not.toEqual(wholeDiff({ path: "/f", before, after: other }).effect());
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("a preview shows a changed line whole as long as all of it can be read, and says when it does not", () => {
+    const line = `${"x".repeat(30_000)}\n`;
+    const whole = wholeDiff({ path: "/f", before: undefined, after: line });
+    expect(whole.isWhole).toBe(true);
+    expect(whole.diff).toContain(`+${line.trim()}`);
+    expect(wholeDiff({ path: "/f", before: undefined, after: line.repeat(2) }).isWhole).toBe(false);
+    expect(wholeDiff({ path: "/f", before: undefined, after: "a\n".repeat(1001) }).isWhole).toBe(false);
+  });
+
   test("long lines and long diffs are cut, which they say", () => {
     const diff = unifiedDiff({ path: "/f", before: undefined, after: `${"x".repeat(5000)}\n` });
     expect(diff).toContain(`+${"x".repeat(1999)} [3001 characters more not shown]`);

@@ -1,7 +1,7 @@
 /** Unchanged lines around a change, where the file is still as the change says. */
 import { ownTurn } from "../../core/concurrency.ts";
 import { type DiffLine, diffLines, displayDiff } from "../../core/diff.ts";
-import { displayText, displayUnchanged, oneLine } from "../../core/text.ts";
+import { displayMarked, displayText, oneLine } from "../../core/text.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
@@ -119,7 +119,7 @@ const withoutReturn = (line: string): string => (line.endsWith("\r") ? line.slic
 /** A long line is cut in a diff, which marks carriage returns only where line ends differ. */
 function isAt({ text, kind }: DiffLine, line: string | undefined): boolean {
   if (line === undefined) return false;
-  const display = kind === "context" ? displayUnchanged : displayText;
+  const display = kind === "context" ? displayText : displayMarked;
   const [own, real] = [text.slice(1), display(withoutReturn(line))];
   if (own === real || own === display(line)) return true;
   const cut = / \[\d+ characters? more not shown\]$/.exec(own);

@@ -4,7 +4,14 @@
  */
 import { cutDiff, displayDiff } from "../../core/diff.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { beginningOf, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
+import {
+  beginningOf,
+  cutMiddle,
+  displayBlock,
+  displayMarked,
+  displayName,
+  oneLine,
+} from "../../core/text.ts";
 import { type Approval, type PersonDecision, offeredDecisions } from "../../runs/run.ts";
 
 const MAX_SUMMARY = 300;
@@ -22,7 +29,7 @@ export interface ShownCall {
 /** The call as a surface shows it that has room for `limit` characters of its detail. */
 export function shownCall({ preview }: Pick<Approval, "preview">, limit: number): ShownCall {
   const isDiff = preview.kind === "diff";
-  const whole = isDiff ? displayDiff(preview.detail) : displayText(preview.detail);
+  const whole = isDiff ? displayDiff(preview.detail) : displayMarked(preview.detail);
   const detail = (isDiff ? cutDiff : cutMiddle)(whole, limit);
   return {
     summary: oneLine(displayName(beginningOf(preview.summary)), MAX_SUMMARY),

@@ -286,11 +286,13 @@ addEventListener("keydown", (event) => {
 /* A call is approved after its end was on the screen, or on a second press. */
 const seenCalls = new Set();
 const warned = new Set();
+/* The buttons stay at the end of the screen, over what is below them. */
+const BEFORE_BUTTONS = { rootMargin: "0px 0px -72px" };
 const callSeen = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {
     if (isIntersecting) seenCalls.add(target.closest("[data-approval]").dataset.approval);
   }
-});
+}, BEFORE_BUTTONS);
 function watchEnds() {
   callSeen.disconnect();
   for (const end of document.querySelectorAll("[data-end]")) callSeen.observe(end);
@@ -300,7 +302,9 @@ function isSeen(request) {
   const end = request.querySelector("[data-end]");
   const bottom = request.querySelector(".ask-foot").getBoundingClientRect().top;
   return (
-    seenCalls.has(request.dataset.approval) || end === null || end.getBoundingClientRect().bottom <= bottom
+    seenCalls.has(request.dataset.approval) ||
+    end === null ||
+    end.getBoundingClientRect().bottom <= bottom + 1
   );
 }
 addEventListener(

@@ -1,0 +1,126 @@
+import { tool } from "@langchain/core/tools";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import { browser } from "./chromium.ts";
+import { linkTo, openPages, visit } from "./support.ts";
+
+/** A run that asks before it keeps `text`. */
+async function keepingRun(text: string) {
+  const kept: string[] = [];
+  const keep = tool(({ text: given }) => `kept ${kept.push(given)}`, {
+    name: "keep",
+    description: "Keeps a text.",
+    schema: z.object({ text: z.string() }),
+  });
+  const { service } = openServer(databaseFile(), {
+    model: calling({ name: "keep", args: { text } }),
+    tools: [keep],
+    interruptOn: { keep: true },
+  });
+  const { id: runId } = await startRun(service, "keep it");
+  const view = await reach(service, runId, "input_required");
+  return { service, kept, runId, approval: view.approvals[0]?.id ?? "" };
+}
+
+const LONG = `begin\n${"filler & more\n".repeat(90_000)}HIDDEN <payload>\n${"x".repeat(30_000)} end`;
+
+const hidden = (body: string): Record<string, string> =>
+  Object.fromEntries(
+    [...body.matchAll(/type="hidden" name="(csrf|approval|whole)" value="([^"]*)"/g)].map(
+      ([, name = "", value = ""]) => [name, value],
+    ),
+  );
+
+describe("a call that is too long for the review", () => {
+  test("is approved only by the form below all of it", async () => {
+    const { service, kept, runId, approval } = await keepingRun(LONG);
+    const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
+    const review = await visitor.get(`${visitor.path}/review`);
+    expect(review.body).not.toMatch(/value="approve(_same)?"/);
+    expect(review.body).toContain('value="reject"');
+    expect(review.body).toContain("This is only a part of the call");
+    const address = /href="([^"]*\/call\?approval=[^"]*)"/.exec(review.body)?.[1] ?? "";
+    const whole = await visitor.get(address.replaceAll("&#38;", "&"));
+    expect(whole.body).toContain("HIDDEN &#60;payload&#62;");
+    expect(whole.body.split("filler &#38; more\n")).toHaveLength(90_001);
+    expect(whole.body).toContain(`${"x".repeat(30_000)} end`);
+    const { whole: proof = "", ...fields } = hidden(whole.body);
+    expect(fields["approval"]).toBe(approval);
+    for (const decision of ["approve", "approve_same"]) {
+      for (const wrong of ["", "x", proof.slice(1)]) {
+        const refused = await visitor.post(`${visitor.path}/decide`, { ...fields, whole: wrong, decision });
+        expect(refused.status).toBe(422);
+        expect(refused.body).toContain("showed only a part of the call");
+      }
+    }
+    expect(kept).toEqual([]);
+    const approved = await visitor.post(`${visitor.path}/decide`, {
+      ...fields,
+      whole: proof,
+      decision: "approve",
+    });
+    expect(approved.status).toBe(303);
+    await reach(service, runId, "completed");
+    expect(kept).toEqual([LONG]);
+  });
+
+  test("is not approved by an edit that changes nothing", async () => {
+    const text = "x".repeat(25_000);
+    const { service, kept, runId } = await keepingRun(text);
+    const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
+    const fields = { ...(await visitor.form()), decision: "edit" };
+    const edit = (given: string) =>
+      visitor.post(`${visitor.path}/decide`, { ...fields, edited_args: JSON.stringify({ text: given }) });
+    expect((await edit(text)).status).toBe(422);
+    expect((await edit("short")).status).toBe(303);
+    await reach(service, runId, "completed");
+    expect(kept).toEqual(["short"]);
+  });
+
+  test("the proof of one session is worth nothing in another, nor for another call", async () => {
+    const first = await keepingRun(LONG);
+    const pages = await openPages(first.service);
+    const [one, other] = [
+      await visit(linkTo(pages, first.runId, "decide")),
+      await visit(linkTo(pages, first.runId, "decide")),
+    ];
+    const address = `${one.path}/call?${new URLSearchParams({ approval: first.approval }).toString()}`;
+    const own = hidden((await one.get(address)).body);
+    const { csrf = "" } = hidden((await other.get(address)).body);
+    const sent = await other.post(`${other.path}/decide`, { ...own, csrf, decision: "approve" });
+    expect(sent.status).toBe(422);
+    expect((await one.get(`${one.path}/call?approval=none`)).status).toBe(404);
+  });
+
+  test("a session that only looks sees all of it and has no form", async () => {
+    const { service, runId, approval } = await keepingRun(LONG);
+    const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
+    const query = new URLSearchParams({ approval }).toString();
+    const { body } = await visitor.get(`${visitor.path}/call?${query}`);
+    expect(body).toContain("HIDDEN &#60;payload&#62;");
+    expect(body).not.toContain('name="decision"');
+  });
+});
+
+describe("in Chromium", { tags: "chromium" }, () => {
+  const open = browser({});
+
+  test("a long call is approved after its end was on the screen, or on a second press", async () => {
+    const text = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`line${at}`, at]));
+    const { service, kept, runId } = await keepingRun(JSON.stringify(text).replaceAll(",", ",\n"));
+    const view = await service.view(ME, runId);
+    expect(view?.approvals[0]?.preview.isPart).toBeUndefined();
+    const pages = await openPages(service);
+    const { page } = await open(linkTo(pages, runId, "decide"));
+    await page.setViewportSize({ width: 700, height: 500 });
+    const approve = page.locator("button[value=approve]");
+    await page.keyboard.press("a");
+    await page.getByText("was not on the screen yet").waitFor();
+    expect(kept).toEqual([]);
+    await page.locator("[data-end]").scrollIntoViewIfNeeded();
+    await approve.click();
+    await reach(service, runId, "completed");
+    expect(kept).toHaveLength(1);
+  });
+});
