@@ -2,14 +2,19 @@ import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import {
-  type ApprovalForm,
+  ApprovalForm,
   type Question,
   askQuestion,
+  callLines,
   questionIn,
+  questionOf,
   questionTitle,
+  runIn,
 } from "../../../src/cli/terminal/ask.ts";
 import type { Asker } from "../../../src/cli/terminal/asker.ts";
 import { diffBody, textBody } from "../../../src/cli/terminal/body.ts";
+import { approvalForm } from "../../../src/server/views/approval-form.ts";
+import { anApproval } from "../../server/support.ts";
 import { colorsFor, displayWidth, withBlanks, wrapText } from "../../../src/cli/terminal/text.ts";
 
 const plain = colorsFor({}, {});
@@ -196,6 +201,41 @@ describe("what a call would do", () => {
         ).toBe(text.replace(/[ \t\n]/g, ""));
       }),
     );
+  });
+});
+
+describe("a call that is not shown whole elsewhere", () => {
+  const content = `${"filler\n".repeat(500)}HIDDEN-PAYLOAD\n`;
+  const approval = anApproval({
+    tool: "write_file",
+    args: { file_path: "/workspace/a.sh", content },
+    preview: {
+      kind: "diff",
+      summary: "Overwrite /workspace/a.sh",
+      destination: "/workspace/deep/place/a.sh ",
+      detail: "--- /a\n+++ /a\n@@ -1 +1 @@\n+filler\n[diff cut: 501 lines more not shown]",
+      isPart: true,
+    },
+  });
+
+  it("is shown whole in a terminal, with its destination", async () => {
+    const asked = questionOf(approval);
+    expect(asked.title.at(-1)).toBe(String.raw`Destination: /workspace/deep/place/a.sh\u0020`);
+    const { body } = callLines(asked, { colors: plain, width: 60 });
+    expect(body.join("\n")).toContain("HIDDEN-PAYLOAD");
+    const at = person(["a", "a"]);
+    expect(await askQuestion(asked, at)).toEqual({ decision: "approve" });
+    expect(at.printed[1]).toContain("lines were not shown");
+  });
+
+  it("has no key for approving in a question that was read out of a form", async () => {
+    const form = approvalForm(approval, { runId: "run_1", position: 1, total: 1 });
+    const read = questionIn(ApprovalForm.parse(form));
+    expect(read.title).toHaveLength(3);
+    expect(read.body.startsWith("--- /a")).toBe(true);
+    expect(read.decisions).not.toContain("approve");
+    expect(runIn(form)).toBe("run_1");
+    expect(await askQuestion(read, person(["a", "r", ""]))).toEqual({ decision: "reject" });
   });
 });
 
