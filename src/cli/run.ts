@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
-import { displayText, showControl } from "../core/text.ts";
+import { displayName, displayText, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
 import { type Principal, type Run, type RunView, isFinal, stoppedAtLimit } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
@@ -235,7 +235,7 @@ function whatWaits(view: RunView): string {
   const [first, ...others] = pendingApprovals(view);
   if (first === undefined) return "waits for you";
   const more = others.length === 0 ? "" : `, and ${others.length} more`;
-  return `${whoAsks(first.agent)} wants to run ${first.tool}${more}`;
+  return `${whoAsks(first.agent)} wants to run ${displayName(first.tool)}${more}`;
 }
 
 function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {

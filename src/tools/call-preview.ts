@@ -5,7 +5,7 @@ import { displayMarked, displayName, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
 import type { BoundPreview, CallPreview } from "./tool.ts";
 
-/** What a file holds at the moment a person is asked about changing it. */
+/** Content of a file at the moment a person is asked about changing it. */
 export type CurrentText =
   | { kind: "absent" }
   | { kind: "text"; text: string; version: string | undefined }
@@ -105,7 +105,7 @@ export function argumentsPreview(
 interface PreviewParts {
   summary: string;
   to: Destination | undefined;
-  /** As it is displayed. */
+  /** Displayed form. */
   detail: string;
   isWhole: boolean;
   effect: unknown;

@@ -10,16 +10,19 @@ const text = fc.oneof(
   fc
     .array(
       fc.constantFrom(
-        ..."![]()<>`*_~|&:/\\@#. ax1",
-        ...[
-          "https://evil.example/?d=1",
-          "www.evil.example",
-          "me@evil.example",
-          "<img src=x>",
-          "![p](x)",
-          "__init__",
-        ],
-        ...["[x]: https://evil.example", "&lt;", "**", "\n", "\u202e", "&#60;img&#62;"],
+        ...Array.from("![]()<>`*_~|&:/\\@#. ax1"),
+        "https://evil.example/?d=1",
+        "www.evil.example",
+        "me@evil.example",
+        "<img src=x>",
+        "![p](x)",
+        "__init__",
+        "[x]: https://evil.example",
+        "&lt;",
+        "**",
+        "\n",
+        "\u202e",
+        "&#60;img&#62;",
       ),
     )
     .map((parts) => parts.join("")),

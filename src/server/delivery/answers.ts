@@ -121,7 +121,7 @@ export function askable(
   return pendingApprovals(view).filter((approval) => !left.has(approval.id) && !open.isPointless(approval));
 }
 
-/** Where a person decides, other than in a form. */
+/** Places other than a form for a person to decide in. */
 export interface Elsewhere {
   /** An address for the client alone, never for its model. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;

@@ -43,6 +43,6 @@ export async function callScreen(
 const proofOf = ({ csrf }: PageSession, { id }: Approval): string =>
   createHmac("sha256", csrf).update(`whole call ${id}`).digest("base64url");
 
-/** Whether a form came from the screen that shows the whole call. */
+/** True if a form came from the screen that shows the whole call. */
 export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>
   isSame(form.get("whole") ?? "", proofOf(session, approval));

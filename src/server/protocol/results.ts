@@ -11,6 +11,7 @@ import { type RunView, isFinal } from "../../runs/run.ts";
 import { APP_VIEW_META } from "../resources/run-app.ts";
 import { fileUri, runUri } from "../resources/uris.ts";
 import { type AnswerWays, reportText, runListText, runReport } from "../views/run-report.ts";
+import { asText } from "../views/quoting.ts";
 import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 
 export interface ResultOptions extends AnswerWays {
@@ -160,7 +161,7 @@ export function taskFields(
   return {
     taskId: run.id,
     status: run.status === "failed" ? "completed" : run.status,
-    statusMessage: oneLine(stripControl(end), MAX_STATUS_CHARACTERS),
+    statusMessage: asText(end, MAX_STATUS_CHARACTERS),
     createdAt: isoTime(run.createdAt),
     lastUpdatedAt: isoTime(run.updatedAt),
     ttlMs,
@@ -177,7 +178,7 @@ export function decidedElsewhere(view: RunView, openCommand: string | undefined)
 
 /** Returns the status message with a note for the person. */
 export const withNote = ({ activity }: RunView, note: string): string =>
-  `${oneLine(stripControl(activity), MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
+  `${asText(activity, MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
 
 /** Returns what `tasks/get` adds for the status: the open questions, or the result the call would have had. */
 export async function taskDetails(

@@ -170,7 +170,7 @@ const answerDeepAgent = defineTool({
   },
 });
 
-/** Whether the decision lets a call run that the report of its run does not show whole. */
+/** True if the decision lets a call run that the report of its run does not show whole. */
 function isUnseen(view: RunView, approvalId: string, decision: Decision): boolean {
   const approval = pendingApprovals(view).find(({ id }) => id === approvalId);
   return approval !== undefined && isAsItStands(decision, approval) && !isWholeInReport(view, approvalId);

@@ -25,14 +25,14 @@ export interface FormPlace {
   total: number;
   /** Why the last answer to this approval could not be taken. */
   problem?: string;
-  /** Where a call is decided that a form is too small for, such as `open http://…`. */
+  /** Tells a person to decide in another place about a call too long for the form, such as `open http://…`. */
   elsewhere?: string;
 }
 
 /** What a person answered, or why the answer cannot be taken and they are asked again. */
 export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
-/** Whether a form shows all of the call, and so may approve it. */
+/** True if a form shows all of the call, and so may approve it. */
 export const isWholeInForm = (approval: Approval): boolean => inForm(approval).isWhole;
 
 const inForm = (approval: Approval): ShownCall => shownCall(approval, MAX_SHOWN_CHARACTERS);

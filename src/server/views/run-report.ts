@@ -175,11 +175,11 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
   };
 }
 
-/** What may be answered by whoever has read the report. "The same" is for people alone. */
+/** Decisions for a reader of the report. "The same" is for people alone. */
 const reportedDecisions = (approval: Approval): string[] =>
   decisionsFor(approval, inReport(approval)).filter((decision) => decision !== "approve_same");
 
-/** Whether the report of its run shows the whole of a call that waits. */
+/** True if the report of its run shows the whole of a call that waits. */
 export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
   pendingApprovals(view)
     .slice(0, MAX.approvals)

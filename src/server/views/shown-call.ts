@@ -39,7 +39,7 @@ export function shownCall({ preview }: Pick<Approval, "preview">, limit: number)
   };
 }
 
-/** What earlier versions put where they left something out. Unchanged lines of a diff may be cut. */
+/** Notes of earlier versions that a part is missing. Unchanged lines of a diff may be cut. */
 const LEFT_OUT = /^(?! ).*not shown(?: …)?\]$/m;
 
 /** Begins the line that names the destination. */
@@ -55,7 +55,7 @@ export const isAsItStands = (decision: PersonDecision, { args }: Pick<Approval, 
     ? canonicalJson(decision.editedAction.args) === canonicalJson(args)
     : isApproval(decision.type);
 
-/** What a person may answer on a surface that shows this much of the call. */
+/** Decisions that a surface offers which shows this much of the call. */
 export const decisionsFor = (
   approval: Approval,
   { isWhole }: Pick<ShownCall, "isWhole">,

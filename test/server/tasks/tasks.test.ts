@@ -4,8 +4,10 @@ import {
   GetTaskResultV2Schema,
   UpdateTaskResultV2Schema,
 } from "@modelcontextprotocol/ext-tasks/core/v2";
+import { tool } from "@langchain/core/tools";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import type { RunService } from "../../../src/runs/service.ts";
 import { approve, calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
@@ -303,4 +305,32 @@ test("answers that are not what the form asks for decide nothing, whatever they 
     attempts(150),
   );
   expect(notes).toEqual([]);
+});
+
+test("a call that does not fit a form is handed to the page by the same link on every poll, and is not approved", async () => {
+  const kept: string[] = [];
+  const keep = tool(({ text }) => `kept ${kept.push(text)}`, {
+    name: "keep",
+    description: "Keeps a text.",
+    schema: z.object({ text: z.string() }),
+  });
+  const { service } = openServer(databaseFile(), {
+    model: calling({ name: "keep", args: { text: `${"x".repeat(20_000)}HIDDEN` } }),
+    tools: [keep],
+    interruptOn: { keep: true },
+  });
+  const rpc = await open("memory", service, { page: true });
+  const taskId = await create(rpc, "keep it");
+  await reach(service, taskId, "input_required");
+  const [asked] = await questions(rpc, taskId);
+  expect(asked?.[1]).toMatch(
+    /cannot approve it\. To see all of it and decide, open http:\S+; the run waits\./,
+  );
+  expect(await questions(rpc, taskId)).toEqual([asked]);
+  await update(rpc, taskId, { [asked?.[0] ?? ""]: APPROVE });
+  const [again] = await questions(rpc, taskId);
+  expect(again?.[0]).not.toBe(asked?.[0]);
+  expect(again?.[1]).toContain("did not show the whole call");
+  expect(kept).toEqual([]);
+  expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
 });

@@ -297,7 +297,7 @@ function watchEnds() {
   callSeen.disconnect();
   for (const end of document.querySelectorAll("[data-end]")) callSeen.observe(end);
 }
-/** Whether the end of the call is above the buttons, or was. */
+/** True if the end of the call is above the buttons, or was. */
 function isSeen(request) {
   const end = request.querySelector("[data-end]");
   const bottom = request.querySelector(".ask-foot").getBoundingClientRect().top;

@@ -52,7 +52,7 @@ export function headline({ preview, tool }: Pick<Approval, "preview" | "tool">):
 /** The call as a review shows it. */
 const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);
 
-/** Whether a review shows all of the call; else its own screen does. */
+/** True if a review shows all of the call; else its own screen does. */
 export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).isWhole;
 
 export interface ReviewScreen {
