@@ -148,7 +148,7 @@ const service = () =>
     concurrentRuns: 0,
     log: sources.silentLogger,
   });
-const session = { principal: ME, scopes: ["run", "approve", "read"], csrf: "secret" };
+const session = { principal: ME, scopes: ["run", "approve", "read"] };
 const context = (runs) => ({ runs, session, openCommand: () => undefined, settings: [] });
 const none = new URLSearchParams();
 const SCREENS = {

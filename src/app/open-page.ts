@@ -6,7 +6,7 @@ import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
 import type { HttpOptions } from "../server/http/http.ts";
-import { forgetPage, notePage, pagePort } from "../server/page/find-page.ts";
+import { forgetPage, notePage } from "../server/page/find-page.ts";
 import { folderName } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
@@ -15,7 +15,7 @@ import type { PageServer, ServerDeps } from "../server/protocol/deps.ts";
 export interface OpenPage {
   config: Config;
   runs: () => Promise<PrincipalRuns>;
-  /** Signs sessions; at least 32 bytes. */
+  /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
   /** Whose data folder it is. */
   local: Principal;
@@ -28,7 +28,6 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
   const server = await openPageServer({
     ...options,
     clock: systemClock,
-    port: await pagePort(dataDir),
     ...factsOf(config),
   });
   const { address } = server;

@@ -31,7 +31,7 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
   const server = await openPage({
     config,
     runs: async () => runs,
-    // Servers on one Postgres sign with a secret of their own; this page ends with its sessions.
+    // Servers on one Postgres have no key that is theirs alone; commands ask none of them for a link.
     key: config.storage === undefined ? await loadStateKey(config.dataDir) : randomBytes(32),
     local: LOCAL,
     openCommand: ({ id }) => local.runsCommand("open", id),
@@ -49,7 +49,7 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
 }
 
 function show(link: string, mayOpen: boolean, note: string): void {
-  process.stdout.write(`${link}\nThe link works once, then the browser knows you.${note}\n`);
+  process.stdout.write(`${link}\nThe link works once, for the tab that opens it.${note}\n`);
   if (mayOpen) openInBrowser(link);
 }
 

@@ -6,12 +6,10 @@ import { connect, openHome } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import { httpConnector, serveHttp } from "../support/harness-http-process.ts";
 import { entry } from "../server/auth/support.ts";
-import { logIn } from "../server/page/log-in-support.ts";
+import { SECURE, holder, logIn } from "../server/page/log-in-support.ts";
 import { runIdOf, writeFile } from "./support.ts";
 
 const PUBLIC = "https://agent.example/deep/";
-/** What a proxy passes on. */
-const HEADERS = { host: "agent.example", origin: "https://agent.example" };
 
 async function open(settings: object = {}) {
   const brain = play({ "Change a file": [{ toolCalls: [writeFile("/workspace/a.md", "new\n")] }] });
@@ -30,21 +28,14 @@ test("a result links to the page, which its person opens after a log-in, also at
   const started = await client.call("run_deep_agent", { task: "Change a file" });
   const id = runIdOf(started);
   expect(started.text).toContain(`to see the run in a browser: ${PUBLIC}runs/${id}`);
-  const { cookie, answer } = await logIn(
-    new URL(first.url).origin,
-    "alice-token",
-    { next: `/runs/${id}` },
-    HEADERS,
-  );
-  expect(answer.headers.location).toBe(`/deep/runs/${id}`);
+  const { origin } = new URL(first.url);
+  const { cookie, at } = await logIn(origin, "alice-token", { next: `/runs/${id}` }, SECURE);
+  expect(at).toBe(`/deep/runs/${id}`);
   await client.close();
   first.child.process.kill("SIGTERM");
   await first.child.exited;
   const second = await serve();
-  const page = await send(new URL(`/runs/${id}`, second.url).href, {
-    method: "GET",
-    headers: { host: HEADERS.host, cookie },
-  });
+  const page = await holder(new URL(second.url).origin, { cookie }, SECURE).get(`/runs/${id}`);
   expect([page.status, page.body.includes("Change a file")]).toEqual([200, true]);
   expect(first.child.errors() + second.child.errors()).not.toContain("alice-token");
 });

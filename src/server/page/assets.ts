@@ -6,7 +6,6 @@ import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
 import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
 import EDITOR_SCRIPT from "./assets/editor.module.js" with { type: "text" };
-import OPEN_SCRIPT from "./assets/open.browser.js" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
 import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
@@ -36,7 +35,6 @@ const font = (base64: string): Asset => ({
 const FILES: Readonly<Record<string, Asset>> = {
   [ASSETS.style]: text("text/css", PAGE_STYLE),
   [ASSETS.script]: text("text/javascript", PAGE_SCRIPT),
-  [ASSETS.opener]: text("text/javascript", OPEN_SCRIPT),
   [ASSETS.editor]: text("text/javascript", EDITOR_SCRIPT),
   [ICONS.calm]: text("image/svg+xml", mark("#1b1e24")),
   [ICONS.asking]: text("image/svg+xml", mark("#b86e00")),

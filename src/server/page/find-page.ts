@@ -3,56 +3,93 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-
-/** Where the page is, unless another program has the port. */
-const PAGE_PORT = 7373;
+import type { Clock } from "../../core/clock.ts";
 
 const FILE = "page.json";
-const Place = z.object({ address: z.url() });
+/** Where the page is: of the server that began last, then of earlier ones that may still run. */
+const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
+const MAX_NOTED = 10;
 const Answer = z.object({ link: z.url(), proof: z.string() });
 const PATIENCE_MS = 2000;
 /** How long a request for a link is good, in milliseconds. */
 const FRESH_MS = 60_000;
 
-/** Notes where the page is: `PAGE_PORT` may be taken by another data folder. */
+/** Notes where a page is: each server has a port of its own. */
 export async function notePage(dataDir: string, address: string): Promise<void> {
-  await writeFile(join(dataDir, FILE), JSON.stringify({ address }), { mode: 0o600 });
+  await writeNote(dataDir, [address, ...(await notedPages(dataDir)).filter((other) => other !== address)]);
 }
 
-/** Takes the note back, unless another server has made one since. */
+/** Takes the note of one server back. */
 export async function forgetPage(dataDir: string, address: string): Promise<void> {
-  if ((await notedPage(dataDir)) === address) await rm(join(dataDir, FILE), { force: true });
+  await writeNote(
+    dataDir,
+    (await notedPages(dataDir)).filter((other) => other !== address),
+  );
 }
 
-/** Where to serve the page: where a server was that was killed, because browsers may still wait for it there. */
-export async function pagePort(dataDir: string): Promise<number> {
-  const noted = await notedPage(dataDir);
-  return noted === undefined ? PAGE_PORT : Number(new URL(noted).port || PAGE_PORT);
+async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
+  const file = join(dataDir, FILE);
+  if (address === undefined) return rm(file, { force: true });
+  const note = { address, earlier: earlier.slice(0, MAX_NOTED - 1) };
+  return writeFile(file, JSON.stringify(note), { mode: 0o600 });
 }
 
-async function notedPage(dataDir: string): Promise<string | undefined> {
+async function notedPages(dataDir: string): Promise<string[]> {
   const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "null");
   try {
-    return Place.parse(JSON.parse(text)).address;
+    const { address, earlier } = Note.parse(JSON.parse(text));
+    return [address, ...earlier];
   } catch {
-    return undefined;
+    return [];
   }
 }
 
 /**
- * Proves to the server at `host` that who asks for a link has the key of the data folder. Good there alone: whoever
- * else has a port that is asked cannot pass it on.
+ * Proves to the server at `host` that the one who asks for a link has the key of the data folder. No other port
+ * accepts it, so whoever has a port that is asked cannot pass it on.
  */
 export const linkProof = (key: Uint8Array, host: string, now: number): string =>
   `${now}.${sign(key, `ask ${host} ${now}`)}`;
 
-/** Proves the same of who answers. `undefined`: what was asked with is no proof, or was made too long ago. */
-export function answerProof(key: Uint8Array, host: string, proof: string, now: number): string | undefined {
-  const [time = ""] = proof.split(".", 1);
-  const isFresh = Math.abs(now - Number(time)) <= FRESH_MS;
-  if (!isFresh || !isSame(proof, linkProof(key, host, Number(time)))) return undefined;
-  return sign(key, `answer ${host} ${time}`);
+const answerTo = (key: Uint8Array, host: string, asked: string): string =>
+  sign(key, `answer ${host} ${asked}`);
+
+/**
+ * Judges proofs for one server, each good once. A proof from before the server had its port is refused: whatever
+ * listened there earlier may have kept it.
+ */
+export class LinkProofs {
+  readonly #key: Uint8Array;
+  readonly #clock: Clock;
+  /** Proofs that were used, and when they were made. */
+  readonly #used = new Map<string, number>();
+  #host = "";
+  #began = Infinity;
+
+  constructor(key: Uint8Array, clock: Clock) {
+    this.#key = key;
+    this.#clock = clock;
+  }
+
+  /** Tells it that the server has this host and port from now on. */
+  beginAt(host: string): void {
+    this.#host = host;
+    this.#began = this.#clock();
+  }
+
+  /** Proves in return that the server has the key too. `undefined`: the proof is not good here and now. */
+  answer(proof: string): string | undefined {
+    const now = this.#clock();
+    for (const [used, made] of this.#used) if (!isFresh(made, now)) this.#used.delete(used);
+    const made = Number(proof.split(".", 1)[0]);
+    const isOurs = made >= this.#began && isFresh(made, now) && !this.#used.has(proof);
+    if (!isOurs || !isSame(proof, linkProof(this.#key, this.#host, made))) return undefined;
+    this.#used.set(proof, made);
+    return answerTo(this.#key, this.#host, proof);
+  }
 }
+
+const isFresh = (made: number, now: number): boolean => Math.abs(now - made) <= FRESH_MS;
 
 const sign = (key: Uint8Array, text: string): string =>
   createHmac("sha256", key).update(`page link ${text}`).digest("base64url");
@@ -64,7 +101,7 @@ export function isSame(given: string, expected: string): boolean {
 
 /**
  * Asks the server of this data folder for a link to its page; `first` is the run to open. `undefined`: none serves
- * one. The key is not shown to whatever answers at these addresses, only a proof of it.
+ * one. Whatever answers at these addresses gets a proof of the key and not the key.
  */
 export async function findPage(
   dataDir: string,
@@ -72,8 +109,7 @@ export async function findPage(
   now: number,
   first?: string,
 ): Promise<string | undefined> {
-  const noted = await notedPage(dataDir);
-  for (const address of [`http://127.0.0.1:${PAGE_PORT}/`, ...(noted === undefined ? [] : [noted])]) {
+  for (const address of await notedPages(dataDir)) {
     const link = await askFor(new URL("/link", address), key, now, first).catch(() => undefined);
     if (link !== undefined) return link;
   }
@@ -97,6 +133,6 @@ async function askFor(
   });
   if (!response.ok) return undefined;
   const { link, proof } = Answer.parse(await response.json());
-  const isOurs = isSame(proof, answerProof(key, url.host, asked, now) ?? "");
+  const isOurs = isSame(proof, answerTo(key, url.host, asked));
   return isOurs && new URL(link).origin === url.origin ? link : undefined;
 }

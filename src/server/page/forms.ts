@@ -121,13 +121,8 @@ async function decide({ context, runId, form, reply, now, show }: SentForm): Pro
   if (approval.status !== "pending") return complain(alreadyDecided(approval));
   const read = pageDecision(approval, form);
   if (!read.ok) return complain(read.problem);
-  if (
-    isAsItStands(read.decision, approval) &&
-    !isWholeOnPage(approval) &&
-    !hasProof(session, approval, form)
-  ) {
-    return complain(NOT_WHOLE);
-  }
+  const isWhole = isWholeOnPage(approval) || hasProof(approval, form);
+  if (isAsItStands(read.decision, approval) && !isWhole) return complain(NOT_WHOLE);
   const outcome = await runs.decide(session.principal, runId, approvalId, read.decision, "page");
   if (!outcome.ok) return complain(outcome.message);
   if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
@@ -139,7 +134,7 @@ const NOT_WHOLE =
 
 const check: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply }) => {
   const problem = await editProblem(runs, session.principal, runId, form);
-  reply.text(200, "application/json", JSON.stringify(problem ?? {}));
+  reply.json(problem ?? {});
 };
 
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([

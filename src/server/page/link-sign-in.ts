@@ -4,16 +4,18 @@ import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
-import { renderNotice, renderOpening } from "../views/room/shell.ts";
-import { answerProof } from "./find-page.ts";
+import { html } from "../views/html.ts";
+import { LINKED_SHELL, renderNotice } from "../views/room/shell.ts";
+import { LinkProofs } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS, type PageLink, PageSessions, runPath } from "./sessions.ts";
+import { LIFETIME_MS, type PageLink, runPath } from "./sessions.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
+import { TabSecrets, secretOf } from "./tab-secrets.ts";
 
 const MAX_LINKS = 10_000;
 
-/** Tokens in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
-export class LinkTokens {
+/** Codes in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
+export class LinkCodes {
   readonly #links = new Map<string, { link: PageLink; expires: number }>();
   readonly #clock: Clock;
 
@@ -22,30 +24,24 @@ export class LinkTokens {
   }
 
   mint(link: PageLink): string {
-    const token = randomBytes(32).toString("base64url");
-    this.#links.set(token, { link, expires: this.#clock() + LIFETIME_MS });
+    const code = randomBytes(32).toString("base64url");
+    this.#links.set(code, { link, expires: this.#clock() + LIFETIME_MS });
     const oldest = this.#links.keys().next();
     if (this.#links.size > MAX_LINKS && oldest.done !== true) this.#links.delete(oldest.value);
-    return token;
+    return code;
   }
 
-  /** Returns what the token opens, without using it up; `undefined` when it opens nothing (any more). */
-  inspect(token: string): PageLink | undefined {
-    const found = this.#links.get(token);
+  /** Uses the code up, and returns what it opened; `undefined` when it opens nothing (any more). */
+  redeem(code: string): PageLink | undefined {
+    const found = this.#links.get(code);
+    this.#links.delete(code);
     return found !== undefined && found.expires > this.#clock() ? found.link : undefined;
-  }
-
-  /** Uses the token up, and returns what it opened. */
-  redeem(token: string): PageLink | undefined {
-    const link = this.inspect(token);
-    this.#links.delete(token);
-    return link;
   }
 }
 
 export interface LinkSignInOptions {
   clock: Clock;
-  /** Signs sessions; at least 32 bytes. */
+  /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
   /** Whose data folder it is: they may ask for a link with its key. Default: nobody. */
   local?: Principal;
@@ -53,74 +49,85 @@ export interface LinkSignInOptions {
 }
 
 export class LinkSignIn implements SignIn {
-  /** Host and port under which the page is served. */
-  host = "";
+  readonly shell = LINKED_SHELL;
   readonly nothing = NOTHING;
-  readonly #tokens: LinkTokens;
-  readonly #sessions: PageSessions;
+  readonly #codes: LinkCodes;
+  readonly #secrets: TabSecrets;
+  readonly #proofs: LinkProofs;
   readonly #options: LinkSignInOptions;
+  /** Host and port under which the page is served. */
+  #host = "";
 
   constructor(options: LinkSignInOptions) {
     this.#options = options;
-    this.#tokens = new LinkTokens(options.clock);
-    this.#sessions = new PageSessions(options.key, options.clock);
+    this.#codes = new LinkCodes(options.clock);
+    this.#secrets = new TabSecrets(options.clock);
+    this.#proofs = new LinkProofs(options.key, options.clock);
   }
 
-  /** An address that opens the page once. */
+  get host(): string {
+    return this.#host;
+  }
+
+  /** Tells it that the page is served under this host and port from now on. */
+  serveAt(host: string): void {
+    this.#host = host;
+    this.#proofs.beginAt(host);
+  }
+
+  /** An address that opens the page once. Browsers keep what follows `#` to themselves and to scripts of the page. */
   link(link: PageLink): string {
-    return `http://${this.host}/open?token=${this.#tokens.mint(link)}`;
+    return `http://${this.#host}/open#${this.#codes.mint(link)}`;
   }
 
   async find(request: IncomingMessage, _url: URL, runId: string | undefined): Promise<SignedIn> {
-    const session = this.#sessions.find(request, runId);
-    return session === undefined ? { ok: false, status: 404, page: NOTHING } : { ok: true, session };
+    const secret = secretOf(request) ?? "";
+    const session = this.#secrets.read(secret);
+    if (session === undefined) return { ok: false, status: 401, page: NOTHING };
+    const proof = this.#secrets.proofOf(secret);
+    const isShown = session.run === undefined || session.run === runId;
+    return isShown ? { ok: true, session, proof } : { ok: false, status: 404, page: NOTHING, proof };
   }
 
-  async answer(reply: Reply, url: URL): Promise<boolean> {
-    if (url.pathname === "/open") await this.#open(reply, url);
-    else if (url.pathname === "/link") await this.#link(reply);
+  async answer(reply: Reply, { pathname }: URL): Promise<boolean> {
+    if (reply.request.method !== "POST") return false;
+    if (pathname === "/open") await this.#open(reply);
+    else if (pathname === "/link") await this.#link(reply);
     else return false;
     return true;
   }
 
-  async #open(reply: Reply, url: URL): Promise<void> {
-    const { request } = reply;
-    if (request.method === "GET") {
-      const token = url.searchParams.get("token") ?? "";
-      if (this.#tokens.inspect(token) === undefined) return reply.html(403, SPENT);
-      return reply.html(200, renderOpening(token));
-    }
-    const form = request.method === "POST" ? await readForm(request) : undefined;
-    const link = this.#tokens.redeem(form?.get("token") ?? "");
+  async #open(reply: Reply): Promise<void> {
+    const form = await readForm(reply.request);
+    const link = this.#codes.redeem(form?.get("code") ?? "");
     if (link === undefined) {
       this.#options.logger.warn("page.link_refused");
       return reply.html(403, SPENT);
     }
     const { run, first = run, purpose } = link;
     this.#options.logger.info("page.opened", { ...(run === undefined ? {} : { runId: run }), purpose });
-    return reply.redirect(first === undefined ? "/" : runPath(first), this.#sessions.open(link));
+    const at = first === undefined ? "/" : runPath(first);
+    return reply.enter({ at, session: this.#secrets.open(link) });
   }
 
   /** For a command of the person whose data folder this is, who can read its key. */
   async #link(reply: Reply): Promise<void> {
     const { request } = reply;
-    const { key, clock, local } = this.#options;
+    const { local } = this.#options;
     const [, proof = ""] = /^Proof (\S+)$/.exec(request.headers.authorization ?? "") ?? [];
-    const answer = answerProof(key, this.host, proof, clock());
-    if (request.method !== "POST" || local === undefined || answer === undefined) {
-      return reply.text(403, "text/plain", "Forbidden");
-    }
+    const answer = local === undefined ? undefined : this.#proofs.answer(proof);
+    if (local === undefined || answer === undefined) return reply.text(403, "text/plain", "Forbidden");
     const first = (await readForm(request))?.get("first") ?? undefined;
     const link = this.link({
       principal: local,
       purpose: "decide",
       ...(first === undefined ? {} : { first }),
     });
-    reply.text(200, "application/json", JSON.stringify({ link, proof: answer }));
+    return reply.json({ link, proof: answer });
   }
 }
 
-const ANOTHER =
-  "Ask for a new link: `deepagent-mcp open` in a terminal gives one to all runs, and check_deep_agent one to its run.";
-const SPENT = renderNotice("This link cannot be used", `It was used before, or is too old. ${ANOTHER}`);
-const NOTHING = renderNotice("Nothing to see here", `This browser has not opened that. ${ANOTHER}`);
+const ANOTHER = html`Ask for a new link: <code>deepagent-mcp open</code> in a terminal gives one to all runs,
+  and <code>check_deep_agent</code> one to its run.`;
+const SPENT = renderNotice("This link cannot be used", html`It was used before, or is too old. ${ANOTHER}`);
+const NOTHING = renderNotice("Nothing to see here", html`This tab has not opened that. ${ANOTHER}`);

@@ -7,12 +7,14 @@ import { Reply, isFrom } from "./responses.ts";
 const HOST = "127.0.0.1";
 const CUT_INTERVAL_MS = 20;
 
-export interface PageServerOptions extends Omit<PagesOptions, "signIn" | "base">, LinkSignInOptions {
-  /** The port to be served at; when it is taken, any other. Default: any. */
-  port?: number;
-}
+export interface PageServerOptions extends Omit<PagesOptions, "signIn" | "base">, LinkSignInOptions {}
 
-/** Serves the page on a loopback port. It does not keep the process alive. */
+/**
+ * Serves the page on a loopback port. It does not keep the process alive.
+ *
+ * The system chooses the port, so that each server has an origin of its own: pages and service workers of another
+ * program that listened on a known port earlier would be of the same origin, and could act as the page.
+ */
 export async function openPageServer(options: PageServerOptions): Promise<PageServer> {
   const signIn = new LinkSignIn(options);
   const pages = new Pages({ ...options, signIn });
@@ -22,11 +24,7 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
       void pages.serve(request, response);
     } else new Reply(request, response).text(403, "text/plain", "Forbidden");
   });
-  const port = await listen(server, options.port ?? 0).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "EADDRINUSE") return listen(server, 0);
-    throw error;
-  });
-  signIn.host = `${HOST}:${port}`;
+  signIn.serveAt(`${HOST}:${await listen(server)}`);
   server.unref();
   return {
     address: `http://${signIn.host}/`,
@@ -43,10 +41,10 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
   };
 }
 
-function listen(server: Server, wanted: number): Promise<number> {
+function listen(server: Server): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(wanted, HOST, () => {
+    server.listen(0, HOST, () => {
       server.off("error", reject);
       const address = server.address();
       if (address !== null && typeof address === "object") resolve(address.port);

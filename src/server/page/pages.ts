@@ -27,9 +27,10 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, isOwnForm, may, runPath } from "./sessions.ts";
+import { type PageSession, may, runPath } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
+import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { readChanges } from "./updates.ts";
 import { callScreen } from "./whole-call.ts";
@@ -101,10 +102,14 @@ export class Pages {
     const url = new URL(address);
     const asset = request.method === "GET" ? assetAt(url.pathname) : undefined;
     if (asset !== undefined) return reply.asset(asset);
+    const isForDocument = secretOf(request) === undefined && /^(?:GET|HEAD)$/.test(request.method ?? "");
+    if (isForDocument) return reply.html(200, signIn.shell);
+    if (isOfOtherSite(request)) return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
     const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];
     const runId = run === "" ? undefined : decoded(run);
     const found = await signIn.find(request, url, runId);
+    if (found.proof !== undefined) reply.prove(found.proof);
     if (!found.ok) return reply.html(found.status, found.page, found.headers);
     const wait = this.#options.take?.(found.session.principal) ?? 0;
     if (wait > 0) return reply.html(429, TOO_MANY, { "retry-after": String(wait) });
@@ -217,7 +222,7 @@ export class Pages {
     try {
       const { clock } = this.#options;
       const once = url.searchParams.has("once");
-      const following = { clock, mark: markIn(reply.request, url), once, signal: this.stop.signal };
+      const following = { clock, mark: url.searchParams.get("mark") ?? "", once, signal: this.stop.signal };
       await sendLive(reply, { ...live, read }, following);
     } finally {
       const left = (this.#live.get(principal) ?? 1) - 1;
@@ -232,7 +237,7 @@ export class Pages {
     if (found === undefined) return reply.html(405, signIn.nothing);
     const form = await readForm(reply.request);
     if (form === undefined) return reply.html(400, UNREADABLE);
-    if (!may(session, found.scope) || !isOwnForm(session, form.get("csrf") ?? "")) {
+    if (!may(session, found.scope)) {
       logger.warn("page.refused", { path: runId === undefined ? url.pathname : action });
       return reply.html(403, MAY_NOT);
     }
@@ -256,10 +261,10 @@ async function otherCount(context: ScreenContext, waiting: number, signal: Abort
 
 const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 
-/** The mark of the document, or of the newest update that the page received. */
-const markIn = ({ headers }: IncomingMessage, { searchParams }: URL): string => {
-  const newest = headers["last-event-id"];
-  return typeof newest === "string" ? newest : (searchParams.get("mark") ?? "");
+/** Whether the browser says that no page of this origin asks. Other sites cannot send the secret's header either. */
+const isOfOtherSite = ({ headers }: IncomingMessage): boolean => {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin";
 };
 
 const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/[a-z]+)?$/;

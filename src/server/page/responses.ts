@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Html } from "../views/html.ts";
 import type { Asset } from "./assets.ts";
+import { type Entrance, PROOF_HEADER } from "./tab-secrets.ts";
 
 /** Nothing from elsewhere, nothing inline, no frames, forms to this server only. */
 const POLICY = [
@@ -20,8 +21,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": POLICY,
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
-  // Path and query are left out, because a token may be there. Without any referrer, forms would lose their Origin.
-  "referrer-policy": "strict-origin",
+  "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",
@@ -55,6 +55,15 @@ export class Reply {
     this.response.end(text);
   }
 
+  json(value: object, headers?: Readonly<Record<string, string>>): void {
+    this.text(200, "application/json", JSON.stringify(value), headers);
+  }
+
+  /** Tells the script to keep a session, and to go to an address of the page. */
+  enter({ at, session }: Entrance, headers?: Readonly<Record<string, string>>): void {
+    this.json({ at: this.at(at), session }, headers);
+  }
+
   async asset({ type, body, packed }: Asset): Promise<void> {
     const isPacked = packed !== undefined && /\bbr\b/.test(this.request.headers["accept-encoding"] ?? "");
     const headers = { ...SECURITY_HEADERS, "content-type": type, "cache-control": "private, max-age=300" };
@@ -63,10 +72,14 @@ export class Reply {
     this.response.end(content);
   }
 
-  redirect(location: string, cookie?: string): void {
-    const cookies = cookie === undefined ? {} : { "set-cookie": cookie };
-    this.response.writeHead(303, { ...SECURITY_HEADERS, ...cookies, location: this.at(location) });
+  redirect(location: string): void {
+    this.response.writeHead(303, { ...SECURITY_HEADERS, location: this.at(location) });
     this.response.end();
+  }
+
+  /** Makes the answer carry the proof of a tab's secret. */
+  prove(proof: string): void {
+    this.response.setHeader(PROOF_HEADER, proof);
   }
 
   /** An address of the page as browsers name it. */

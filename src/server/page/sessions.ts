@@ -1,11 +1,6 @@
-/** What browsers may see and do, and the cookies of those that followed a link. */
-import { createHash, createHmac, randomBytes } from "node:crypto";
-import type { IncomingMessage } from "node:http";
-import { z } from "zod";
-import { SCOPES, type Scope } from "../../config/sections.ts";
-import type { Clock } from "../../core/clock.ts";
+/** What browsers may see and do, and the addresses of what they see. */
+import type { Scope } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
-import { isSame } from "./find-page.ts";
 
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
@@ -31,8 +26,6 @@ export interface PageSession {
   scopes: readonly Scope[];
   /** The only run that it shows; absent: all of the principal. */
   run?: string;
-  /** Has to come with everything that changes something. */
-  csrf: string;
   /** Whether a person logged in, and can log out. */
   isLoggedIn?: boolean;
 }
@@ -55,76 +48,8 @@ export interface ApprovalViewer {
   openCommand: string | undefined;
 }
 
-/** How long a browser is known, in milliseconds. */
+/** How long a session lasts, in milliseconds. */
 export const LIFETIME_MS = 12 * 60 * 60 * 1000;
-const SCOPES_OF: Readonly<Record<PagePurpose, readonly Scope[]>> = { watch: ["read"], decide: SCOPES };
-
-const Ticket = z.object({
-  principal: z.string(),
-  purpose: z.enum(["watch", "decide"]),
-  run: z.string().optional(),
-  expires: z.number(),
-  id: z.string(),
-});
-
-/**
- * Sessions are signed tickets in cookies, so that they outlive the server: one that is started again with the same
- * key at the same address goes on with the pages that are open.
- */
-export class PageSessions {
-  readonly #key: Uint8Array;
-  readonly #clock: Clock;
-  /** Belongs to this key: browsers do not tell apart the ports of a host. */
-  readonly #cookie: string;
-
-  /** `key`: a secret of at least 32 bytes. */
-  constructor(key: Uint8Array, clock: Clock) {
-    this.#key = key;
-    this.#clock = clock;
-    this.#cookie = `deepagent_page_${createHash("sha256").update("cookie").update(key).digest("hex").slice(0, 12)}`;
-  }
-
-  /** Opens a session and returns its cookie, which is sent for what it shows only. */
-  open({ principal, purpose, run }: PageGrant): string {
-    const ticket = {
-      principal,
-      purpose,
-      expires: this.#clock() + LIFETIME_MS,
-      id: randomBytes(16).toString("base64url"),
-      ...(run === undefined ? {} : { run }),
-    };
-    const text = Buffer.from(JSON.stringify(ticket)).toString("base64url");
-    const value = `${text}.${this.#sign("session", text)}`;
-    const path = run === undefined ? "/" : runPath(run);
-    return `${this.#cookie}=${value}; Path=${path}; Max-Age=${LIFETIME_MS / 1000}; HttpOnly; SameSite=Strict`;
-  }
-
-  /** Finds the session of a request that shows this run, or all of them; one that decides comes first. */
-  find(request: IncomingMessage, run: string | undefined): PageSession | undefined {
-    const cookies = (request.headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
-    const sessions = cookies
-      .filter((cookie) => cookie.startsWith(`${this.#cookie}=`))
-      .map((cookie) => this.#read(cookie.slice(this.#cookie.length + 1)))
-      .filter((session) => session !== undefined)
-      .filter((session) => session.run === undefined || session.run === run);
-    return sessions.find(mayDecide) ?? sessions[0];
-  }
-
-  #read(value: string): PageSession | undefined {
-    const [text = "", signature = ""] = value.split(".");
-    if (!isSame(signature, this.#sign("session", text))) return undefined;
-    const { principal, purpose, run, expires } = Ticket.parse(
-      JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
-    );
-    if (expires <= this.#clock()) return undefined;
-    const scopes = SCOPES_OF[purpose];
-    return { principal, scopes, csrf: this.#sign("csrf", text), ...(run === undefined ? {} : { run }) };
-  }
-
-  #sign(use: string, text: string): string {
-    return createHmac("sha256", this.#key).update(`page ${use} ${text}`).digest("base64url");
-  }
-}
 
 /** Address of a run's page on its server. */
 export const runPath = (run: string): string => `/runs/${encodeURIComponent(run)}`;
@@ -143,6 +68,3 @@ export const linesPath = (run: string, subject: Readonly<Record<string, string>>
 /** Address of what it did to one file. */
 export const changesPath = (run: string, path: string): string =>
   `${runPath(run)}/changes?path=${encodeURIComponent(path)}`;
-
-/** Whether a form came out of a page of this session. */
-export const isOwnForm = (session: PageSession, csrf: string): boolean => isSame(csrf, session.csrf);

@@ -1,5 +1,5 @@
 /** Lets in people who log in with a token, such as MCP clients send. */
-import { createHash, createHmac } from "node:crypto";
+import { createHash, createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { EncryptJWT, errors, jwtDecrypt } from "jose";
 import { z } from "zod";
@@ -10,10 +10,11 @@ import { type AuthFailure, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
 import type { Checked, TokenCheck } from "../http/token-check.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
-import { renderNotice } from "../views/room/shell.ts";
+import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS, isOwnForm } from "./sessions.ts";
+import { LIFETIME_MS } from "./sessions.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
+import { type Entrance, TabSecrets, secretOf } from "./tab-secrets.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
@@ -27,60 +28,64 @@ export interface TokenSignInOptions {
 
 const Sealed = z.object({ jti: z.string(), sub: z.string(), exp: z.number(), token: z.string() });
 
-/** What a cookie holds. `exp` is in seconds. */
-interface Cookie extends z.output<typeof Sealed> {
-  value: string;
-}
+/** The content of a session. `exp` is in seconds. */
+type Session = z.output<typeof Sealed>;
 
 /** Longest cookie that browsers keep, with its name and attributes. */
 const MAX_COOKIE = 4096;
 const MAX_FORM_BYTES = 64 * 1024;
 
 /**
- * A session is the token, sealed in a cookie that only servers with the key can open. So it is checked like those
- * of MCP requests each time it comes: what ends a token ends its sessions, and any server knows them.
+ * A session is the token, sealed so that only a server can open it. So it is checked like those of MCP requests each
+ * time it comes: what ends a token ends its sessions.
+ *
+ * Over HTTPS the browser keeps it in a cookie of this host, and any server with the key knows it. Cookies of
+ * this machine and of plain HTTP reach other programs, so the tab keeps the session there, sealed for this server
+ * alone.
  */
 export class TokenSignIn implements SignIn {
+  readonly shell = SHELL;
   readonly nothing = NOTHING;
   readonly #options: TokenSignInOptions;
+  /** Seals sessions that tabs keep. */
+  readonly #ownKey = randomBytes(32);
+  readonly #secrets: TabSecrets;
   /** Ids of sessions that were logged out here, and when they would have ended. */
   readonly #loggedOut = new Map<string, number>();
 
   constructor(options: TokenSignInOptions) {
     this.#options = options;
+    this.#secrets = new TabSecrets(options.clock);
   }
 
-  async answer(reply: Reply, url: URL): Promise<boolean> {
-    if (url.pathname === "/login") await this.#logIn(reply);
-    else if (url.pathname === "/logout") await this.#logOut(reply, url);
+  async answer(reply: Reply, { pathname }: URL): Promise<boolean> {
+    const { method } = reply.request;
+    if (pathname === "/login" && method === "GET") reply.html(200, renderLogIn({ next: "/" }));
+    else if (pathname === "/login" && method === "POST") await this.#logIn(reply);
+    else if (pathname === "/logout" && method === "POST") await this.#logOut(reply);
     else return false;
     return true;
   }
 
   async find(request: IncomingMessage, url: URL): Promise<SignedIn> {
     const next = request.method === "GET" ? url.pathname + url.search : "/";
-    const cookie = await this.#cookieOf(request);
-    if (cookie === undefined) {
-      return isFromElsewhere(request) ? AGAIN : { ok: false, status: 401, page: renderLogIn({ next }) };
-    }
+    const { session, proof } = await this.#read(request);
+    if (session === undefined) return { ok: false, status: 401, page: renderLogIn({ next }) };
     const { tokens } = this.#options;
-    const checked = await tokens.recheck(request, `Bearer ${cookie.token}`);
+    const checked = await tokens.recheck(request, `Bearer ${session.token}`);
     const problem = problemOf(checked, ENDED);
-    if (!checked.ok || problem !== undefined || principalOf(checked.auth) !== cookie.sub) {
+    if (!checked.ok || problem !== undefined || principalOf(checked.auth) !== session.sub) {
       const { status, text } = problem ?? ENDED;
-      return { ok: false, status, page: renderLogIn({ next, problem: text }) };
+      return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
     }
-    const csrf = await this.#sign("csrf", cookie.value);
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
-    const session = { principal: cookie.sub, scopes, csrf, isLoggedIn: true };
-    return { ok: true, session };
+    return { ok: true, session: { principal: session.sub, scopes, isLoggedIn: true }, proof };
   }
 
   async #logIn(reply: Reply): Promise<void> {
     const { request } = reply;
     const { tokens, logger } = this.#options;
-    if (request.method === "GET") return reply.html(200, renderLogIn({ next: "/" }));
-    const form = request.method === "POST" ? await readForm(request, MAX_FORM_BYTES) : undefined;
+    const form = await readForm(request, MAX_FORM_BYTES);
     const next = ownAddress(form?.get("next") ?? "/");
     const refuse = ({ status, text }: Problem, headers: Record<string, string> = {}): void =>
       reply.html(status, renderLogIn({ next, problem: text }), headers);
@@ -96,92 +101,129 @@ export class TokenSignIn implements SignIn {
       return refuse(problem ?? PROBLEMS.invalid_token);
     }
     const principal = principalOf(checked.auth);
-    const expires = Math.min(
-      this.#options.clock() + LIFETIME_MS,
-      (checked.auth.expiresAt ?? Infinity) * 1000,
-    );
-    const cookie = await this.#seal(request, { principal, token, expires });
-    if (cookie.length > MAX_COOKIE) return refuse(TOO_LONG);
+    const until = (checked.auth.expiresAt ?? Infinity) * 1000;
+    const expires = Math.min(this.#options.clock() + LIFETIME_MS, until);
+    const granted = { principal, token, expires };
+    const entered = keepsCookies(request)
+      ? await this.#enterWithCookie(request, next, granted)
+      : await this.#enterWithSecret(next, granted);
+    if (entered === undefined) return refuse(TOO_LONG);
     logger.info("page.logged_in", { principal });
-    return reply.redirect(next, cookie);
+    return reply.enter(...entered);
   }
 
-  async #logOut(reply: Reply, url: URL): Promise<void> {
-    const { request } = reply;
-    if (request.method !== "POST") return reply.html(405, NOTHING);
-    const cookie = await this.#cookieOf(request);
-    const found = await this.find(request, url);
-    const form = await readForm(request, MAX_FORM_BYTES);
-    if (found.ok && !isOwnForm(found.session, form?.get("csrf") ?? "")) return reply.html(403, NOT_OWN);
-    if (cookie !== undefined) this.#end(cookie);
-    return reply.redirect("/login", await this.#cookieText(request, "", 0));
+  /** `undefined`: no browser keeps so long a cookie. */
+  async #enterWithCookie(
+    request: IncomingMessage,
+    at: string,
+    granted: Granted,
+  ): Promise<Entered | undefined> {
+    const seconds = Math.floor((granted.expires - this.#options.clock()) / 1000);
+    const cookie = await this.#cookie(await seal(await this.#sharedKey(), granted), seconds);
+    if (cookie.length > MAX_COOKIE) return undefined;
+    // The session that the browser had until now would go on for whoever has a copy of its cookie.
+    const { session } = await this.#read(request);
+    if (session !== undefined) this.#end(session);
+    return [{ at }, { "set-cookie": cookie }];
   }
 
-  #end({ jti, exp, sub }: Cookie): void {
+  async #enterWithSecret(at: string, granted: Granted): Promise<Entered> {
+    const secret = await seal(this.#ownKey, granted);
+    return [{ at, session: { secret, proof: this.#secrets.proofOf(secret) } }];
+  }
+
+  async #logOut(reply: Reply): Promise<void> {
+    const { session, proof } = await this.#read(reply.request);
+    if (session !== undefined) this.#end(session);
+    if (proof === undefined)
+      return reply.enter({ at: "/login" }, { "set-cookie": await this.#cookie("", 0) });
+    reply.prove(proof);
+    return reply.enter({ at: "/login" });
+  }
+
+  #end({ jti, exp, sub }: Session): void {
     const now = this.#options.clock();
     for (const [id, expires] of this.#loggedOut) if (expires <= now) this.#loggedOut.delete(id);
     this.#loggedOut.set(jti, exp * 1000);
     this.#options.logger.info("page.logged_out", { principal: sub });
   }
 
-  /** The session's cookie; `undefined`: there is none that was sealed here and has not ended. */
-  async #cookieOf({ headers }: IncomingMessage): Promise<Cookie | undefined> {
-    const beginning = `${await this.#name()}=`;
-    const sent = (headers.cookie ?? "").split(";").map((text) => text.trim());
-    const value = sent.find((text) => text.startsWith(beginning))?.slice(beginning.length);
-    if (value === undefined) return undefined;
-    const cookie = await this.#open(value);
-    return cookie === undefined || this.#loggedOut.has(cookie.jti) ? undefined : cookie;
+  /** The session of a tab, or of the browser's cookie where the tab has none. */
+  async #read(request: IncomingMessage): Promise<{ session?: Session | undefined; proof?: string }> {
+    const secret = secretOf(request);
+    if (secret === undefined) return {};
+    const session = await this.#open(this.#ownKey, secret);
+    if (session !== undefined) return { session, proof: this.#secrets.proofOf(secret) };
+    const cookie = await this.#cookieOf(request);
+    return cookie === undefined ? {} : { session: await this.#open(await this.#sharedKey(), cookie) };
   }
 
-  async #open(value: string): Promise<Cookie | undefined> {
+  /** The session's cookie; none is taken where there are two, because only one can be from here. */
+  async #cookieOf({ headers }: IncomingMessage): Promise<string | undefined> {
+    const beginning = `${await this.#name()}=`;
+    const sent = (headers.cookie ?? "").split(";").map((text) => text.trim());
+    const [own, ...others] = sent.filter((text) => text.startsWith(beginning));
+    return others.length > 0 ? undefined : own?.slice(beginning.length);
+  }
+
+  /** `undefined`: it was not sealed with this key, or has ended. */
+  async #open(key: Uint8Array, value: string): Promise<Session | undefined> {
     const currentDate = new Date(this.#options.clock());
     try {
-      const { payload } = await jwtDecrypt(value, await this.#sealingKey(), { ...SEALING, currentDate });
-      return { ...Sealed.parse(payload), value };
+      const { payload } = await jwtDecrypt(value, key, { ...SEALING, currentDate });
+      const session = Sealed.parse(payload);
+      return this.#loggedOut.has(session.jti) ? undefined : session;
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error;
     }
   }
 
-  async #seal(
-    request: IncomingMessage,
-    { principal, token, expires }: { principal: string; token: string; expires: number },
-  ): Promise<string> {
-    const value = await new EncryptJWT({ token })
-      .setProtectedHeader({ alg: "dir", enc: "A256GCM" })
-      .setSubject(principal)
-      .setJti(crypto.randomUUID())
-      .setExpirationTime(Math.floor(expires / 1000))
-      .encrypt(await this.#sealingKey());
-    return this.#cookieText(request, value, Math.floor((expires - this.#options.clock()) / 1000));
+  async #cookie(value: string, seconds: number): Promise<string> {
+    return `${await this.#name()}=${value}; Path=/; Max-Age=${seconds}; Secure; HttpOnly; SameSite=Strict`;
   }
 
-  async #cookieText({ headers }: IncomingMessage, value: string, seconds: number): Promise<string> {
-    // Browsers name the scheme that they use here, whatever a proxy does with it on the way.
-    const secure = headers.origin?.startsWith("https:") ? "; Secure" : "";
-    const path = `${this.#options.base}/`;
-    return `${await this.#name()}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
-  }
-
-  /** Belongs to the key: browsers do not tell apart the ports of a host. */
+  /**
+   * The prefix keeps other hosts, other paths and plain HTTP from setting such a cookie. The rest belongs to the
+   * key, because several servers may be below one host.
+   */
   async #name(): Promise<string> {
     const key = await this.#options.key();
-    return `deepagent_login_${createHash("sha256").update("cookie").update(key).digest("hex").slice(0, 12)}`;
+    return `__Host-deepagent-${createHash("sha256").update("cookie").update(key).digest("hex").slice(0, 12)}`;
   }
 
-  async #sealingKey(): Promise<Uint8Array> {
+  async #sharedKey(): Promise<Uint8Array> {
     return createHmac("sha256", await this.#options.key())
       .update("page seal")
       .digest();
   }
+}
 
-  async #sign(use: string, text: string): Promise<string> {
-    return createHmac("sha256", await this.#options.key())
-      .update(`page ${use} ${text}`)
-      .digest("base64url");
-  }
+interface Granted {
+  principal: string;
+  token: string;
+  /** When the session ends. */
+  expires: number;
+}
+
+type Entered = readonly [entrance: Entrance, headers?: Readonly<Record<string, string>>];
+
+const seal = (key: Uint8Array, { principal, token, expires }: Granted): Promise<string> =>
+  new EncryptJWT({ token })
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM" })
+    .setSubject(principal)
+    .setJti(crypto.randomUUID())
+    .setExpirationTime(Math.floor(expires / 1000))
+    .encrypt(key);
+
+/**
+ * Whether the browser reaches this server by HTTPS and a name of its own. Its own word counts, because it names the
+ * scheme that it uses, whatever a proxy does on the way. All programs of a machine share the cookies of loopback names.
+ */
+function keepsCookies({ headers: { origin = "" } }: IncomingMessage): boolean {
+  if (!URL.canParse(origin)) return false;
+  const { protocol, hostname } = new URL(origin);
+  return protocol === "https:" && !/^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
 }
 
 const SEALING = { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] };
@@ -221,24 +263,10 @@ function problemOf(checked: Checked, refused: Problem): Problem | undefined {
   return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];
 }
 
-/**
- * Whether a link of another site was followed. Browsers keep the session's cookie to themselves then, so the page
- * asks for itself once more.
- */
-const isFromElsewhere = ({ method, headers }: IncomingMessage): boolean =>
-  method === "GET" && headers["sec-fetch-site"] === "cross-site" && headers["sec-fetch-mode"] === "navigate";
-
 /** Where to go after the log-in: never to another server. */
 function ownAddress(next: string): string {
   const url = URL.canParse(next, "http://page") ? new URL(next, "http://page") : undefined;
   return url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
 }
 
-const AGAIN: SignedIn = {
-  ok: false,
-  status: 200,
-  page: renderNotice("Opening deepagent", "Reload the page if nothing happens."),
-  headers: { refresh: "0" },
-};
 const NOTHING = renderNotice("Nothing to see here", "There is no such page among those of your token.");
-const NOT_OWN = renderNotice("You are still logged in", "Go back, reload the page and try again.");

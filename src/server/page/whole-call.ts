@@ -1,5 +1,5 @@
 /** The screen that shows all of a call that waits, however long it is, and the proof that a form came from there. */
-import { createHmac } from "node:crypto";
+import { createHash } from "node:crypto";
 import { displayBlock, oneLine } from "../../core/text.ts";
 import type { Approval } from "../../runs/run.ts";
 import { type Html, html } from "../views/html.ts";
@@ -7,9 +7,7 @@ import { pendingApprovals } from "../views/run-report.ts";
 import { renderWholeCall } from "../views/room/review.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { callParts } from "../views/shown-call.ts";
-import { isSame } from "./find-page.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";
-import type { PageSession } from "./sessions.ts";
 import { plainText } from "./whole-text.ts";
 
 /** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
@@ -34,15 +32,17 @@ export async function callScreen(
     );
   }
   const viewer = { session, openCommand: openCommand(view.run) };
-  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(session, approval) });
+  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(approval) });
   const title = `The whole call of ${oneLine(approval.tool, 64)}`;
   return partScreen(context, runId, { title, heading: title, body });
 }
 
-/** A field of the form below the whole call: a form without it did not show all. */
-const proofOf = ({ csrf }: PageSession, { id }: Approval): string =>
-  createHmac("sha256", csrf).update(`whole call ${id}`).digest("base64url");
+/** A field of the form below the whole call: a form without it did not show all. It grants nothing to a session. */
+const proofOf = (approval: Approval): string =>
+  createHash("sha256")
+    .update(JSON.stringify(["whole call", approval.id, callParts(approval)]))
+    .digest("base64url");
 
 /** True if a form came from the screen that shows the whole call. */
-export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>
-  isSame(form.get("whole") ?? "", proofOf(session, approval));
+export const hasProof = (approval: Approval, form: URLSearchParams): boolean =>
+  form.get("whole") === proofOf(approval);

@@ -52,10 +52,8 @@ const decision = (wish: Exclude<Wish, "ignore">, tool: string): PersonDecision =
 async function decideOnPage(url: string, wish: Exclude<Wish, "ignore">): Promise<void> {
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
-  const csrf = /name="csrf" value="([^"]*)"/.exec(body)?.[1] ?? "";
   for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
     await visitor.post(`${visitor.path}/decide`, {
-      csrf,
       approval,
       decision: wish,
       ...(wish === "edit" ? { edited_args: JSON.stringify(EDITED) } : {}),

@@ -61,7 +61,7 @@ test.each(CLIENT_KINDS)(
     expect(result).toMatchObject({ isError: false, structured: { status: "input_required" } });
     expect(result.text).toContain("it opens the page for them");
     // The address is for the client alone.
-    expect(JSON.stringify(result.raw)).not.toContain("/open?token=");
+    expect(JSON.stringify(result.raw)).not.toContain("/open#");
     expect(pages).toHaveLength(1);
     expect(notes).toEqual([]);
     const id = String(result.structured["run_id"]);

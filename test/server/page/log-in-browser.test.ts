@@ -114,11 +114,14 @@ describe("logging in with Chromium", { tags: "chromium" }, () => {
     await logIn(page, "mine");
     await stream;
     const tokens = site.tokens.splice(0);
-    await page.getByText("Logged out").waitFor();
+    await page.getByRole("alert").getByText("You were logged out.").waitFor();
     site.tokens.push(...tokens);
     await page.reload();
+    await logIn(page, "mine");
     await page.getByRole("button", { name: "Log out" }).click();
     await page.waitForURL(`${site.origin}/login`);
+    await page.locator("input[name=token]").waitFor();
+    expect(await page.evaluate("sessionStorage.getItem('session')")).toBe(null);
     expect(await context.cookies()).toEqual([]);
   }, 90_000);
 });

@@ -8,6 +8,7 @@ import type { HttpPageOptions } from "../../../src/server/http/http-page.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { ME, cleanUpWith } from "../../runs/support.ts";
+import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
 import { entry } from "../auth/support.ts";
 import { openCommand } from "../support.ts";
@@ -54,13 +55,19 @@ export async function openSite(
 
 export interface Person {
   answer: RawResponse;
+  /** Where the log-in leads; empty: nowhere. */
+  at: string;
+  /** Empty where the tab keeps the session. */
   setCookie: string;
   cookie: string;
+  /** Empty where there is a cookie. */
+  secret: string;
   get(path: string, headers?: Record<string, string>): Promise<RawResponse>;
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<RawResponse>;
-  /** The secret of the forms that this session gets. */
-  csrf(): Promise<string>;
 }
+
+/** What a proxy with TLS passes on, for a server that allows this host. */
+export const SECURE = { host: "agent.example", origin: "https://agent.example" };
 
 /** Sends the form of the log-in screen. */
 export async function logIn(
@@ -69,19 +76,28 @@ export async function logIn(
   fields: Record<string, string> = {},
   headers: Record<string, string> = {},
 ): Promise<Person> {
-  const answer = await post(`${origin}/login`, { token, ...fields }, { origin, ...headers });
+  const sent = { origin, [SECRET_HEADER]: NO_SECRET, ...headers };
+  const answer = await post(`${origin}/login`, { token, ...fields }, sent);
   const setCookie = answer.headers["set-cookie"]?.[0] ?? "";
-  return { answer, setCookie, ...holder(origin, setCookie.split(";")[0] ?? "") };
+  const cookie = setCookie.split(";")[0] ?? "";
+  const { at = "", session } = answer.status === 200 ? (JSON.parse(answer.body) as Entrance) : { at: "" };
+  const { secret = "" } = session ?? {};
+  return { answer, at, setCookie, secret, ...holder(origin, { cookie, secret }, headers) };
 }
 
-/** A browser that has this cookie. */
-export function holder(origin: string, cookie: string): Omit<Person, "answer" | "setCookie"> {
-  const get = (path: string, headers = {}) =>
-    send(origin + path, { method: "GET", headers: { cookie, accept: "text/html", ...headers } });
+/** What the script sends where the tab has no secret. */
+const NO_SECRET = "cookie";
+
+/** A tab with this secret, or in a browser with this cookie. */
+export function holder(
+  origin: string,
+  { cookie = "", secret = "" }: { cookie?: string; secret?: string },
+  more: Record<string, string> = {},
+): Pick<Person, "cookie" | "get" | "post"> {
+  const own = { cookie, [SECRET_HEADER]: secret || NO_SECRET, ...more };
   return {
     cookie,
-    get,
-    post: (path, fields, headers = {}) => post(origin + path, fields, { cookie, origin, ...headers }),
-    csrf: async () => /name="csrf" value="([^"]+)"/.exec((await get("/")).body)?.[1] ?? "",
+    get: (path, headers = {}) => send(origin + path, { method: "GET", headers: { ...own, ...headers } }),
+    post: (path, fields, headers = {}) => post(origin + path, fields, { origin, ...own, ...headers }),
   };
 }

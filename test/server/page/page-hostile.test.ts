@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ME } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
+import { SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
+import { LINKED_SHELL } from "../../../src/server/views/room/shell.ts";
 import { linkTo, openPages, visit, waitingRun } from "./support.ts";
 import { attempts } from "../../support/effort.ts";
 
@@ -10,11 +12,7 @@ const segment = fc.oneof(
   fc.webSegment(),
 );
 const path = fc.array(segment, { maxLength: 5 }).map((parts) => `/${parts.join("/")}`);
-const junk = fc.oneof(
-  fc.string(),
-  fc.json(),
-  fc.constant("token=.&token=..&csrf=&approval=&decision=approve"),
-);
+const junk = fc.oneof(fc.string(), fc.json(), fc.constant("code=.&code=..&approval=&decision=approve"));
 
 test("no request without a session does anything but be refused", async () => {
   const { service, runId } = await waitingRun("a");
@@ -30,12 +28,20 @@ test("no request without a session does anything but be refused", async () => {
       junk,
       fc.constantFrom(origin, "null", "https://attacker.example"),
       fc.constantFrom("application/x-www-form-urlencoded", "application/json", "text/html"),
-      async (method, to, body, from, type) => {
-        const headers = { origin: from, "content-type": type, cookie: "deepagent_page_000000000000=x; ;=" };
-        const { status } = await send(origin + to, { method, headers, body: method === "GET" ? "" : body });
-        const isAsset =
-          method === "GET" && /^\/(page\.js|page\.css|open\.js)$/.test(new URL(origin + to).pathname);
-        expect(isAsset ? [200, 403] : [400, 403, 404, 405]).toContain(status);
+      fc.oneof(
+        fc.constant({}),
+        fc.stringMatching(/^[\w.-]*$/).map((text): Record<string, string> => ({ [SECRET_HEADER]: text })),
+      ),
+      async (method, to, body, from, type, secret) => {
+        const cookie = "deepagent_page_000000000000=x; __Host-deepagent=x; ;=";
+        const headers = { origin: from, "content-type": type, cookie, ...secret };
+        const answer = await send(origin + to, { method, headers, body: method === "GET" ? "" : body });
+        const { status, body: answered } = answer;
+        // Whoever has no secret gets the empty document, whatever the address.
+        if (status === 200 && method === "GET" && answered === LINKED_SHELL.text) return;
+        if (status === 200 && method === "HEAD") return;
+        const isAsset = method === "GET" && new URL(origin + to).pathname.startsWith("/assets/");
+        expect(isAsset ? [200, 403] : [400, 401, 403]).toContain(status);
       },
     ),
     attempts(300),
@@ -43,7 +49,7 @@ test("no request without a session does anything but be refused", async () => {
   expect((await service.view(ME, runId))?.run.status).toBe("input_required");
 });
 
-test("no form of a session that may decide does so unless it is one of the page's own", async () => {
+test("no form of a session that may decide does so unless it names an open approval and a decision", async () => {
   const { service, runId, notes } = await waitingRun("a");
   const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
   const own = await visitor.form();
@@ -53,12 +59,12 @@ test("no form of a session that may decide does so unless it is one of the page'
   );
   await fc.assert(
     fc.asyncProperty(
-      fc.record({ csrf: word, approval: fc.oneof(word, fc.constant(own["approval"] ?? "")), decision: word }),
+      fc.record({ approval: fc.oneof(word, fc.constant(own["approval"] ?? "")), decision: word }),
       fc.boolean(),
-      async (fields, isOwn) => {
-        const sent = isOwn ? { ...fields, csrf: own["csrf"] ?? "" } : fields;
-        const { status } = await visitor.post(`${visitor.path}/decide`, sent);
-        expect(status).toBe(isOwn ? 422 : 403);
+      async (fields, hasSecret) => {
+        const headers: Record<string, string> = hasSecret ? {} : { [SECRET_HEADER]: "" };
+        const { status } = await visitor.post(`${visitor.path}/decide`, fields, headers);
+        expect(status).toBe(hasSecret ? 422 : 401);
       },
     ),
     attempts(200),

@@ -49,14 +49,20 @@ describe("when the server is killed, in Chromium", { tags: "chromium" }, () => {
   const read = (page: Page) => page.locator("[data-end]").first().scrollIntoViewIfNeeded();
   const isLive = (page: Page) => page.getByText("Live", { exact: true }).waitFor();
 
-  test("its page says so and comes back by itself, and no decision is lost or made twice", async () => {
+  test("its page says so, a new link goes on, and no decision is lost or made twice", async () => {
     const { start, kill, reports } = program();
     const { page } = await open(await start());
     await page.getByLabel("New task").fill(TASK);
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);
-    const run = page.url();
-    await page.goto(`${run}/review`);
+    const run = new URL(page.url()).pathname;
+    const goOn = async (path: string): Promise<void> => {
+      await page.goto(await start());
+      await page.getByLabel("New task").waitFor();
+      await page.goto(new URL(path, page.url()).href);
+      await isLive(page);
+    };
+    await page.goto(`${page.url()}/review`);
     await approve(page).waitFor();
 
     // While a person writes.
@@ -65,22 +71,18 @@ describe("when the server is killed, in Chromium", { tags: "chromium" }, () => {
     await kill();
     await page.getByText("Not connected").waitFor();
     expect(await approve(page).isDisabled()).toBe(true);
-    await start();
-    await isLive(page);
-    await expect.poll(() => approve(page).isDisabled()).toBe(false);
+    await page.getByRole("alert").getByText("deepagent-mcp open").waitFor();
     expect(await page.getByLabel("Message to the agent").inputValue()).toBe("half a thought");
+    await goOn(`${run}/review`);
     expect(reports()).toEqual([]);
 
     // While the decision is on its way.
     await read(page);
     const sent = page.waitForRequest(/\/decide$/);
-    const decided = approve(page).click({ noWaitAfter: true });
+    await approve(page).click({ noWaitAfter: true });
     await sent;
     await kill();
-    await decided.catch(() => undefined);
-    await start();
-    await page.goto(`${run}/review`);
-    await isLive(page);
+    await goOn(`${run}/review`);
     // It was stored, or the person is asked again: here and now, and not both.
     if (await approve(page).isVisible()) {
       await read(page);
@@ -91,11 +93,11 @@ describe("when the server is killed, in Chromium", { tags: "chromium" }, () => {
     await page.getByText("approved", { exact: false }).first().waitFor();
     await kill();
     await page.getByText("Not connected").waitFor();
-    await start();
-    await page.goto(run);
+    await goOn(run);
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(reports()).toHaveLength(1);
-    await page.goto(`${run}/work?events=all`);
+    await page.goto(new URL(`${run}/work?events=all`, page.url()).href);
+    await page.locator(".feed").getByText("approved (page)").waitFor();
     expect(await page.locator(".feed").getByText("approved (page)").count()).toBe(1);
   });
 });

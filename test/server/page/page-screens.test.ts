@@ -18,6 +18,7 @@ import {
 import { browserPath } from "../../support/programs.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns } from "../support.ts";
+import { wayTo } from "./other-listeners.ts";
 import { openPages } from "./support.ts";
 
 const LONG = `Find out how ${"a-word-without-an-end".repeat(20)} gets to the pager 🛰️ <b>and</b> \u202Ewhere`;
@@ -135,19 +136,21 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     expect(await page.title()).toMatch(/^\(2\) /);
   });
 
-  test("a page says that its server is gone, keeps what is typed, and comes back with the next one", async () => {
+  test("a page says that it is not connected, keeps what is typed, and goes on when it is", async () => {
     const { service } = openServer(databaseFile(), { model: calling(note("a")) });
-    const first = await openPages(service);
-    const port = Number(new URL(first.address).port);
+    const pages = await openPages(service);
+    const way = await wayTo(pages.address);
     const page = await context.newPage();
     cleanUpWith(() => page.close());
-    await page.goto(first.link({ principal: ME, purpose: "decide" }));
+    await page.goto(way.link(pages.link({ principal: ME, purpose: "decide" })));
     await page.getByLabel("New task").fill("half a thought");
-    await first.close();
+    await way.cut();
     await page.getByText("Not connected").waitFor();
+    await page.getByRole("alert").getByText("deepagent-mcp open").waitFor();
     await expect.poll(() => page.getByRole("button", { name: "Start run" }).isDisabled()).toBe(true);
-    await openPages(service, undefined, { port });
+    await way.mend();
     await page.getByText("Live", { exact: true }).waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
     expect(await page.getByLabel("New task").inputValue()).toBe("half a thought");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -21,10 +22,13 @@ import { findPage, forgetPage, linkProof, notePage } from "../../../src/server/p
 import type { Backend } from "../../../src/backends/backend.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import type { PagePurpose } from "../../../src/server/page/sessions.ts";
+import { type Logger, silentLogger } from "../../../src/core/logger.ts";
+import { LIFETIME_MS, type PagePurpose } from "../../../src/server/page/sessions.ts";
+import { PROOF_HEADER, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
+import { LINKED_SHELL } from "../../../src/server/views/room/shell.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
 import { approvalRuns, plainRuns } from "../support.ts";
-import { linkTo, openPages, post, visit, waitingRun } from "./support.ts";
+import { linkTo, openPages, post, visit, visitorOf, waitingRun } from "./support.ts";
 
 const APPROVE = { decision: "approve" };
 
@@ -32,50 +36,60 @@ describe("links", () => {
   test("looking at a link uses nothing up, opening it does, and then it opens nothing more", async () => {
     const { service, runId } = await waitingRun("a");
     const link = linkTo(await openPages(service), runId, "watch");
+    expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/open#[\w-]{43}$/);
     for (const _time of [1, 2]) {
-      const looked = await send(link, { method: "GET" });
-      expect([looked.status, looked.headers["set-cookie"]]).toEqual([200, undefined]);
+      // Nobody sends what follows the sign of a fragment.
+      const looked = await send(link.split("#", 1)[0] ?? "", { method: "GET" });
+      expect([looked.status, looked.body]).toEqual([200, LINKED_SHELL.text]);
     }
     const visitor = await visit(link);
     expect(visitor.path).toBe(`/runs/${runId}`);
     expect((await visitor.get(visitor.path)).status).toBe(200);
-    expect((await visit(link)).setCookie).toBe("");
-    expect((await send(link, { method: "GET" })).status).toBe(403);
+    expect((await visit(link)).secret).toBe("");
   });
 
-  test("the cookie is for this page alone, and is out of reach of scripts and other sites", async () => {
+  test("the code stands where no server and no referrer sees it, and nothing sets a cookie", async () => {
     const { service, runId } = await waitingRun("a");
-    const { setCookie } = await visit(linkTo(await openPages(service), runId, "watch"));
-    expect(setCookie).toMatch(
-      new RegExp(
-        `^deepagent_page_\\w+=[\\w-]+\\.[\\w-]{43}; Path=/runs/${runId}; Max-Age=\\d+; HttpOnly; SameSite=Strict$`,
-      ),
-    );
+    const logged: string[] = [];
+    const log = (...line: unknown[]): void => void logged.push(JSON.stringify(line));
+    const logger: Logger = { ...silentLogger, info: log, warn: log, error: log, debug: log };
+    const link = linkTo(await openPages(service, undefined, { logger }), runId, "decide");
+    const { origin, hash } = new URL(link);
+    const opened = await post(`${origin}/open`, { code: hash.slice(1) }, { origin });
+    const visitor = visitorOf(origin, opened);
+    const answers = [opened, await visitor.get("/"), await visitor.get(visitor.path)];
+    expect(answers.map(({ headers }) => headers["set-cookie"])).toEqual([undefined, undefined, undefined]);
+    expect(logged).toHaveLength(1);
+    expect(logged.join()).not.toContain(hash.slice(1));
+    expect(logged.join()).not.toContain(visitor.secret);
   });
 
-  test("a token of another server, a changed or an old one opens nothing", async () => {
+  test("a code of another server, a changed or an old one opens nothing", async () => {
     let now = 1_000_000;
     const { service, runId } = await waitingRun("a");
     const pages = await openPages(service, () => now);
     const origin = new URL(linkTo(pages, runId, "watch")).origin;
-    const tokenOf = (link: string) => new URL(link).searchParams.get("token") ?? "";
-    const open = async (token: string) => (await post(`${origin}/open`, { token }, { origin })).status;
-    expect(await open(tokenOf(linkTo(await openPages(service), runId, "decide")))).toBe(403);
-    const good = tokenOf(linkTo(pages, runId, "watch"));
+    const codeOf = (link: string) => new URL(link).hash.slice(1);
+    const open = async (code: string) => (await post(`${origin}/open`, { code }, { origin })).status;
+    expect(await open(codeOf(linkTo(await openPages(service), runId, "decide")))).toBe(403);
+    const good = codeOf(linkTo(pages, runId, "watch"));
     for (const bad of ["", ".", good + "x", good.slice(0, -1)]) {
       expect([bad, await open(bad)]).toEqual([bad, 403]);
     }
     now += 13 * 3600 * 1000;
     expect(await open(good)).toBe(403);
-    expect(await open(tokenOf(linkTo(pages, runId, "watch")))).toBe(303);
+    const fresh = codeOf(linkTo(pages, runId, "watch"));
+    const elsewhere = await post(`${origin}/open`, { code: fresh }, { origin: "http://127.0.0.1:1" });
+    expect(elsewhere.status).toBe(403);
+    expect(await open(fresh)).toBe(200);
   });
 
   test("a link for someone else's run shows nothing", async () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide", "stranger"));
     expect((await visitor.get(visitor.path)).status).toBe(404);
-    const sent = await visitor.post(`${visitor.path}/decide`, { ...APPROVE, approval: "x", csrf: "y" });
-    expect(sent.status).toBe(403);
+    const sent = await visitor.post(`${visitor.path}/decide`, { ...APPROVE, approval: "x" });
+    expect(sent.status).toBe(404);
   });
 });
 
@@ -85,9 +99,14 @@ describe("requests", () => {
     const other = await startRun(service, "another");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     expect((await visitor.get(`/runs/${other.id}`)).status).toBe(404);
-    expect((await visitor.get(visitor.path, { cookie: "" })).status).toBe(404);
-    expect((await visitor.get(`${visitor.path}/work`, { cookie: "a=b" })).status).toBe(404);
+    expect((await visitor.get(visitor.path, { [SECRET_HEADER]: "" })).status).toBe(401);
+    expect((await visitor.get(`${visitor.path}/work`, { [SECRET_HEADER]: "a.b" })).status).toBe(401);
     expect((await visitor.get("/runs/%zz")).status).toBe(404);
+    const proofs = [`/runs/${runId}`, `/runs/${other.id}`].map((path) => visitor.get(path));
+    const proof = expect.stringMatching(/^[\w-]{43}$/);
+    expect((await Promise.all(proofs)).map(({ headers }) => headers[PROOF_HEADER])).toEqual([proof, proof]);
+    const document = await send(visitor.origin + visitor.path, { method: "GET" });
+    expect([document.status, document.body]).toEqual([200, LINKED_SHELL.text]);
   });
 
   test.each([
@@ -96,6 +115,7 @@ describe("requests", () => {
     ["a request of another site", { origin: "https://attacker.example" }],
     ["a request of a page without origin", { origin: "null" }],
     ["a request of another port", { origin: "http://127.0.0.1:1" }],
+    ["a request of another port, by the browser's word", { "sec-fetch-site": "same-site" }],
   ])("%s is refused", async (_what, headers) => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
@@ -105,15 +125,18 @@ describe("requests", () => {
     expect((await service.view(ME, runId))?.run.status).toBe("input_required");
   });
 
-  test("a decision without origin, without the form's secret or not as a form is refused", async () => {
+  test("a decision without origin, without the tab's secret or not as a form is refused", async () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields: Record<string, string> = { ...(await visitor.form()), ...APPROVE };
     const address = `${visitor.path}/decide`;
-    const cookie = visitor.setCookie.split(";")[0] ?? "";
-    expect((await post(visitor.origin + address, fields, { cookie })).status).toBe(403);
-    expect((await visitor.post(address, { ...fields, csrf: "" })).status).toBe(403);
-    expect((await visitor.post(address, { ...fields, csrf: `${fields["csrf"]}x` })).status).toBe(403);
+    expect((await post(visitor.origin + address, fields, visitor.headers)).status).toBe(403);
+    expect((await post(visitor.origin + address, fields, { origin: visitor.origin })).status).toBe(401);
+    for (const secret of ["", `${visitor.secret}x`, visitor.secret.slice(1)]) {
+      expect((await visitor.post(address, fields, { [SECRET_HEADER]: secret })).status).toBe(401);
+    }
+    const asCookie = { [SECRET_HEADER]: "cookie", cookie: `page-session=${visitor.secret}` };
+    expect((await visitor.post(address, fields, asCookie)).status).toBe(401);
     expect((await visitor.post(address, fields, { "content-type": "text/plain" })).status).toBe(400);
     const huge = { ...fields, message: "x".repeat(2 ** 20) };
     expect((await visitor.post(address, huge)).status).toBe(400);
@@ -126,7 +149,6 @@ describe("requests", () => {
     const { service, runId } = await waitingRun("a");
     const pages = await openPages(service);
     const visitor = await visit(linkTo(pages, runId, "decide"));
-    const link = new URL(linkTo(pages, runId, "watch"));
     const paths = [
       "/",
       "/assets/page.css",
@@ -135,16 +157,17 @@ describe("requests", () => {
       visitor.path,
       `${visitor.path}/work`,
       `${visitor.path}/review`,
-      link.pathname + link.search,
       "/open",
     ];
-    for (const path of paths) {
-      const { headers, body } = await visitor.get(path);
+    const documents = paths.map((path) => send(visitor.origin + path, { method: "GET" }));
+    const answers = [...paths.map((path) => visitor.get(path)), ...documents];
+    for (const [index, { headers, body }] of (await Promise.all(answers)).entries()) {
+      const path = paths[index % paths.length] ?? "";
       const cached = path.startsWith("/assets/") ? "private, max-age=300" : "no-store";
       expect(headers).toMatchObject({ "cache-control": cached, "x-frame-options": "DENY" });
       expect(headers["content-security-policy"]).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
       expect(headers["content-security-policy"]).not.toContain("unsafe");
-      expect(headers["referrer-policy"]).toBe("strict-origin");
+      expect(headers["referrer-policy"]).toBe("no-referrer");
       if (path.startsWith("/assets/")) continue;
       expect(body).not.toMatch(/<script(?! src="\/)|https?:\/\/| on\w+="|style="/);
     }
@@ -161,17 +184,15 @@ test("styles and scripts are compressed for browsers that take it", async () => 
 });
 
 describe("decisions", () => {
-  test("a link from a tool result shows the call and cannot decide, with or without a form's secret", async () => {
+  test("a link from a tool result shows the call and cannot decide", async () => {
     const { service, runId, notes, view } = await waitingRun("a");
     const pages = await openPages(service);
     const watcher = await visit(linkTo(pages, runId, "watch"));
     const { body } = await watcher.get(watcher.path);
     expect(body).toContain("deepagent-mcp runs open");
     expect(body).not.toMatch(/<form[^>]*method="post"/);
-    const other = await visit(linkTo(pages, runId, "decide"));
-    for (const fields of [{ approval: view.approvals[0]?.id ?? "", csrf: "" }, await other.form()]) {
-      expect((await watcher.post(`${watcher.path}/decide`, { ...fields, ...APPROVE })).status).toBe(403);
-    }
+    const fields = { approval: view.approvals[0]?.id ?? "", ...APPROVE };
+    expect((await watcher.post(`${watcher.path}/decide`, fields)).status).toBe(403);
     expect((await service.view(ME, runId))?.run.status).toBe("input_required");
     expect(notes).toEqual([]);
   });
@@ -258,8 +279,7 @@ describe("all runs", () => {
     const { service } = approvalRuns(note("a"));
     const visitor = await visit(toAll(await openPages(service)));
     expect(visitor.path).toBe("/");
-    const csrf = /name="csrf" value="([^"]+)"/.exec((await visitor.get("/")).body)?.[1] ?? "";
-    const started = await visitor.post("/start", { csrf, task: "note <b>it</b>" });
+    const started = await visitor.post("/start", { task: "note <b>it</b>" });
     expect(started.status).toBe(303);
     const path = started.headers.location ?? "";
     const runId = path.slice("/runs/".length);
@@ -268,15 +288,15 @@ describe("all runs", () => {
     expect(home).toContain("note &#60;b&#62;it&#60;/b&#62;");
     expect(home).toContain("1 decision waits for you");
     expect((await visitor.get("/review")).body).toContain("data-approval");
-    expect((await visitor.post(`${path}/tell`, { csrf, text: "softly" })).status).toBe(303);
+    expect((await visitor.post(`${path}/tell`, { text: "softly" })).status).toBe(303);
     expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");
-    expect((await visitor.post(`${path}/cancel`, { csrf })).status).toBe(303);
+    expect((await visitor.post(`${path}/cancel`, {})).status).toBe(303);
     expect((await service.view(ME, runId))?.run.status).toBe("cancelled");
-    const next = await visitor.post(`${path}/continue`, { csrf, task: "once more" });
+    const next = await visitor.post(`${path}/continue`, { task: "once more" });
     const nextId = (next.headers.location ?? "").slice("/runs/".length);
     const [first, second] = await Promise.all([service.view(ME, runId), service.view(ME, nextId)]);
     expect(second?.run.threadId).toBe(first?.run.threadId);
-    expect((await visitor.post(`${path}/fork`, { csrf, task: "x", point: "thr_other@1" })).status).toBe(422);
+    expect((await visitor.post(`${path}/fork`, { task: "x", point: "thr_other@1" })).status).toBe(422);
   });
 
   test("a conversation begins anew from one of its moments", async () => {
@@ -289,10 +309,8 @@ describe("all runs", () => {
     await reach(service, id, "completed");
     const visitor = await visit(toAll(await openPages(service)));
     const { body } = await visitor.get(`/runs/${id}/answer`);
-    const [point = "", csrf = ""] = ["point", "csrf"].map(
-      (name) => new RegExp(`name="${name}" value="([^"]+)"`).exec(body)?.[1],
-    );
-    const fork = await visitor.post(`/runs/${id}/fork`, { csrf, task: "another way", point });
+    const point = /name="point" value="([^"]+)"/.exec(body)?.[1] ?? "";
+    const fork = await visitor.post(`/runs/${id}/fork`, { task: "another way", point });
     const forkId = (fork.headers.location ?? "").slice("/runs/".length);
     expect((await service.view(ME, forkId))?.run.forkedFrom).toBe(point);
   });
@@ -320,57 +338,82 @@ describe("all runs", () => {
     const pages = await openPages(service);
     const watcher = await visit(toAll(pages, "watch"));
     expect((await watcher.get("/")).body).not.toMatch(/<form[^>]*method="post"/);
-    expect((await watcher.post("/start", { csrf: "", task: "x" })).status).toBe(403);
+    expect((await watcher.post("/start", { task: "x" })).status).toBe(403);
     const own = await visit(linkTo(pages, runId, "decide"));
     for (const path of ["/", "/review", "/files", "/files/save"])
       expect((await own.get(path)).status).toBe(404);
-    const { csrf = "" } = await own.form();
-    expect((await own.post("/start", { csrf, task: "x" })).status).toBe(404);
+    expect((await own.post("/start", { task: "x" })).status).toBe(404);
     expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
   });
 
-  test("sessions outlive the server, a changed cookie or another key is none", async () => {
+  test("sessions end with their server, and a changed secret opens nothing", async () => {
+    let now = 1_000_000;
     const { service } = await waitingRun("a");
-    const first = await openPages(service);
+    const key = Buffer.alloc(32, 9);
+    const first = await openPages(service, () => now, { key });
     const visitor = await visit(toAll(first));
-    const cookie = visitor.setCookie.split(";")[0] ?? "";
-    await first.close();
-    const origin = new URL((await openPages(service)).address).origin;
-    const status = async (sent: string) =>
-      (await send(`${origin}/`, { method: "GET", headers: { cookie: sent } })).status;
-    expect(await status(cookie)).toBe(200);
-    const [name = "", value = ""] = cookie.split("=");
+    const [text = "", signature = ""] = visitor.secret.split(".");
     const forged = Buffer.from(
       JSON.stringify({ principal: ME, purpose: "decide", expires: 9e15, id: "x" }),
     ).toString("base64url");
-    for (const bad of [`${cookie}x`, `${name}=${forged}.${value.split(".")[1]}`, `${name}=x.y`, `${name}=`]) {
-      expect([bad, await status(bad)]).toEqual([bad, 404]);
+    const signed = createHmac("sha256", key).update(`page secret ${text}`).digest("base64url");
+    for (const bad of [`${text}.${signed}`, `${forged}.${signature}`, "x.y", `${text}.`]) {
+      expect([bad, (await visitor.get("/", { [SECRET_HEADER]: bad })).status]).toEqual([bad, 401]);
     }
-    const other = await openPages(service, undefined, { key: Buffer.alloc(32, 8) });
-    const there = await send(other.address, { method: "GET", headers: { cookie } });
-    expect(there.status).toBe(404);
+    expect((await visitor.get("/")).status).toBe(200);
+    await first.close();
+    const second = await openPages(service, () => now, { key });
+    const asked = await send(second.address, { method: "GET", headers: visitor.headers });
+    expect([asked.status, asked.headers[PROOF_HEADER]]).toEqual([401, undefined]);
+    const other = await visit(toAll(second));
+    now += LIFETIME_MS;
+    expect((await other.get("/")).status).toBe(401);
   });
 
-  test("who has the key of the data folder is given a link, and nobody else", async () => {
+  test("every server has a port that nobody can know before", async () => {
+    const { service } = await waitingRun("a");
+    const addresses = new Set<string>();
+    for (let count = 0; count < 4; count += 1) {
+      const pages = await openPages(service);
+      addresses.add(pages.address);
+      await pages.close();
+    }
+    expect(addresses.size).toBeGreaterThan(1);
+  });
+
+  test("whoever has the key of the data folder is given a link, once for each proof, and nobody else", async () => {
+    const { service } = await waitingRun("a");
+    const key = Buffer.alloc(32, 9);
+    let now = 1_000_000;
+    const pages = await openPages(service, () => now, { key, local: ME });
+    now += 1000;
+    const { origin, host } = new URL(pages.address);
+    const ask = (proof: string) => post(`${origin}/link`, {}, { origin, authorization: `Proof ${proof}` });
+    const given = await ask(linkProof(key, host, now));
+    expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
+    const wrong = [
+      linkProof(key, host, now),
+      linkProof(Buffer.alloc(32, 1), host, now),
+      linkProof(key, "127.0.0.1:7373", now),
+      linkProof(key, host, now + 61_000),
+      "x.y",
+      "",
+    ];
+    for (const proof of wrong) expect([proof, (await ask(proof)).status]).toEqual([proof, 403]);
+    now += 1;
+    expect((await ask(linkProof(key, host, now))).status).toBe(200);
+    now += 61_000;
+    expect((await ask(linkProof(key, host, now - 61_000))).status).toBe(403);
+  });
+
+  test("a proof that another listener got at its port before is worth nothing to it", async () => {
     const { service } = await waitingRun("a");
     const key = Buffer.alloc(32, 9);
     const now = 1_000_000;
     const pages = await openPages(service, () => now, { key, local: ME });
-    const { origin } = new URL(pages.address);
-    const ask = (authorization: string) => post(`${origin}/link`, {}, { origin, authorization });
-    const { host } = new URL(origin);
-    const given = await ask(`Proof ${linkProof(key, host, now)}`);
-    expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
-    const wrong = [
-      linkProof(Buffer.alloc(32, 1), host, now),
-      linkProof(key, "127.0.0.1:7373", now),
-      linkProof(key, host, now - 61_000),
-      "x.y",
-      "",
-    ];
-    for (const proof of wrong) {
-      expect((await ask(`Proof ${proof}`)).status).toBe(403);
-    }
+    const { origin, host } = new URL(pages.address);
+    const authorization = `Proof ${linkProof(key, host, now - 1)}`;
+    expect((await post(`${origin}/link`, {}, { origin, authorization })).status).toBe(403);
   });
 
   test("files are read, and memories found, changed and deleted by a person", async () => {
@@ -403,19 +446,16 @@ describe("all runs", () => {
       '<td class="ln">1</td>',
     );
     expect((await visitor.get("/files?q=tides")).body).toContain("about &#60;tides&#62;");
-    const [csrf = "", version = ""] = ["csrf", "version"].map(
-      (name) => new RegExp(`name="${name}" value="([^"]*)"`).exec(body)?.[1],
-    );
+    const version = /name="version" value="([^"]*)"/.exec(body)?.[1] ?? "";
     const save = (fields: object) =>
-      visitor.post("/files/save", { csrf, path: "/memories/a.md", content: "new\r\n", version, ...fields });
+      visitor.post("/files/save", { path: "/memories/a.md", content: "new\r\n", version, ...fields });
     expect((await save({})).status).toBe(303);
     expect((await memoriesOf(ME).read("/memories/a.md")).content).toBe("new\n");
     const late = await save({ version: "other", content: "mine <kept>" });
     expect([late.status, late.body]).toEqual([422, expect.stringContaining("mine &#60;kept&#62;")]);
     expect((await save({ path: "/workspace/x" })).status).toBe(422);
-    expect((await save({ csrf: "" })).status).toBe(403);
-    expect((await visitor.post("/files/delete", { csrf, path: "/other.md" })).status).toBe(422);
-    expect((await visitor.post("/files/delete", { csrf, path: "/memories/a.md" })).status).toBe(303);
+    expect((await visitor.post("/files/delete", { path: "/other.md" })).status).toBe(422);
+    expect((await visitor.post("/files/delete", { path: "/memories/a.md" })).status).toBe(303);
     expect((await memoriesOf(ME).read("/memories/a.md")).code).toBe("not_found");
     const watcher = await visit(toAll(pages, "watch"));
     await memoriesOf(ME).write("/memories/b.md", "x");
@@ -427,13 +467,12 @@ describe("all runs", () => {
     const folder = mkdtempSync(join(tmpdir(), "deepagent-find-"));
     cleanUpWith(() => rmSync(folder, { recursive: true }));
     const key = Buffer.alloc(32, 9);
-    const now = Date.now();
-    expect(await findPage(folder, key, now)).toBeUndefined();
+    const find = (first?: string, own = key) => findPage(folder, own, Date.now(), first);
+    expect(await find()).toBeUndefined();
     const pages = await openPages(service, undefined, { key, local: ME });
     await notePage(folder, pages.address);
-    const link = (await findPage(folder, key, now, "run_x")) ?? "";
-    expect((await visit(link)).path).toBe("/runs/run_x");
-    expect(await findPage(folder, Buffer.alloc(32, 1), now)).toBeUndefined();
+    expect((await visit((await find("run_x")) ?? "")).path).toBe("/runs/run_x");
+    expect(await find(undefined, Buffer.alloc(32, 1))).toBeUndefined();
     const impostor = createServer((_request, response) => {
       response.end(JSON.stringify({ link: `http://${String(_request.headers.host)}/open`, proof: "x" }));
     });
@@ -442,8 +481,10 @@ describe("all runs", () => {
     const address = impostor.address();
     const port = typeof address === "object" ? address?.port : 0;
     await notePage(folder, `http://127.0.0.1:${port}/`);
-    expect(await findPage(folder, key, now)).toBeUndefined();
+    // The server that began earlier still runs.
+    expect(new URL((await find()) ?? "").origin).toBe(new URL(pages.address).origin);
     await forgetPage(folder, pages.address);
+    expect(await find()).toBeUndefined();
     expect(existsSync(join(folder, "page.json"))).toBe(true);
     await forgetPage(folder, `http://127.0.0.1:${port}/`);
     expect(existsSync(join(folder, "page.json"))).toBe(false);

@@ -204,7 +204,6 @@ describe("the whole of a step", () => {
 
 describe("steps in Chromium", { tags: "chromium" }, () => {
   const open = browser();
-  const plain = browser({ javaScriptEnabled: false });
 
   test("are shown whole in their place, stay so while the page goes on, and serve everybody", async () => {
     const service = stepRuns({ name: "say", args: { text: EVIL, times: 3 } }, note("a"));
@@ -272,12 +271,12 @@ describe("steps in Chromium", { tags: "chromium" }, () => {
     expect(await page.locator(".steps .result").allTextContents()).toEqual(["did not finish"]);
   });
 
-  test("are a page of their own without scripts", async () => {
+  test("are a screen of their own", async () => {
     const { service, id } = await ended({ name: "say", args: { text: "a word", times: 1 } });
-    const { page } = await plain(linkTo(await openPages(service), id, "watch"));
-    await page.getByRole("button", { name: "Open" }).click();
+    const { page } = await open(linkTo(await openPages(service), id, "watch"));
     await page.getByRole("link", { name: "Work" }).click();
-    await page.getByRole("link", { name: /^Show all/ }).click();
+    await page.getByRole("link", { name: /^Show all/ }).waitFor();
+    await page.goto(`${page.url().replace(/\/work$/, "")}/steps/${(await startsOf(service, id, "say"))[0]}`);
     await page.getByRole("heading", { name: "Result" }).waitFor();
     expect(await page.getByRole("region", { name: "Result" }).textContent()).toContain("a word");
   });

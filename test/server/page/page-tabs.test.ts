@@ -31,17 +31,6 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
     expect(tabs.flatMap(({ messages }) => messages)).toEqual([]);
   });
 
-  test("one whose session has ended says so", async () => {
-    const { service } = await waitingRun("a");
-    const pages = await openPages(service);
-    const { page } = await open(pages.link({ principal: ME, purpose: "decide" }));
-    await page.waitForURL(pages.address);
-    await page.context().clearCookies();
-    await pages.close();
-    await openPages(service, undefined, { port: Number(new URL(pages.address).port) });
-    await page.getByText("Session ended").waitFor();
-  });
-
   test("the one that was opened first tells at once what waits, also when it is not seen", async () => {
     const { service, runId, view } = await waitingRun("a");
     const pages = await openPages(service);

@@ -17,7 +17,6 @@ const SESSION: PageSession = {
   run: "run_1",
   principal: ME,
   scopes: ["run", "approve", "read"],
-  csrf: "secret",
 };
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
 
@@ -84,13 +83,13 @@ test("text of models, files, tools and people is shown as it is and is never mar
   const complaint = { approvalId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
   const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
-  expect(text.match(/<script/g)).toHaveLength(1);
+  expect(text).not.toContain("<script");
   expect(text.match(/<\/textarea>/g)).toHaveLength(4);
   const failed = rendered(
     aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
   );
   expect(failed).toContain("&#60;script");
-  expect(failed.match(/<script/g)).toHaveLength(1);
+  expect(failed).not.toContain("<script");
 });
 
 test("agents stand below those that started them", () => {

@@ -3,6 +3,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import type { PagePurpose } from "../../../src/server/page/sessions.ts";
 import { type PageServerOptions, openPageServer } from "../../../src/server/page/page-server.ts";
+import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
@@ -36,37 +37,47 @@ export async function waitingRun(...texts: string[]) {
   return { service, notes, runId: id, view };
 }
 
-/** A browser as far as headers go. */
+/** A tab of a browser, as far as requests go. */
 export interface Visitor {
   origin: string;
-  /** Address of the run's page. */
+  /** Address that the link leads to. */
   path: string;
-  setCookie: string;
+  /** Empty: the link opened nothing. */
+  secret: string;
+  /** Headers of all requests of the tab. */
+  headers: Record<string, string>;
+  /** Asks as the script of the page does. */
   get(path: string, headers?: Record<string, string>): Promise<RawResponse>;
   post(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<RawResponse>;
-  /** Hidden fields of the form for the approval that is shown first. */
+  /** The approval that is shown first, as its form has it. */
   form(): Promise<Record<string, string>>;
 }
 
+/** Follows a link. */
 export async function visit(link: string): Promise<Visitor> {
-  const { origin, searchParams } = new URL(link);
-  const opened = await post(`${origin}/open`, { token: searchParams.get("token") ?? "" }, { origin });
-  const setCookie = opened.headers["set-cookie"]?.[0] ?? "";
-  const cookie = setCookie.split(";")[0] ?? "";
-  const path = opened.headers.location ?? "";
-  const get = (to: string, headers = {}) =>
-    send(origin + to, { method: "GET", headers: { cookie, ...headers } });
+  const { origin, hash } = new URL(link);
+  const opened = await post(`${origin}/open`, { code: hash.slice(1) }, { origin });
+  return visitorOf(origin, opened);
+}
+
+/** The tab that got this answer to a code or a log-in. */
+export function visitorOf(origin: string, { status, body }: RawResponse): Visitor {
+  const { at = "", session } = status === 200 ? (JSON.parse(body) as Entrance) : { at: "" };
+  const { secret = "" } = session ?? {};
+  const headers = { [SECRET_HEADER]: secret };
+  const get: Visitor["get"] = (to, more = {}) =>
+    send(origin + to, { method: "GET", headers: { ...headers, ...more } });
   return {
     origin,
-    path,
-    setCookie,
+    path: at,
+    secret,
+    headers,
     get,
-    post: (to, fields, headers = {}) => post(origin + to, fields, { cookie, origin, ...headers }),
+    post: (to, fields, more = {}) => post(origin + to, fields, { ...headers, origin, ...more }),
     form: async () => {
-      const { body } = await get(`${path}/review`);
-      const [form = ""] = /action="[^"]*\/decide"[^]*?<\/form>/.exec(body) ?? [];
-      const inputs = form.matchAll(/type="hidden" name="(csrf|approval)" value="([^"]*)"/g);
-      return Object.fromEntries([...inputs].map(([, name = "", value = ""]) => [name, value]));
+      const { body: review } = await get(`${at}/review`);
+      const approval = /type="hidden" name="approval" value="([^"]*)"/.exec(review)?.[1] ?? "";
+      return { approval };
     },
   };
 }

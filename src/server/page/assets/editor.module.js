@@ -163,9 +163,9 @@ class CodeField {
 
 /**
  * Puts editors in the place of the fields of an open form. `refuse` is told the button that would send what is
- * typed, and why it may not, or `undefined`. The server judges again what is sent.
+ * typed, and why it may not, or `undefined`; `request` asks the server, which judges again what is sent.
  */
-export function edit(fold, refuse) {
+export function edit(fold, { refuse, request }) {
   const form = fold.closest("form");
   const send = form.querySelector("button[value=edit]");
   let newest = 0;
@@ -184,7 +184,7 @@ export function edit(fold, refuse) {
     newest += 1;
     const own = newest;
     const body = new URLSearchParams(new FormData(form));
-    const answer = await fetch(form.action.replace(/decide$/, "check"), { method: "POST", body })
+    const answer = await request(form.action.replace(/decide$/, "check"), { method: "POST", body })
       .then((response) => (response.ok ? response.json() : {}))
       .catch(() => ({}));
     if (own !== newest) return;

@@ -201,7 +201,7 @@ function link(href: string, content: Inline): Html {
   if (url === undefined || !PROTOCOLS.has(url.protocol) || url.username !== "") {
     return html`${content} (<code>${headOf(displayText(target), MAX_TARGET)}</code>)`;
   }
-  return html`<a class="link" href="${url.href}" rel="noreferrer">${content}</a>`;
+  return html`<a class="link" href="${url.href}" rel="noreferrer noopener">${content}</a>`;
 }
 
 const PROTOCOLS: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);

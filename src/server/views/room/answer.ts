@@ -11,7 +11,7 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { composeBox, csrf, diffLooks, mainOf } from "./pieces.ts";
+import { composeBox, diffLooks, mainOf } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
@@ -33,9 +33,8 @@ export interface AnswerScreen {
 
 export function renderAnswer({ view, viewer, changes, points }: AnswerScreen): Html {
   const content = html`<div>
-      ${outcome(view)} ${files(view, viewer, changes)}
-      ${mayRun(viewer) ? continuing(view, viewer) : undefined}
-      ${mayRun(viewer) ? forking(view, viewer, points) : undefined}
+      ${outcome(view)} ${files(view, viewer, changes)} ${mayRun(viewer) ? continuing(view) : undefined}
+      ${mayRun(viewer) ? forking(view, points) : undefined}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
@@ -112,11 +111,10 @@ function countsOf(changes: AnswerScreen["changes"]): Html | undefined {
   return isTold ? renderDiffCounts({ added: sum("added"), removed: sum("removed") }) : undefined;
 }
 
-const continuing = ({ run }: RunView, viewer: Viewer): Html =>
+const continuing = ({ run }: RunView): Html =>
   html`<section class="section" aria-labelledby="go-h">
     <h2 id="go-h">Continue this conversation</h2>
     <form class="compose" method="post" action="${runPath(run.id)}/continue" autocomplete="off">
-      ${csrf(viewer)}
       ${composeBox({
         id: "more",
         label: "Message",
@@ -127,7 +125,7 @@ const continuing = ({ run }: RunView, viewer: Viewer): Html =>
     </form>
   </section>`;
 
-function forking({ run }: RunView, viewer: Viewer, points: readonly RunPoint[]): Html | undefined {
+function forking({ run }: RunView, points: readonly RunPoint[]): Html | undefined {
   if (points.length === 0) return undefined;
   const items = points.slice(0, MAX.points).map(
     ({ id, time, summary }) =>
@@ -141,7 +139,6 @@ function forking({ run }: RunView, viewer: Viewer, points: readonly RunPoint[]):
   return html`<details class="section" data-fold="fork">
     <summary class="btn">${icon("fork")}Try another way</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
-      ${csrf(viewer)}
       <p class="note pad">
         Begins a new conversation with the messages and files of a moment of this one. This one stays.
       </p>

@@ -8,7 +8,7 @@ import { syntaxOf } from "../content/languages.ts";
 import { renderMarkdown } from "../content/markdown.ts";
 import { type Html, html } from "../html.ts";
 import { icon } from "./icons.ts";
-import { choice, csrf, current, mainOf, searchField } from "./pieces.ts";
+import { choice, current, mainOf, searchField } from "./pieces.ts";
 
 /** Where a person may change and delete files. */
 export const MEMORIES = "/memories/";
@@ -158,7 +158,7 @@ function editor({ session, path, file, complaint }: FilesScreen, text: string): 
   return html`<details class="pad" data-fold="change" ${complaint === undefined ? undefined : html` open`}>
     <summary class="btn small">Change this memory</summary>
     <form method="post" action="/files/save" autocomplete="off" class="stack">
-      ${problem} ${csrf(session)}
+      ${problem}
       <input type="hidden" name="path" value="${path}" />
       <input type="hidden" name="version" value="${file?.version ?? ""}" />
       <label class="hide" for="content">Content</label>
@@ -167,7 +167,6 @@ ${"\n"}${complaint?.content ?? text}</textarea>
       <p><button class="btn ink" name="action" value="save">Save</button></p>
     </form>
     <form method="post" action="/files/delete" autocomplete="off" class="stack">
-      ${csrf(session)}
       <input type="hidden" name="path" value="${path}" />
       <p>
         <button class="btn no">Delete this memory</button>

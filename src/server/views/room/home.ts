@@ -6,7 +6,7 @@ import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { choice, composeBox, csrf, mainOf, searchField } from "./pieces.ts";
+import { choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { anchorOf, headline, who } from "./review.ts";
 import { QUEUED, RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
 import { decisionsWait, decisionsWaitForYou } from "./waiting.ts";
@@ -77,9 +77,8 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   </section>`;
 }
 
-const startForm = ({ session, settings }: HomeScreen): Html =>
+const startForm = ({ settings }: HomeScreen): Html =>
   html`<form class="compose start" method="post" action="/start" autocomplete="off">
-    ${csrf(session)}
     ${composeBox({
       id: "task",
       label: "New task",

@@ -8,10 +8,6 @@ export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
     ? html`<div class="wrap ${look}">${content}</div>`
     : html`<main id="main" class="wrap ${look}">${content}</main>`;
 
-/** Has to come with every form that changes something. */
-export const csrf = (viewer: Viewer): Html | undefined =>
-  viewer === "app" ? undefined : html`<input type="hidden" name="csrf" value="${viewer.csrf}" />`;
-
 /** Marks the one of several links that is shown. */
 export const current = (isCurrent: boolean): Html | undefined =>
   isCurrent ? html` aria-current="true"` : undefined;

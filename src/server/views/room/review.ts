@@ -4,7 +4,6 @@ import { type Approval, type PersonDecision, type RunView, agentName } from "../
 import { editableArguments } from "../../page/decision.ts";
 import {
   type ApprovalViewer,
-  type PageSession,
   type Viewer,
   callPath,
   linesPath,
@@ -19,7 +18,7 @@ import { pendingApprovals } from "../run-report.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { csrf, diffLooks, mainOf } from "./pieces.ts";
+import { diffLooks, mainOf } from "./pieces.ts";
 import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
 
 /** One that waits, with what its agent said before it asked. */
@@ -276,7 +275,7 @@ interface FormLook {
 }
 
 function foot(approval: Approval, { session, openCommand }: ApprovalViewer, look: FormLook): Html {
-  if (session !== "app" && mayDecide(session)) return decisionForm(approval, session, look);
+  if (session !== "app" && mayDecide(session)) return decisionForm(approval, look);
   const why = whyNot(session);
   return html`<p class="ask-foot note">
     ${icon("eye")} ${why} ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
@@ -296,11 +295,7 @@ function whyNot(viewer: Viewer): string {
   return viewer.isLoggedIn ? LACKS_SCOPE : ONLY_LOOKS;
 }
 
-function decisionForm(
-  approval: Approval,
-  session: PageSession,
-  { complaint, isOfAll, isWhole, proof }: FormLook,
-): Html {
+function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }: FormLook): Html {
   const offered = decisionsFor(approval, { isWhole });
   const may = (decision: PersonDecision["type"]) => offered.includes(decision);
   const text = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
@@ -310,7 +305,6 @@ function decisionForm(
     action="${runPath(approval.runId)}/decide"
     autocomplete="off"
   >
-    ${csrf(session)}
     <input type="hidden" name="approval" value="${approval.id}" />
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}

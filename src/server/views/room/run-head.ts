@@ -6,7 +6,6 @@ import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { csrf } from "./pieces.ts";
 import { QUEUED, RUN_STATES, STOPPED, type State, WORKING, pill } from "./states.ts";
 import { agentsText } from "./timeline.ts";
 import { decisionsWaitForYou } from "./waiting.ts";
@@ -112,7 +111,6 @@ function actions({ run }: RunView, viewer: Viewer): Html | undefined {
     <details class="confirm">
       <summary class="btn">Cancel run</summary>
       <form method="post" action="${runPath(run.id)}/cancel" class="panel">
-        ${csrf(viewer)}
         <p>What is done stays. The conversation can go on later.</p>
         <button class="btn no">Cancel the run</button>
       </form>

@@ -2,12 +2,10 @@
 import { Html, html } from "../html.ts";
 import type { PageSession } from "../../page/sessions.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
-import { csrf } from "./pieces.ts";
 
 export const ASSETS = {
   style: "/assets/page.css",
   script: "/assets/page.js",
-  opener: "/assets/open.js",
   /** Loaded by the script when somebody edits. */
   editor: "/assets/editor.js",
 } as const;
@@ -40,7 +38,7 @@ export function renderScreen({ place, waiting, isLive, session, main }: Screen):
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
-        ${isLive ? LIVE : undefined} ${session.isLoggedIn ? logOut(session) : undefined}
+        ${isLive ? LIVE : undefined} ${session.isLoggedIn ? LOG_OUT : undefined}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
           ${icon("help")}
         </button>
@@ -50,10 +48,9 @@ export function renderScreen({ place, waiting, isLive, session, main }: Screen):
     ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
 }
 
-const logOut = (session: PageSession): Html =>
-  html`<form method="post" action="/logout">
-    ${csrf(session)}<button class="btn bare small">Log out</button>
-  </form>`;
+const LOG_OUT = html`<form method="post" action="/logout">
+  <button class="btn bare small">Log out</button>
+</form>`;
 
 const LIVE = html`<span class="live" id="live"
   ><span class="dot"></span><span id="live-word">Live</span></span
@@ -71,7 +68,7 @@ const links = (current: Place, waiting: number, withIcons: boolean): Html[] =>
     return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
   });
 
-/** How the script of a document goes on from it. */
+/** Tells the script how the screen is kept up to date. */
 export interface Follow {
   /** Says what the document shows. */
   mark: string;
@@ -79,31 +76,40 @@ export interface Follow {
   address?: string;
 }
 
-/** A whole document; complete without scripts, which only keep it up to date and take keys. */
+/** The document that the script gets for an address, and shows. */
 export function renderDocument(screen: Screen, { mark = "", address }: Partial<Follow> = {}): Html {
-  const { waiting } = screen;
-  return html`<!doctype html>
+  const body = html`${SPRITE}
+    <a class="skip" href="#main">Skip to content</a>
+    <div id="screen" data-mark="${mark}" ${address && html` data-address="${address}"`}>
+      ${renderScreen(screen)}
+    </div>
+    <div id="spoken" class="hide" aria-live="polite"></div>
+    ${KEYS}`;
+  const favicon = screen.waiting > 0 ? ICONS.asking : ICONS.calm;
+  return documentOf({ title: titleOf(screen), favicon, body });
+}
+
+interface Parts {
+  title: string;
+  favicon?: string;
+  head?: Html;
+  bodyAttribute?: Html;
+  body: Html;
+}
+
+const documentOf = ({ title, favicon = ICONS.calm, head, bodyAttribute, body }: Parts): Html =>
+  html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
-        <title>${titleOf(screen)}</title>
-        <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
-        <meta name="color-scheme" content="light dark" />
-        <link rel="icon" href="${waiting > 0 ? ICONS.asking : ICONS.calm}" id="favicon" />
-        <link rel="stylesheet" href="${ASSETS.style}" />
-        <script src="${ASSETS.script}" defer></script>
+        <title>${title}</title>
+        <link rel="icon" href="${favicon}" id="favicon" />
+        ${head}
       </head>
-      <body>
-        ${SPRITE}
-        <a class="skip" href="#main">Skip to content</a>
-        <div id="screen" data-mark="${mark}" ${address && html` data-address="${address}"`}>
-          ${renderScreen(screen)}
-        </div>
-        <div id="spoken" class="hide" aria-live="polite"></div>
-        ${KEYS}
+      <body${bodyAttribute}>
+        ${body}
       </body>
     </html> `;
-}
 
 export const titleOf = ({ title, waiting }: Screen): string =>
   `${waiting > 0 ? `(${waiting}) ` : ""}${title} · deepagent`;
@@ -131,38 +137,43 @@ const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
   <form method="dialog"><button class="btn">Close</button></form>
 </dialog>`;
 
-/** A page with a few words and at most one form. */
-export function renderNotice(title: string, text: string, more?: Html, script?: string): Html {
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <title>${title}</title>
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <link rel="stylesheet" href="${ASSETS.style}" />
-        ${script === undefined ? undefined : html`<script src="${script}" defer></script>`}
-      </head>
-      <body>
-        <main class="wrap home" id="main">
+/** A few words in place of a screen, with at most one form. */
+export const renderNotice = (title: string, text: string | Html, more?: Html): Html =>
+  documentOf({
+    title,
+    body: html`<main class="wrap home" id="main">
+      <div class="panel empty">
+        <h1>${title}</h1>
+        <p>${text}</p>
+        ${more}
+      </div>
+    </main>`,
+  });
+
+const shell = (bodyAttribute?: Html): Html =>
+  documentOf({
+    title: "deepagent",
+    head: html`<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
+      <meta name="color-scheme" content="light dark" />
+      <link rel="stylesheet" href="${ASSETS.style}" />
+      <script src="${ASSETS.script}" defer></script>`,
+    ...(bodyAttribute === undefined ? {} : { bodyAttribute }),
+    body: html`<p class="opening">Opening …</p>
+      <noscript>
+        <main class="wrap home">
           <div class="panel empty">
-            <h1>${title}</h1>
-            <p>${text}</p>
-            ${more}
+            <h1>deepagent needs JavaScript</h1>
+            <p>Allow it for this address, then reload the page.</p>
           </div>
         </main>
-      </body>
-    </html> `;
-}
+      </noscript>`,
+  });
 
-/** Follows a link only on request: programs that look at links ahead of a person do not use them up. */
-export const renderOpening = (token: string): Html =>
-  renderNotice(
-    "Open deepagent",
-    "The link works once, in this browser.",
-    html`<form method="post" action="/open" id="open">
-      <input type="hidden" name="token" value="${token}" />
-      <button class="btn ink" autofocus>Open</button>
-    </form>`,
-    ASSETS.opener,
-  );
+/**
+ * The document that every address answers to a browser that opens it. It holds nothing: the script gets the screen,
+ * with the session of its tab.
+ */
+export const SHELL = shell();
+
+/** The same where sessions come from links: the script then takes over the session of another tab. */
+export const LINKED_SHELL = shell(html` data-linked`);

@@ -8,7 +8,7 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { choice, csrf, mainOf } from "./pieces.ts";
+import { choice, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { type AgentRow, agentRows, renderTimeline } from "./timeline.ts";
 
@@ -282,13 +282,12 @@ function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Ht
       ${rows}
     </ol>
     ${older === undefined || viewer === "app" ? undefined : html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
-    ${mayRun(viewer) && !isFinal(view.run.status) ? tellForm(view, viewer) : undefined}
+    ${mayRun(viewer) && !isFinal(view.run.status) ? tellForm(view) : undefined}
   </section>`;
 }
 
-const tellForm = ({ run }: RunView, viewer: Viewer): Html =>
+const tellForm = ({ run }: RunView): Html =>
   html`<form class="tell" method="post" action="${runPath(run.id)}/tell" autocomplete="off">
-    ${csrf(viewer)}
     <label class="hide" for="tell">Message to the agent</label>
     <input
       id="tell"

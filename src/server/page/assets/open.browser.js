@@ -1,3 +1,0 @@
-/** Follows the link for a person who has scripts. */
-"use strict";
-document.getElementById("open").submit();

@@ -1,0 +1,84 @@
+/** Forms: sends them with the session, and keeps what a person types and opens. */
+import { request } from "./session.js";
+
+/** Buttons that would send something wrong, and what is wrong with it. */
+const refused = new WeakMap();
+export const isRefused = (button) => refused.has(button);
+
+export function judge(button) {
+  const reason = document.body.classList.contains("offline")
+    ? "The server does not answer. What you typed stays."
+    : refused.get(button);
+  button.disabled = reason !== undefined;
+  button.title = reason ?? "";
+}
+
+/* What is typed is edited with an editor as soon as that is there, and in a field of text without it. */
+const EDITING = "details[data-fold=edit][open]";
+const EDITOR = new URL("editor.js", document.currentScript.src).href;
+async function edit(fold) {
+  const editor = await import(EDITOR);
+  const refuse = (button, problem) => {
+    if (problem === undefined) refused.delete(button);
+    else refused.set(button, problem);
+    judge(button);
+  };
+  editor.edit(fold, { refuse, request });
+}
+const tryEdit = (fold) => void edit(fold).catch(() => undefined);
+addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (!target.matches?.(EDITING)) return;
+    tryEdit(target);
+    target.closest("form").scrollIntoView();
+  },
+  true,
+);
+
+/* Drafts outlive a reload, and so do folds that a person opened or closed. */
+const draftKey = (field) => `draft ${location.pathname} ${field.id}`;
+const foldKey = ({ id }) => `fold ${location.pathname} ${id}`;
+addEventListener("input", ({ target }) => {
+  if (target.matches?.("[data-draft]")) sessionStorage.setItem(draftKey(target), target.value);
+});
+addEventListener(
+  "toggle",
+  ({ target }) => {
+    if (target.matches?.("[data-kept]"))
+      sessionStorage.setItem(foldKey(target), target.open ? "open" : "closed");
+  },
+  true,
+);
+
+/** Gives a new screen what was typed and opened in it before. */
+export function restoreTyped() {
+  for (const field of document.querySelectorAll("[data-draft]")) {
+    field.value = sessionStorage.getItem(draftKey(field)) ?? field.value;
+  }
+  for (const fold of document.querySelectorAll("details[data-kept]")) {
+    const kept = sessionStorage.getItem(foldKey(fold));
+    if (kept !== null) fold.open = kept === "open";
+  }
+  document.querySelectorAll(EDITING).forEach(tryEdit);
+}
+
+const sending = new WeakSet();
+
+/**
+ * Sends a form, once at a time, and gives the answer to `answered`. If there is none, the form stays as it is.
+ * Drafts are dropped when the server took them.
+ */
+export async function send(form, button, answered) {
+  if (sending.has(form)) return;
+  sending.add(form);
+  const body = new URLSearchParams(new FormData(form, button));
+  const drafts = [...form.querySelectorAll("[data-draft]")].map(draftKey);
+  try {
+    const response = await request(form.getAttribute("action"), { method: "POST", body });
+    if (response.ok) for (const key of drafts) sessionStorage.removeItem(key);
+    await answered(response);
+  } finally {
+    sending.delete(form);
+  }
+}

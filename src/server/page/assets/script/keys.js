@@ -1,0 +1,59 @@
+/** Keys. None decides outside the request that has the focus. */
+const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
+const focusRow = (step) => {
+  const all = rows();
+  const at = all.indexOf(document.activeElement);
+  all[Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
+};
+const ownRequest = () => document.activeElement?.closest("[data-approval]");
+const unfold = (name) => {
+  const fold = ownRequest()?.querySelector(`details[data-fold=${name}]`);
+  if (!fold) return;
+  fold.open = true;
+  const field = fold.querySelector("textarea");
+  const editor = fold.querySelector("[data-mounted] > div")?.shadowRoot;
+  (editor?.querySelector("[contenteditable]") ?? field)?.focus();
+};
+const go = (selector) => document.querySelector(selector)?.click();
+
+const ACTIONS = {
+  "/": () => document.getElementById("q")?.focus(),
+  n: () => (document.getElementById("task") ? document.getElementById("task").focus() : go("a.brand")),
+  r: () => go('.review-bar a, .top-nav a[href$="/review"]'),
+  j: () => focusRow(1),
+  k: () => focusRow(-1),
+  a: () => ownRequest()?.querySelector("button[value=approve]")?.click(),
+  e: () => unfold("edit"),
+  x: () => unfold("reject"),
+  m: () => document.getElementById("tell")?.focus(),
+  w: () => document.body.classList.toggle("wrapped"),
+  "?": () => document.getElementById("keys").showModal(),
+};
+
+/** Presses the button that a field belongs to: a form may have several, one for each decision. */
+function press(field) {
+  const part = field.closest(".more-form") ?? field.form;
+  const button = part.querySelector("button:not([type=button], [disabled])");
+  if (button !== null) field.form.requestSubmit(button);
+}
+
+addEventListener("keydown", (event) => {
+  const { key, target, ctrlKey, metaKey, altKey } = event;
+  if (event.defaultPrevented || event.composedPath()[0].isContentEditable) return;
+  if ((ctrlKey || metaKey) && key === "Enter" && target.form) return press(target);
+  if (target.matches?.("input:not([type=radio]), textarea, select")) {
+    if (key === "Escape") target.blur();
+    return;
+  }
+  if (ctrlKey || metaKey || altKey || event.repeat) return;
+  const action = ACTIONS[key.toLowerCase()];
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+});
+
+addEventListener("click", ({ target }) => {
+  if (!target.closest?.("[data-keys]")) return;
+  document.getElementById("keys").showModal();
+  if (globalThis.Notification?.permission === "default") void Notification.requestPermission();
+});

@@ -1,0 +1,117 @@
+/** The screen: puts documents of the server into the page, and changes what differs in them when an update comes. */
+import { Idiomorph } from "idiomorph";
+import { duration } from "../../../views/room/duration.ts";
+import { decisionsWaitForYou } from "../../../views/room/waiting.ts";
+import { dressDiffs, refreshParts } from "./parts.js";
+import { isRefused, restoreTyped } from "./forms.js";
+import { watchEnds } from "./seen.js";
+
+let waiting = 0;
+
+/** Times are told in the person's own time zone, durations go on. */
+export function tick() {
+  const now = Date.now();
+  for (const element of document.querySelectorAll("[data-since]")) {
+    setText(element, duration(now - Number(element.dataset.since)));
+  }
+}
+
+function localize() {
+  for (const element of document.querySelectorAll("time[data-clock]")) {
+    const time = new Date(element.dateTime);
+    const clock = time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    const day = time.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+    setText(element, element.dataset.clock === "day" ? `${day}, ${clock}` : clock);
+    element.title = time.toLocaleString();
+  }
+  tick();
+}
+
+export const setText = (element, text) => {
+  if (element !== null && element.textContent !== text) element.textContent = text;
+};
+
+const setIcon = (icon) => {
+  const favicon = document.getElementById("favicon");
+  if (icon && favicon.getAttribute("href") !== icon) favicon.setAttribute("href", icon);
+};
+
+/** Parts that only work with scripts. */
+function dress() {
+  const help = document.querySelector("[data-keys]");
+  if (help !== null) help.hidden = false;
+  document.body.classList.add("scripted");
+  dressDiffs();
+  watchEnds();
+}
+
+/** Shows a whole document of the server. Scripts in it would not run; there are none. */
+export function mount(text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
+  document.title = page.title;
+  setIcon(page.getElementById("favicon")?.getAttribute("href"));
+  document.body.replaceChildren(...page.body.childNodes);
+  waiting = Number(document.querySelector(".count.amber")?.textContent ?? 0);
+  localize();
+  dress();
+  restoreTyped();
+  if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
+  else goToTarget();
+}
+
+/** Finds the place that the address names. The browser looked for it before the screen was there. */
+function goToTarget() {
+  location.replace(location.href);
+  focusTarget();
+}
+
+/** A link to a request gives it the focus, so that its keys work. */
+export function focusTarget() {
+  const id = location.hash.slice(1);
+  if (id.startsWith("a-")) document.getElementById(id)?.focus();
+}
+
+const isTyped = (element) =>
+  (element instanceof HTMLTextAreaElement && element.value !== element.defaultValue) ||
+  (element instanceof HTMLInputElement &&
+    (element.type === "radio"
+      ? element.checked !== element.defaultChecked
+      : element.value !== element.defaultValue));
+
+/* What went wrong, and what was typed then, stays to be read until the next page. */
+const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
+const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
+
+/** Changes the screen in place, so that focus, scrolling and what a person types stay. */
+export function update({ title, icon, html, waiting: count }) {
+  void Idiomorph.morph(document.getElementById("screen"), html, {
+    morphStyle: "innerHTML",
+    ignoreActiveValue: true,
+    callbacks: {
+      beforeNodeMorphed: (old) => !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
+      beforeNodeRemoved: (old) => !isAlert(old),
+      // What a person has opened stays open, and a button that is off stays off.
+      beforeAttributeUpdated: (name, element) =>
+        !(name === "open" && element.tagName === "DETAILS") &&
+        !(element.tagName === "BUTTON" && isRefused(element)),
+    },
+  });
+  document.title = title;
+  setIcon(icon);
+  tell(count);
+  localize();
+  dress();
+  refreshParts();
+}
+
+/** Says what waits to those who do not look: readers, and a notification if the person allows it. */
+function tell(count) {
+  if (count === waiting) return;
+  const text = decisionsWaitForYou(count);
+  document.getElementById("spoken").textContent = count === 0 ? "Nothing waits for you" : text;
+  if (count > waiting && document.hidden && globalThis.Notification?.permission === "granted") {
+    const shown = new Notification("deepagent", { body: text, tag: "deepagent-waiting" });
+    shown.addEventListener("click", () => focus());
+  }
+  waiting = count;
+}

@@ -1,0 +1,94 @@
+/**
+ * Secrets of browser tabs. A tab keeps its secret and sends it in a header, which unlike a cookie goes to one origin
+ * only. The key is made with the server and never stored, so no other server accepts a secret of this one.
+ */
+import { createHmac, randomBytes } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { SCOPES, type Scope } from "../../config/sections.ts";
+import type { Clock } from "../../core/clock.ts";
+import { isSame } from "./find-page.ts";
+import { LIFETIME_MS, type PageGrant, type PagePurpose, type PageSession } from "./sessions.ts";
+
+/**
+ * The script of the page sends this header with each request: the secret of its tab, or a word that is none where
+ * the browser has a cookie instead. Other sites cannot send it, and documents are requested without it.
+ */
+export const SECRET_HEADER = "page-session";
+
+/** Carries the proof that an answer comes from the server that gave the tab its secret. */
+export const PROOF_HEADER = "page-proof";
+
+/** A secret, and the proof that answers to it carry. */
+interface TabSecret {
+  secret: string;
+  proof: string;
+}
+
+/** Tells the script after a sign-in or a log-out what to keep as its session, and where to go then. */
+export interface Entrance {
+  at: string;
+  /** Absent: the tab keeps none, because there is a cookie or the session has ended. */
+  session?: TabSecret;
+}
+
+/** The same of a link, with what other tabs want to know before they take it over. */
+export interface LinkedTab extends TabSecret {
+  decides: boolean;
+  run?: string;
+}
+
+/** The header's value; `undefined`: the request is for a document, or from elsewhere. */
+export const secretOf = ({ headers }: IncomingMessage): string | undefined => {
+  const value = headers[SECRET_HEADER];
+  return typeof value === "string" ? value : undefined;
+};
+
+const SCOPES_OF: Readonly<Record<PagePurpose, readonly Scope[]>> = { watch: ["read"], decide: SCOPES };
+
+const Ticket = z.object({
+  principal: z.string(),
+  purpose: z.enum(["watch", "decide"]),
+  run: z.string().optional(),
+  expires: z.number(),
+  id: z.string(),
+});
+
+export class TabSecrets {
+  readonly #key = randomBytes(32);
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Opens a session for the tab that followed a link. */
+  open({ principal, purpose, run }: PageGrant): LinkedTab {
+    const shown = run === undefined ? {} : { run };
+    const id = randomBytes(16).toString("base64url");
+    const ticket = { principal, purpose, expires: this.#clock() + LIFETIME_MS, id, ...shown };
+    const text = Buffer.from(JSON.stringify(ticket)).toString("base64url");
+    const secret = `${text}.${this.#sign("secret", text)}`;
+    return { secret, proof: this.proofOf(secret), decides: purpose === "decide", ...shown };
+  }
+
+  /** The session of a secret; `undefined`: this server did not give it, or it has expired. */
+  read(secret: string): PageSession | undefined {
+    const [text = "", signature = ""] = secret.split(".");
+    if (!isSame(signature, this.#sign("secret", text))) return undefined;
+    const { principal, purpose, run, expires } = Ticket.parse(
+      JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
+    );
+    if (expires <= this.#clock()) return undefined;
+    return { principal, scopes: SCOPES_OF[purpose], ...(run === undefined ? {} : { run }) };
+  }
+
+  /** Goes from server to tab only, so nobody who was sent the secret can know it. */
+  proofOf(secret: string): string {
+    return this.#sign("proof", secret);
+  }
+
+  #sign(use: string, text: string): string {
+    return createHmac("sha256", this.#key).update(`page ${use} ${text}`).digest("base64url");
+  }
+}
