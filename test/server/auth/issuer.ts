@@ -63,8 +63,10 @@ export async function openIssuer() {
     state,
     publicKey,
     /** `undefined` leaves a claim out. */
-    signed: (changes: JWTPayload = {}, key = privateKey) =>
-      new SignJWT({ ...claims, ...changes }).setProtectedHeader({ alg: "ES256", kid: "k1" }).sign(key),
+    signed: (changes: JWTPayload = {}, key = privateKey, header: object = {}) =>
+      new SignJWT({ ...claims, ...changes })
+        .setProtectedHeader({ alg: "ES256", kid: "k1", ...header })
+        .sign(key),
     opaque: (changes: JWTPayload & { active?: unknown } = {}): string => {
       const token = `opaque-${opaque.size + 1}`;
       opaque.set(token, { active: true, ...claims, ...changes });

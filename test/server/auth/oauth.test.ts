@@ -62,6 +62,33 @@ test("a signed token without expiry is refused", async () => {
   expect((await ask(await signed({ exp: undefined }))).status).toBe(401);
 });
 
+test.each(["at+jwt", "JWT", "jwt", "AT+JWT", "application/at+jwt", "Application/JWT"])(
+  "a signed token of the kind %s is accepted",
+  async (typ) => {
+    const { signed, ask } = await openWithIssuer("keys");
+    expect((await ask(await signed({}, undefined, { typ }))).status).toBe(200);
+  },
+);
+
+test.each<unknown>([
+  "logout+jwt",
+  "dpop+jwt",
+  "secevent+jwt",
+  "id+jwt",
+  "oauth-authz-req+jwt",
+  "application/logout+jwt",
+  "application/application/jwt",
+  "at+jwt2",
+  "at+jwt ",
+  "",
+  null,
+  7,
+  ["JWT"],
+])("a signed token of the kind %j is refused, because it was issued for another use", async (typ) => {
+  const { signed, ask } = await openWithIssuer("keys");
+  expect((await ask(await signed({}, undefined, { typ }))).status).toBe(401);
+});
+
 test("a token that was signed by someone else, or by nobody, is refused", async () => {
   const { signed, ask, publicKey } = await openWithIssuer("keys");
   const foreign = await generateKeyPair("ES256");
