@@ -108,11 +108,12 @@ async function installIn(client: Client, wishes: Wishes, args: CommandArguments)
   }
   const made = entryFor(client, settings, host.env);
   if (!made.ok) return complain(made.problem, 2);
+  const file = fileOf(client, args);
   const [secret] = secretsIn(made.entry);
   const exposed = secret && exposedKey(secret, client, { workspace, host });
   if (exposed !== undefined) return complain(exposed, 2);
   const unkept = await keepKey(key, host);
-  return unkept === undefined ? installInFile(client, settings, made.entry, args) : complain(unkept);
+  return unkept === undefined ? installInFile({ client, file }, settings, made.entry, args) : complain(unkept);
 }
 
 /** Settings of the server that are put among its arguments as they are given. */
@@ -126,7 +127,15 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
     say(`${client.title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}\n\n${leftBy(args)}`);
     return 0;
   }
-  const file = new ConfigFile(client.file);
+  try {
+    return await uninstallFrom(client, fileOf(client, args));
+  } catch (error) {
+    if (error instanceof Refusal) return complain(error.message, error.code);
+    throw error;
+  }
+}
+
+function uninstallFrom(client: FileClient, file: ConfigFile): Promise<ExitCode> {
   return changing(client, "Take the server out of it yourself.", async () => {
     const text = await file.read();
     if (text === undefined || !hasEntry(withoutMark(text), client)) {
@@ -194,20 +203,32 @@ function wishesOf({ flags, host }: CommandArguments): Wishes | string {
   };
 }
 
+/** The client's file. Throws `Refusal` for one of a project whose links lead out of the project. */
+function fileOf({ file: path }: FileClient, args: CommandArguments): ConfigFile {
+  const file = new ConfigFile(path);
+  const { project } = placeOf(args);
+  const outside = project === undefined ? undefined : file.outside(project);
+  if (outside === undefined) return file;
+  throw new Refusal(
+    `${path} was left alone: a link leads from ${outside.path} to ${outside.place}, outside the project. Replace the link with a file or folder of the project, then run this again.`,
+    1,
+  );
+}
+
 async function installInFile(
-  client: FileClient,
+  { client, file }: { client: FileClient; file: ConfigFile },
   settings: Settings,
   entry: Entry,
   args: CommandArguments,
 ): Promise<ExitCode> {
   const { flags, host } = args;
-  const { title, file: path } = client;
+  const { title } = client;
+  const { path } = file;
   const snippet = snippetOf(client, entry);
   if (flags["print"] === true) {
     say(`${title} reads ${path}. It would get:\n\n${snippet}`);
     return 0;
   }
-  const file = new ConfigFile(path);
   return changing(client, `Add this to it yourself:\n\n${snippet}`, async () => {
     const text = (await file.read()) ?? "";
     const result = withEntry(withoutMark(text), client, entry);

@@ -1,14 +1,31 @@
-import { realpathSync } from "node:fs";
+import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 
-/** The absolute path with links resolved as far as it exists. */
-export function realPath(path: string): string {
+/** The system's own limit on links in one path. */
+const MAX_LINKS = 40;
+
+/** The absolute path with links resolved, also through links to places that do not exist yet. */
+export const realPath = (path: string): string => followed(path, MAX_LINKS);
+
+function followed(path: string, links: number): string {
   const absolute = resolve(path);
   try {
     return realpathSync.native(absolute);
   } catch {
     const above = dirname(absolute);
-    return above === absolute ? absolute : join(realPath(above), basename(absolute));
+    if (above === absolute) return absolute;
+    const folder = followed(above, links);
+    const place = join(folder, basename(absolute));
+    const target = links === 0 ? undefined : linkTarget(place);
+    return target === undefined ? place : followed(resolve(folder, target), links - 1);
+  }
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,20 +1,9 @@
 /** The configuration file of a client on the disk. */
 import { constants } from "node:fs";
-import {
-  chmod,
-  copyFile,
-  lstat,
-  mkdir,
-  readFile,
-  readlink,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { chmod, copyFile, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { codeOf } from "../../core/errors.ts";
+import { isInside, realPath } from "../../core/real-path.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 
 /** Takes the place of a copy if there was no file. A configuration never has this text. */
@@ -22,25 +11,39 @@ const NO_FILE = "deepagent-mcp made this file.\n";
 const NEW_FILE_MODE = 0o600;
 const ANYONE_WRITES = 0o222;
 
-/** A client's configuration file, behind the links that lead to it. */
+/** A client's configuration file, behind the links that led to it when this was made. */
 export class ConfigFile {
   readonly path: string;
-  /** Where the file is kept as it was before this program first changed it. */
+  /** A copy of the file from before this program first changed it. */
   readonly backup: string;
+  readonly #target: string;
+  readonly #backupTarget: string;
 
   constructor(path: string) {
     this.path = path;
     this.backup = `${path}.before-deepagent`;
+    this.#target = realPath(path);
+    this.#backupTarget = realPath(this.backup);
+  }
+
+  /** The file or its copy that links take out of `folder`, and its place there; `undefined`: both are inside. */
+  outside(folder: string): { path: string; place: string } | undefined {
+    const inside = realPath(folder);
+    const found = [
+      { path: this.path, place: this.#target },
+      { path: this.backup, place: this.#backupTarget },
+    ];
+    return found.find(({ place }) => !isInside(inside, place));
   }
 
   /** Reads the text; `undefined` when there is no file. Fails if it is not a text file. */
   read(): Promise<string | undefined> {
-    return readText(this.path);
+    return readText(this.#target);
   }
 
   /** The text before the first change; "" if there was no file. `undefined`: nothing tells. */
   async readBackup(): Promise<string | undefined> {
-    const text = await readText(this.backup);
+    const text = await readText(this.#backupTarget);
     return text === NO_FILE ? "" : text;
   }
 
@@ -49,14 +52,14 @@ export class ConfigFile {
    * copy of it, or a note that there was no file, unless there is one.
    */
   async write(text: string, isFirst: boolean): Promise<void> {
-    const target = await targetOf(this.path);
+    const target = this.#target;
     await mkdir(dirname(target), { recursive: true });
     const mode = await stat(target).then((found) => found.mode & 0o7777, absent);
     if (mode !== undefined && (mode & ANYONE_WRITES) === 0) throw new Error("it is read-only");
     if (isFirst && mode !== undefined)
-      await copyFile(target, this.backup, constants.COPYFILE_EXCL).catch(unlessThere);
+      await copyFile(target, this.#backupTarget, constants.COPYFILE_EXCL).catch(unlessThere);
     else if (isFirst)
-      await writeFile(this.backup, NO_FILE, { mode: NEW_FILE_MODE, flag: "wx" }).catch(unlessThere);
+      await writeFile(this.#backupTarget, NO_FILE, { mode: NEW_FILE_MODE, flag: "wx" }).catch(unlessThere);
     const draft = `${target}.${process.pid}.new`;
     try {
       await writeFile(draft, text, { mode: NEW_FILE_MODE, flag: "wx", flush: true });
@@ -70,14 +73,14 @@ export class ConfigFile {
 
   /** Puts back what was there before the first change: the copy, or no file if this program made it. */
   async restore(): Promise<void> {
-    const text = await readText(this.backup);
-    if (text === NO_FILE) await rm(await targetOf(this.path));
+    const text = await readText(this.#backupTarget);
+    if (text === NO_FILE) await rm(this.#target);
     else if (text !== undefined) await this.write(text, false);
   }
 
   /** Deletes the copy, which may hold keys of other servers. */
   async forget(): Promise<void> {
-    await rm(this.backup, { force: true });
+    await rm(this.#backupTarget, { force: true });
   }
 }
 
@@ -88,14 +91,6 @@ async function readText(path: string): Promise<string | undefined> {
   const text = decodeUtf8(await readFile(path));
   if (text === undefined) throw new Error("it is not a text in UTF-8");
   return text;
-}
-
-/** The file that links lead to, whether or not it is there yet. */
-async function targetOf(path: string): Promise<string> {
-  const found = await realpath(path).catch(absent);
-  if (found !== undefined) return found;
-  const link = await lstat(path).catch(absent);
-  return link?.isSymbolicLink() ? resolve(dirname(path), await readlink(path)) : path;
 }
 
 function absent(error: unknown): undefined {

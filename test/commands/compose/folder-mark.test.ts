@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -41,4 +41,15 @@ it("is the number of a folder in which no file can be made", () => {
   expect(folderMark(file)).toMatch(/^\d+\/$/);
   chmodSync(folder, 0o500);
   expect(folderMark(folder)).toBe(folderMark(folder));
+});
+
+it.each([
+  ["folder", ".deepagent", "elsewhere"],
+  ["file", ".deepagent/folder-id", "elsewhere/folder-id"],
+])("is the number of a folder with a link in the place of its %s, and nothing is made there", (_, at, to) => {
+  mkdirSync(join(root, "elsewhere"));
+  if (at.includes("/")) mkdirSync(join(folder, ".deepagent"));
+  symlinkSync(join(root, to), join(folder, at));
+  expect(folderMark(folder)).toMatch(/^\d+\/$/);
+  expect(readdirSync(join(root, "elsewhere"))).toEqual([]);
 });

@@ -203,6 +203,19 @@ describe("a client's file", () => {
     expect(readdirSync(join(home, "dotfiles"))).toEqual(["cursor.json"]);
   });
 
+  it("is made where a link leads that has no file yet", async () => {
+    mkdirSync(join(home, ".cursor"));
+    mkdirSync(join(home, "dotfiles"));
+    symlinkSync("../dotfiles/next.json", join(home, CURSOR));
+    symlinkSync("cursor.json", join(home, "dotfiles/next.json"));
+    await bin(["install", "cursor", ...READY, project]);
+    expect(readdirSync(join(home, "dotfiles")).sort()).toEqual(["cursor.json", "next.json"]);
+    expect(lstatSync(join(home, "dotfiles/next.json")).isSymbolicLink()).toBe(true);
+    expect(valueOf(join(home, "dotfiles/cursor.json"))["mcpServers"]).toHaveProperty("deepagent");
+    await bin(["uninstall", "cursor"]);
+    expect(readdirSync(join(home, "dotfiles"))).toEqual(["next.json"]);
+  });
+
   it.each([
     ['{ "mcpServers": ', "is not valid JSON"],
     ["[]", "does not hold a JSON object"],
@@ -438,5 +451,61 @@ describe("deepagent-mcp install", () => {
     expect(fileOn("linux")).toBe("/home/me/.config/Claude/claude_desktop_config.json");
     expect(fileOn("darwin")).toBe("/home/me/Library/Application Support/Claude/claude_desktop_config.json");
     expect(fileOn("win32")).toBeUndefined();
+  });
+});
+
+describe("links of a project that lead out of it", () => {
+  const ENTRIES = '{"mcpServers":{"first":{}}}';
+  /** Links by client: name in the project, target. `{out}` stands for a folder beside the project. */
+  const LINKS: ReadonlyArray<[name: string, client: string, links: Record<string, string>]> = [
+    ["a file link", "cursor", { ".cursor/mcp.json": "{out}/made.json" }],
+    ["a relative file link", "claude-code", { ".mcp.json": "../out/made.json" }],
+    ["a link to an existing file", "gemini", { ".gemini/settings.json": "{out}/there.json" }],
+    ["a folder link", "cursor", { ".cursor": "{out}" }],
+    ["a folder link to a missing folder", "vscode", { ".vscode": "{out}/new/folder" }],
+    ["a link to a link", "opencode", { "opencode.json": "a", a: "b", b: "{out}/made.json" }],
+    ["a link through a folder link", "claude-code", { ".mcp.json": "way/made.json", way: "{out}" }],
+    ["the copy of the file", "claude-code", { ".mcp.json.before-deepagent": "{out}/there.json" }],
+    ["the copy of the file, missing", "cursor", { ".cursor/mcp.json.before-deepagent": "{out}/made.json" }],
+  ];
+
+  it.each(LINKS)("%s is neither read nor written (%s)", async (_name, client, links) => {
+    const out = join(home, "out");
+    mkdirSync(out);
+    writeFileSync(join(out, "there.json"), ENTRIES);
+    for (const [name, target] of Object.entries(links)) {
+      mkdirSync(dirname(join(project, name)), { recursive: true });
+      symlinkSync(target.replace("{out}", out), join(project, name));
+    }
+    const before = readdirSync(project, { recursive: true });
+    for (const command of ["install", "uninstall"]) {
+      const given = command === "install" ? ["--model", "offline", "--yes"] : [];
+      const { code, stderr } = await bin([command, client, "--project", ...given]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/: \S+ was left alone: a link leads from \S+ to \S+, outside the project\. Replace/);
+    }
+    expect(readdirSync(out)).toEqual(["there.json"]);
+    expect(readFileSync(join(out, "there.json"), "utf8")).toBe(ENTRIES);
+    expect(readdirSync(project, { recursive: true })).toEqual(before);
+  });
+
+  it("keep a key out of the keychain, too", async () => {
+    symlinkSync(join(home, "out.json"), join(project, ".mcp.json"));
+    const { code, stderr } = await bin(
+      ["install", "claude-code", "--project", "--model", "anthropic:claude-sonnet-4-5", "--yes"],
+      { ANTHROPIC_API_KEY: "sk-ant-0123456789abcdef" },
+    );
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("outside the project") });
+    expect(existsSync(join(home, "out.json"))).toBe(false);
+  });
+
+  it("are followed inside the project", async () => {
+    mkdirSync(join(project, "config"));
+    symlinkSync("config", join(project, ".cursor"));
+    symlinkSync("servers.json", join(project, "config/mcp.json"));
+    await bin(["install", "cursor", "--project", "--model", "offline"]);
+    expect(valueOf(join(project, "config/servers.json"))["mcpServers"]).toHaveProperty("deepagent");
+    expect((await bin(["uninstall", "cursor", "--project"])).code).toBe(0);
+    expect(readdirSync(join(project, "config"))).toEqual(["mcp.json"]);
   });
 });
