@@ -4,6 +4,7 @@ import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { linkGuard } from "../core/real-path.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
@@ -124,10 +125,18 @@ function sharedStorage(settings: ServerSettings): (() => Promise<SharedStorage>)
 }
 
 /** The key that signs `requestState`: a file of the data directory, or a secret of all servers. */
-const stateKeys = (
+function stateKeys(
   { dataDir }: Config,
   storage: (() => Promise<SharedStorage>) | undefined,
-): Pick<ServerDeps, "stateKey" | "previousStateKey"> =>
-  storage === undefined
-    ? { stateKey: () => loadStateKey(dataDir), previousStateKey: () => loadPreviousStateKey(dataDir) }
-    : { stateKey: async () => (await storage()).secret("state") };
+): Pick<ServerDeps, "stateKey" | "previousStateKey"> {
+  if (storage !== undefined) return { stateKey: async () => (await storage()).secret("state") };
+  // The key is read for every state. A link that is turned meanwhile must not bring another key.
+  const assertLinks = linkGuard(dataDir, "the data directory");
+  const guarded =
+    <Key>(load: (folder: string) => Promise<Key>) =>
+    async (): Promise<Key> => {
+      assertLinks();
+      return load(dataDir);
+    };
+  return { stateKey: guarded(loadStateKey), previousStateKey: guarded(loadPreviousStateKey) };
+}

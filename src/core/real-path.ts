@@ -1,5 +1,6 @@
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { StorageError } from "./errors.ts";
 
 /** The system's own limit on links in one path. */
 const MAX_LINKS = 40;
@@ -27,6 +28,22 @@ function linkTarget(path: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Gives a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. `name`: what
+ * the message calls the place.
+ */
+export function linkGuard(path: string, name: string): () => void {
+  const place = realPath(path);
+  return () => {
+    if (realPath(path) === place) return;
+    throw new StorageError(
+      "storage_directory",
+      `A link on the path of ${name} leads elsewhere since the server was started. Point it back, or restart the ` +
+        `server to work with the files that it leads to now.`,
+    );
+  };
 }
 
 /** Whether `path` is `folder` or lies below it; names only. */

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -240,6 +241,42 @@ test.each(["deleted", "moved"])(
     const again = await after.call("run_deep_agent", { task: "Say hello" });
     expect(again.structured).toMatchObject({ status: "completed" });
     if (how === "moved") await untilStatus(after, first, "completed");
+  },
+);
+
+test.each([
+  ["an empty folder", "works", (base: string) => mkdirSync(join(base, "two"))],
+  ["nothing", /a link on its path leads to a place that does not exist/, () => undefined],
+  ["a file", /a part of its path is a file/, (base: string) => writeFileSync(join(base, "two"), "")],
+  ["itself", /the links on its path lead in a circle/, (base: string) => symlinkSync("two", join(base, "two"))],
+])(
+  "a link to the data directory that is turned to %s: nothing more is written until it is back or the server restarts",
+  async (_name, after, prepare) => {
+    const home = await openWith({}, play({ "Say hello": [{ text: "hello" }] }));
+    const base = dirname(home.dataDir);
+    const turnTo = (target: string): void => {
+      rmSync(join(base, "way"), { force: true });
+      symlinkSync(target, join(base, "way"));
+    };
+    mkdirSync(join(base, "one"));
+    turnTo("one");
+    const linked = { ...home, env: { ...home.env, DEEPAGENT_DATA_DIR: join(base, "way/data") } };
+    const client = await connect(await openStdio(linked), "v2-modern");
+    await client.call("run_deep_agent", { task: "Say hello" });
+    prepare(base);
+    turnTo("two");
+    const refused = await client.call("run_deep_agent", { task: "Say hello" });
+    expect(refused).toMatchObject({
+      isError: true,
+      text: "A link on the path of deepagent.db leads elsewhere since the server was started. Point it back, or restart the server to work with the files that it leads to now.",
+    });
+    const restarted = await connect(await openStdio(linked), "v2-modern");
+    const outcome = await restarted.call("run_deep_agent", { task: "Say hello" });
+    if (after === "works") expect(outcome.structured).toMatchObject({ status: "completed" });
+    else expect([outcome.isError, outcome.text]).toEqual([true, expect.stringMatching(after)]);
+    turnTo("one");
+    const again = await client.call("run_deep_agent", { task: "Say hello" });
+    expect(again.structured).toMatchObject({ status: "completed" });
   },
 );
 

@@ -1,7 +1,10 @@
-import { chmod, mkdtemp, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { serverParts } from "../../src/app/server-deps.ts";
+import { ConfigSchema } from "../../src/config/schema.ts";
+import { silentLogger } from "../../src/core/logger.ts";
 import { loadPreviousStateKey, loadStateKey } from "../../src/server/protocol/state.ts";
 
 let folder: string;
@@ -50,4 +53,21 @@ test("a key that was put aside is replaced, and still known until it is deleted"
   await rename(join(folder, "state.key"), join(folder, "state.key.previous"));
   expect(await loadStateKey(folder)).not.toEqual(old);
   expect(await loadPreviousStateKey(folder)).toEqual(old);
+});
+
+test("a server takes no key from a folder that a link leads to since it was started", async () => {
+  const way = join(folder, "way");
+  await Promise.all([mkdir(join(folder, "own")), mkdir(join(folder, "foreign"))]);
+  await writeFile(join(folder, "foreign/state.key"), Buffer.alloc(32));
+  await symlink("own", way);
+  const config = ConfigSchema.parse({ dataDir: way });
+  const { deps } = serverParts({ config, env: {}, version: "0", logger: silentLogger });
+  const own = await deps.stateKey();
+  await rm(way);
+  await symlink("foreign", way);
+  await expect(deps.stateKey()).rejects.toThrow("A link on the path of the data directory leads elsewhere");
+  await expect(deps.previousStateKey?.()).rejects.toThrow("leads elsewhere");
+  await rm(way);
+  await symlink("own", way);
+  expect(await deps.stateKey()).toEqual(own);
 });

@@ -5,8 +5,11 @@ import {
   writeSync,
   chmodSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
+  rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
@@ -124,6 +127,45 @@ describe("openDatabase, when it cannot", () => {
       message:
         "The directory of the database agent.db cannot be used: a part of its path is a file. " +
         "Choose another data directory, or correct this one.",
+    });
+  });
+
+  it.each([
+    ["another folder", "other"],
+    ["nothing", "nothing"],
+    ["itself", "way"],
+  ])("writes nothing while a link on the path leads to %s", (_name, target) => {
+    const folder = temporaryFolder();
+    const way = join(folder, "way");
+    const turnTo = (to: string): void => {
+      rmSync(way, { force: true });
+      symlinkSync(to, way);
+    };
+    mkdirSync(join(folder, "first"));
+    mkdirSync(join(folder, "other"));
+    turnTo("first");
+    const database = opened(join(way, "agent.db"));
+    database.exec("CREATE TABLE t (x)");
+    const insert = () => database.prepare("INSERT INTO t VALUES (1)").run();
+    turnTo(target);
+    expect(thrownBy(insert)).toMatchObject({
+      code: "storage_directory",
+      message: expect.stringMatching(/^A link on the path of agent\.db leads elsewhere/),
+    });
+    expect(readdirSync(join(folder, "other"))).toEqual([]);
+    turnTo("first");
+    expect(insert()).toMatchObject({ changes: 1 });
+  });
+
+  it.each([
+    ["to nothing", "nothing", /a link on its path leads to a place that does not exist/],
+    ["to itself", "way", /the links on its path lead in a circle/],
+  ])("says that a link on the path leads %s", (_name, target, message) => {
+    const folder = temporaryFolder();
+    symlinkSync(target, join(folder, "way"));
+    expect(thrownBy(() => openDatabase(join(folder, "way/data/agent.db")))).toMatchObject({
+      code: "storage_directory",
+      message: expect.stringMatching(message),
     });
   });
 

@@ -4,24 +4,36 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "./api.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { StorageError, isLocked, codeOf } from "../../core/errors.ts";
+import { linkGuard, realPath } from "../../core/real-path.ts";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { openConnection } from "./driver.ts";
 import { openInThread } from "./threads.ts";
 
 /**
- * Gives a function that throws once the file at `path` was deleted, moved or replaced. SQLite itself would go on
- * writing to the open file, and nobody would ever find what is stored there.
+ * Gives a function that throws once the file at `path` was deleted, moved or replaced, or a link leads elsewhere.
+ * SQLite itself would go on writing to the open file, and nobody would ever find what is stored there.
  */
 function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
+  const assertLinks = linkGuard(path, name);
   return () => {
-    if (isSame(opened, statSync(path, { throwIfNoEntry: false }))) return;
+    if (isSame(opened, statsOf(path))) return;
+    assertLinks();
     throw new StorageError(
       "storage_directory",
       `The database ${name} is no longer where it was opened: it was deleted, moved or replaced. ` +
         `Put it back, or restart the server.`,
     );
   };
+}
+
+/** `undefined` also where a part of the path is a file, or its links lead in a circle. */
+function statsOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }
 
 const isSame = (one: Stats, other: Stats | undefined): boolean =>
@@ -220,7 +232,8 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
   let database: Database | undefined;
   try {
     const hasLog = logBytes(path) > 0;
-    database = openConnection(path, { timeout: waitMs });
+    // Threads open the file again, by the name of this connection: a link may lead elsewhere by then.
+    database = openConnection(path === MEMORY ? MEMORY : realPath(path), { timeout: waitMs });
     if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
     configure(database, options.synchronous ?? "FULL", Math.ceil(waitMs / BUSY_PAUSE_MS));
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
@@ -265,14 +278,15 @@ export function usedBytes(database: Database): number {
 export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
-const logBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+const logBytes = (path: string): number => statsOf(`${path}-wal`)?.size ?? 0;
 
 function prepareFile(path: string, name: string): void {
   try {
     createDirectory(dirname(path));
     createPrivate(path);
   } catch (thrown) {
-    throw directoryError(name, thrown);
+    const folder = dirname(path);
+    throw directoryError(name, thrown, realPath(folder) !== folder);
   }
 }
 

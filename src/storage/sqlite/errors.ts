@@ -122,15 +122,18 @@ export function isBusy(thrown: unknown): boolean {
   return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 }
 
-/** Makes the error for a directory that cannot hold the database. */
-export function directoryError(name: string, thrown: unknown): StorageError {
+/** Makes the error for a directory that cannot hold the database. `hasLinks`: there are links on its path. */
+export function directoryError(name: string, thrown: unknown, hasLinks: boolean): StorageError {
   const code = codeOf(thrown) ?? "";
   const reasons: Readonly<Record<string, string>> = {
     EACCES: "permission was denied",
     EPERM: "permission was denied",
     EROFS: "the file system is read-only",
     ENOTDIR: "a part of its path is a file",
-    ENOENT: "no directory can be made there",
+    ENOENT: hasLinks
+      ? "a link on its path leads to a place that does not exist"
+      : "no directory can be made there",
+    ELOOP: "the links on its path lead in a circle",
     ENOSPC: "there is no space left",
   };
   const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
