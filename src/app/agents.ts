@@ -36,11 +36,12 @@ import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
-import { type MountedExecutor, RunExecutors, isIsolated } from "./executors.ts";
+import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { Models, usableFallbacks, withModels } from "./models.ts";
-import type { Owner } from "./owned-places.ts";
-import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
+import { type Owner, workspaceOf } from "./owned-places.ts";
+import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
+import { runGates } from "./run-gates.ts";
 
 /** The memories of all principals. */
 interface Memories {
@@ -139,7 +140,8 @@ export async function openAgents(
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
     const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
-    const interruptOn = approvalGates(config.approvals, isIsolated(executor), served.paths);
+    const places = { mounted: executor, workspace: workspaceOf(config, owner), served: served.paths };
+    const interruptOn = runGates(config.approvals, places);
     const configured = await withAgentFiles(config, tree.mounts(owner), logger);
     const subagents = withModels(configured, lent);
     const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };

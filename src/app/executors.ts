@@ -102,12 +102,13 @@ async function workspaceExecutor(
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
   const sandbox =
     platform === "darwin" && provider === undefined
-      ? await seatbelt({ ...limits, readOnly: execute.readOnly }, platform)
+      ? await seatbelt({ ...limits, readOnly: execute.readOnly, protectsStarters: true }, platform)
       : await bubblewrap(
           {
             ...limits,
             mountPath: WORKSPACE_MOUNT,
             readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
+            protectsStarters: true,
             memoryMb,
             maxProcesses,
           },

@@ -105,7 +105,7 @@ export function limitsOf({ limits }: Config): AgentLimits {
   };
 }
 
-const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+export const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 
 /**
  * Which tool calls a person approves: file changes as configured, and commands, unless they are sandboxed
@@ -133,10 +133,13 @@ export function approvalGates(
  * them, and for arguments that do not say clearly where they point.
  */
 export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
-  // Models also write `path`, which the tools accept.
-  const paths = [args["file_path"], args["path"]].filter((path) => path !== undefined);
+  const paths = pathsOf(args);
   return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
 }
+
+/** The paths in a call's arguments. Models also write `path`, which the tools accept. */
+export const pathsOf = (args: Record<string, unknown>): unknown[] =>
+  [args["file_path"], args["path"]].filter((path) => path !== undefined);
 
 function isInOrAround(folder: string, path: unknown): boolean {
   const valid = validatePath(path);

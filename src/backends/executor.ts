@@ -20,7 +20,7 @@ export interface JobResult extends Failure {
 
 /** Background jobs end with the backend. An unknown id fails with `not_found`. */
 export interface BackgroundJobs {
-  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env">): MaybePromise<JobResult>;
+  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env" | "approved">): MaybePromise<JobResult>;
   /** In the order in which they were started. */
   list(): MaybePromise<JobInfo[]>;
   read(id: string): MaybePromise<JobResult>;
@@ -33,6 +33,8 @@ export interface ExecuteOptions extends CallOptions {
   timeout?: number;
   cwd?: string;
   env?: Record<string, string>;
+  /** Whether a person approved this command. A sandbox may let it change more then. Default false. */
+  approved?: boolean;
   /** Bytes of output to keep for `whole`. Default: none beyond those of `output`. */
   keepBytes?: number;
   onOutput?(chunk: string): void;
@@ -69,5 +71,7 @@ export interface SandboxBackend extends Backend {
   readonly commands?: CommandFacts;
   /** Commands in the background; absent if the sandbox has none. */
   readonly jobs?: BackgroundJobs;
+  /** Why a person has to approve every command now, though a sandbox confines it; `undefined` without a reason. */
+  approvalReason?(): string | undefined;
   execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
 }

@@ -113,7 +113,9 @@ async function installIn(client: Client, wishes: Wishes, args: CommandArguments)
   const exposed = secret && exposedKey(secret, client, { workspace, host });
   if (exposed !== undefined) return complain(exposed, 2);
   const unkept = await keepKey(key, host);
-  return unkept === undefined ? installInFile({ client, file }, settings, made.entry, args) : complain(unkept);
+  return unkept === undefined
+    ? installInFile({ client, file }, settings, made.entry, args)
+    : complain(unkept);
 }
 
 /** Settings of the server that are put among its arguments as they are given. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { Backend, BackendCapabilities } from "../backends/backend.ts";
 import type {
   BackgroundJobs,
+  ExecuteOptions,
   ExecuteResponse,
   JobInfo,
   JobResult,
@@ -101,7 +102,7 @@ function confinement(isolation: BackendCapabilities["isolation"] | undefined): s
 
 async function run(
   { command, timeout, cwd, background }: Arguments,
-  { backend, signal }: ToolContext,
+  { backend, signal, approved = false }: ToolContext,
   { allowedPrefixes, maxChars }: FileToolSettings,
 ): Promise<ToolResult> {
   if (command.trim() === "") return toolError("Command must be a non-empty string.");
@@ -112,12 +113,12 @@ async function run(
   }
   const directory = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (directory && !directory.ok) return backendError(directory, cwd ?? "");
-  const place = directory ? { cwd: directory.path } : {};
-  if (background === true) return startJob(backend.jobs, command, place);
+  const options = { ...(approved ? { approved } : {}), ...(directory ? { cwd: directory.path } : {}) };
+  if (background === true) return startJob(backend.jobs, command, options);
   const response = await backend.execute(command, {
     signal,
     ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : KEPT_BYTES }),
-    ...place,
+    ...options,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
   const { output, whole = output } = response;
@@ -138,14 +139,14 @@ async function run(
 async function startJob(
   jobs: BackgroundJobs | undefined,
   command: string,
-  place: { cwd?: string },
+  options: Pick<ExecuteOptions, "cwd" | "approved">,
 ): Promise<ToolResult> {
   if (jobs === undefined) {
     return toolError("Background jobs are not available here; run the command without background.", {
       code: "unsupported",
     });
   }
-  const { job, error = "The job could not be started", code } = await jobs.start(command, place);
+  const { job, error = "The job could not be started", code } = await jobs.start(command, options);
   if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
   return {
     content: `Started background job ${job.id}\n[Read its output or stop it with the job tool]`,

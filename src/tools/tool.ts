@@ -73,6 +73,8 @@ export interface ToolContext {
   readonly backend: Backend;
   /** Version of the file that a person was shown the change of: another one is not changed (`conflict`). */
   readonly expectedVersion?: string | undefined;
+  /** Whether a person approved exactly this call. Default: nobody did. */
+  readonly approved?: boolean;
   readonly spawn?: SpawnSubagent;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
   versionSeen?(path: string): string | undefined;

@@ -248,7 +248,11 @@ test.each([
   ["an empty folder", "works", (base: string) => mkdirSync(join(base, "two"))],
   ["nothing", /a link on its path leads to a place that does not exist/, () => undefined],
   ["a file", /a part of its path is a file/, (base: string) => writeFileSync(join(base, "two"), "")],
-  ["itself", /the links on its path lead in a circle/, (base: string) => symlinkSync("two", join(base, "two"))],
+  [
+    "itself",
+    /the links on its path lead in a circle/,
+    (base: string) => symlinkSync("two", join(base, "two")),
+  ],
 ])(
   "a link to the data directory that is turned to %s: nothing more is written until it is back or the server restarts",
   async (_name, after, prepare) => {

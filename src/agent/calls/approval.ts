@@ -38,9 +38,14 @@ export interface Go {
   run: true;
   toolCall: ToolCall;
   edited: boolean;
+  /** Whether somebody was asked about exactly this call, and approved it. */
+  approved: boolean;
   /** Version of the file that a person was shown the change of. */
   expectedVersion?: string | undefined;
 }
+
+/** The verdict on a call that nobody was asked about, besides the call. */
+export const UNASKED = { run: true, edited: false, approved: false } as const;
 
 /** The part of the agent's definition that asking needs. */
 type ApprovalRules = EditRules & Pick<AgentDefinition, "log">;
@@ -86,9 +91,9 @@ export class Approval {
     const gate = own ?? (await firstGate(this.#gates, request)) ?? NO_GATE;
     const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
     const isFree = gate.isWaived || begun;
-    if (isFree && known === undefined) return { run: true, toolCall, edited: false };
+    if (isFree && known === undefined) return { ...UNASKED, toolCall };
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
-    if (isFree && !isKnown) return { run: true, toolCall, edited: false };
+    if (isFree && !isKnown) return { ...UNASKED, toolCall };
     if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
     // The answer that is there, or comes, is for another call.
     if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
@@ -275,7 +280,7 @@ function ask(request: HitlRequest, config: RunnableConfig): unknown {
 
 /** `undefined`: the call it was edited to cannot run, and the question stays. */
 function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Verdict | undefined {
-  if (decision.type === "approve") return { run: true, toolCall, edited: false };
+  if (decision.type === "approve") return { run: true, toolCall, edited: false, approved: true };
   if (decision.type === "reject") {
     const { message = "" } = decision;
     const text =
@@ -287,7 +292,7 @@ function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Ve
   const { name, args } = decision.editedAction;
   const checked = checkEdit(rules, name, args);
   return checked.ok
-    ? { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true }
+    ? { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true, approved: true }
     : undefined;
 }
 

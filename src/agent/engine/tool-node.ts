@@ -7,7 +7,15 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolMessagesOf, toolOutcome } from "../calls/agent-tool.ts";
-import { Approval, type Go, type Verdict, broughtTool, checkCall, unknownTool } from "../calls/approval.ts";
+import {
+  Approval,
+  type Go,
+  UNASKED,
+  type Verdict,
+  broughtTool,
+  checkCall,
+  unknownTool,
+} from "../calls/approval.ts";
 import { EffectGuard } from "../calls/effects.ts";
 import { noteEdit, noteOpenWrites, reportEnd, reportRecalled, reportStart } from "../calls/report-call.ts";
 import type { AgentState, CallScope, Outcome, ToolCallRequest, ToolGate } from "../contracts.ts";
@@ -82,7 +90,7 @@ async function runCall(
   const request = { toolCall, tool: checked.tool?.offered, state, runtime: agentRuntime(config) };
   const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
-  const unasked: Verdict = { run: true, toolCall, edited: false };
+  const unasked: Verdict = { ...UNASKED, toolCall };
   const verdict = checked.tool ? await approval.of(request, { begun, gate }) : unasked;
   if (!verdict.run) return answerWith(toolCall, verdict.result);
   const approved = verdict.toolCall;
@@ -171,14 +179,17 @@ async function runApproved(
     if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
     runs.set(key, (go = verdict));
   }
-  const { toolCall: call } = go;
+  const { toolCall: call, approved } = go;
   const tool = given ?? definition.tools.get(call.name) ?? checked.tool;
   // A stopped run begins nothing more, because another process may work on it already.
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend, subagents: definition.subagents });
   approval.begin();
   for (let { expectedVersion } = go, attempt = 1; ; attempt += 1) {
-    const outcome = await tool.run(call, { ...scope, context: { ...scope.context, expectedVersion } });
+    const outcome = await tool.run(call, {
+      ...scope,
+      context: { ...scope.context, approved, expectedVersion },
+    });
     if (expectedVersion === undefined || !isConflict(outcome) || attempt === MAX_ATTEMPTS) return outcome;
     const verdict = await approval.again();
     if (!verdict.run) return toolOutcome(call, verdict.result);

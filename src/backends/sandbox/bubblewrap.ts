@@ -6,12 +6,19 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
-import type { ExecuteOptions } from "../executor.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import { SYSTEM_PATH, commandZone, programPath } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
-import { type Launch, SHELL, SHELL_LIMITS, ShellBackend, type ShellLimits } from "./shell-backend.ts";
+import {
+  type Launch,
+  type LaunchOptions,
+  SHELL,
+  SHELL_LIMITS,
+  ShellBackend,
+  type ShellLimits,
+} from "./shell-backend.ts";
+import { StarterGuards, refusalNote } from "./starter-guard.ts";
 
 /** A folder of this machine at a path inside the sandbox. */
 export interface SandboxMount {
@@ -26,6 +33,8 @@ interface SandboxShape {
   readOnly: readonly SandboxMount[];
   /** Paths of this machine that are empty in every mount. */
   hidden: readonly string[];
+  /** Paths of this machine that cannot be changed in any mount. */
+  fixed: readonly string[];
   env: Readonly<Record<string, string>>;
   /** Bytes of memory of one process. */
   memory: number;
@@ -152,24 +161,31 @@ function sandboxArguments(shape: SandboxShape): string[] {
 }
 
 /**
- * Covers hidden paths below any mount. Where commands may write, the directories on the way become mounts, too: a
- * mount cannot be renamed, so commands cannot move a hidden path away from its cover.
+ * Covers hidden and fixed paths below any mount. Where commands may write, the directories on the way become mounts,
+ * too: a mount cannot be renamed, so commands cannot move such a path away from its cover.
  */
-function masks({ writable, readOnly, hidden }: SandboxShape): string[] {
-  const places = hidden.map((path) => realPath(path));
+function masks({ writable, readOnly, hidden, fixed }: SandboxShape): string[] {
+  // A hidden path may lie in a fixed one, whose mount would show it again.
+  const covers = [
+    ...fixed.map((path) => ({ path, mount: fix })),
+    ...hidden.map((path) => ({ path, mount: cover })),
+  ];
+  const places = covers.map(({ path, mount }) => ({ path: realPath(path), mount }));
   const system = SYSTEM_FOLDERS.map((path) => ({ folder: path, at: path }));
-  return [...system, ...readOnly, writable].flatMap((mount) => {
-    const folder = realPath(mount.folder);
-    const inside = places.filter((path) => path !== folder && isInside(folder, path));
+  return [...system, ...readOnly, writable].flatMap((mounted) => {
+    const folder = realPath(mounted.folder);
+    const inside = places.filter(({ path }) => path !== folder && isInside(folder, path));
     const onTheWay =
-      mount === writable ? new Set(inside.flatMap((path) => directoriesBetween(folder, path))) : [];
-    const at = (path: string): string => join(mount.at, relative(folder, path));
+      mounted === writable ? new Set(inside.flatMap(({ path }) => directoriesBetween(folder, path))) : [];
+    const at = (path: string): string => join(mounted.at, relative(folder, path));
     return [
       ...[...onTheWay].flatMap((path) => ["--bind-try", path, at(path)]),
-      ...inside.flatMap((path) => cover(path, at(path))),
+      ...inside.flatMap(({ path, mount }) => mount(path, at(path))),
     ];
   });
 }
+
+const fix = (path: string, at: string): string[] => ["--ro-bind-try", path, at];
 
 /** Outermost first. */
 function directoriesBetween(folder: string, path: string): string[] {
@@ -217,6 +233,11 @@ export interface BubblewrapOptions extends ShellLimits {
   mountPath?: string;
   /** More folders that commands may read. Missing folders are ignored. */
   readOnly?: readonly SandboxMount[];
+  /**
+   * Whether a command that nobody approved may not change files that start programs outside the sandbox: hooks and
+   * settings of Git, and settings of editors and agents. Default false.
+   */
+  protectsStarters?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
   /** MiB of memory of one process. Default 2048. */
@@ -241,6 +262,7 @@ const OPTIONS: OptionTable<BubblewrapOptions> = {
   hidden: "a list of non-empty texts",
   mountPath: "a text",
   readOnly: "a list",
+  protectsStarters: "true or false",
   env: "a plain object",
   memoryMb: "a number",
   maxProcesses: "a number",
@@ -262,10 +284,12 @@ const SIZE_LIMITS_SINCE = [0, 8] as const;
 export class BubblewrapBackend extends ShellBackend {
   /** Made with the first command; `null` if there can be none. */
   #cgroup: ProcessCgroup | null | undefined;
+  readonly #guards: StarterGuards | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
     const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
     const shape = shapeOf(options, hasSizeLimits);
+    const guards = options.protectsStarters === true ? new StarterGuards(shape.writable.folder) : undefined;
     super(
       { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb },
       {
@@ -276,15 +300,18 @@ export class BubblewrapBackend extends ShellBackend {
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
         launch: (command, call) => {
-          const started = launch(options.bwrap ?? "bwrap", shape, command, call);
+          const started = launch({ program: options.bwrap ?? "bwrap", shape, guards }, command, call);
           return "error" in started ? started : this.#counted(started, shape.processes);
         },
+        ...(guards === undefined ? {} : { approvalReason: () => guards.problem() }),
       },
     );
+    this.#guards = guards;
   }
 
   override async close(): Promise<void> {
     await super.close();
+    this.#guards?.close();
     await this.#cgroup?.remove();
     this.#cgroup = undefined;
   }
@@ -376,6 +403,7 @@ function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxSha
     },
     readOnly,
     hidden,
+    fixed: [],
     env: {
       PATH: visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly),
       HOME: "/tmp",
@@ -392,22 +420,36 @@ function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxSha
   };
 }
 
+interface Sandbox {
+  program: string;
+  shape: SandboxShape;
+  guards: StarterGuards | undefined;
+}
+
 function launch(
-  program: string,
-  shape: SandboxShape,
+  { program, shape, guards }: Sandbox,
   command: string,
-  { cwd, env }: Pick<ExecuteOptions, "cwd" | "env">,
+  call: LaunchOptions,
 ): Launch | BackendFailure {
   const { folder, at } = shape.writable;
-  const valid = validatePath(cwd ?? "/");
+  const valid = validatePath(call.cwd ?? "/");
   if (!valid.ok) return { error: valid.error, code: valid.code };
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
-  const all = { ...shape.env, ...env };
+  const env = { ...shape.env, ...call.env };
   // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
-  if (Object.entries(all).some((pair) => pair.join("").includes("\0"))) {
+  if (Object.entries(env).some((pair) => pair.join("").includes("\0"))) {
     return { code: "unsupported", error: "An environment variable contains a NUL character." };
   }
-  const call = bubblewrapCall({ ...shape, env: all }, command, addPrefix(at, valid.path));
-  // Commands can read the environment of Bubblewrap, so it is empty.
-  return { file: programPath(program), ...call, env: {}, cwd: "/" };
+  const guard = call.approved === true ? undefined : guards?.begin();
+  if (guard !== undefined && "error" in guard) return guard;
+  const { fixed = [], empty = [], release } = guard ?? {};
+  const guarded = { ...shape, env, fixed: [...shape.fixed, ...fixed], hidden: [...shape.hidden, ...empty] };
+  return {
+    file: programPath(program),
+    ...bubblewrapCall(guarded, command, addPrefix(at, valid.path)),
+    // Commands can read the environment of Bubblewrap, so it is empty.
+    env: {},
+    cwd: "/",
+    ...(release === undefined ? {} : { onGone: release, explain: refusalNote }),
+  };
 }

@@ -62,7 +62,7 @@ export async function prepare(
   script: string,
   timeout: number = SETUP_TIMEOUT,
 ): Promise<void> {
-  const { output, exitCode, timedOut } = await sandbox.execute(script, { timeout });
+  const { output, exitCode, timedOut } = await sandbox.execute(script, { timeout, approved: true });
   if (exitCode === 0) return;
   await sandbox.close();
   const code = timedOut === true ? "COMMAND_TIMEOUT" : "COMMAND_FAILED";

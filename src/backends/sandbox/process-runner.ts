@@ -30,6 +30,8 @@ export interface ProcessRequest {
   /** As of `ExecuteOptions`. */
   keepBytes?: number | undefined;
   onOutput?: (chunk: string) => void;
+  /** Called when the program has ended or could not be started; after it was terminated, when all of its group have. */
+  onGone?: () => void;
 }
 
 export interface ProcessLimits {
@@ -167,6 +169,7 @@ class ProcessGroup implements RunningProcess {
     const child = spawnGroup(request);
     if (typeof child === "string") {
       this.ended = Promise.resolve({ exitCode: null, failure: child });
+      request.onGone?.();
       return;
     }
     this.id = child.pid;
@@ -177,6 +180,7 @@ class ProcessGroup implements RunningProcess {
       this.#leave(child);
       return end;
     });
+    void this.ended.then(() => this.#everythingEnded).then(request.onGone);
   }
 
   async terminate(): Promise<void> {

@@ -1,11 +1,13 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
-import { realPath } from "../../core/real-path.ts";
+import { isInside, realPath } from "../../core/real-path.ts";
 import { validatePath } from "../paths.ts";
 import { SYSTEM_PATH, commandZone } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
+import { refusalNote } from "./starter-guard.ts";
+import { allPlaces, startingPlaces } from "./starting-places.ts";
 
 export interface SeatbeltOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
@@ -18,6 +20,8 @@ export interface SeatbeltOptions extends ShellLimits {
   readOnly?: readonly string[];
   /** As of `FilesystemBackend`, for commands too. */
   hidden?: readonly string[];
+  /** As of Bubblewrap. */
+  protectsStarters?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
 }
@@ -41,12 +45,13 @@ const SYSTEM_FOLDERS = [
 
 /**
  * The rules of macOS's sandbox for commands. They may start programs of the system, read `readable` and change
- * `writable`, both without `hidden`. Everything else is forbidden, such as the network.
+ * `writable`, both without `hidden`, and the second without `fixed`. Everything else is forbidden, such as the network.
  */
 export function seatbeltProfile(
   writable: readonly string[],
   readable: readonly string[],
   hidden: readonly string[] = [],
+  fixed: readonly string[] = [],
 ): string {
   const subpaths = (paths: readonly string[]): string =>
     paths.map((path) => `(subpath ${literal(path)})`).join(" ");
@@ -64,12 +69,25 @@ export function seatbeltProfile(
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
     "(deny network*)",
     ...hidden.map((path) => `(deny file-read* file-write* (subpath ${literal(path)}))`),
-    // A command that could rename a directory on the way would move the hidden path out of the rule.
-    ...hidden
-      .flatMap((path) => directoriesAbove(path))
-      .map((path) => `(deny file-write* (literal ${literal(path)}))`),
+    ...fixed.map((path) => `(deny file-write* (regex #"${inAnyCase(path)}"))`),
+    // A command that could rename a directory on the way would move the path out of the rule.
+    ...[...new Set([...hidden, ...fixed].flatMap((path) => directoriesAbove(path)))].map(
+      (path) => `(deny file-write* (literal ${literal(path)}))`,
+    ),
   ].join("\n");
 }
+
+/**
+ * An expression for a path and all below it. The file systems of macOS find a name in any case, and in several forms
+ * of Unicode; what has no simple expression fits everything.
+ */
+const inAnyCase = (path: string): string => `^${path.replaceAll(/[^]/gu, signPattern)}(/.*)?$`;
+
+const signPattern = (sign: string): string => {
+  if (/[A-Za-z]/.test(sign)) return `[${sign.toLowerCase()}${sign.toUpperCase()}]`;
+  if (sign === ".") return "[.]";
+  return /[\d/_-]/.test(sign) ? sign : ".*";
+};
 
 const directoriesAbove = (path: string): string[] =>
   dirname(path) === path ? [] : [dirname(path), ...directoriesAbove(dirname(path))];
@@ -85,7 +103,9 @@ export class SeatbeltBackend extends ShellBackend {
   constructor(options: SeatbeltOptions) {
     const { respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
     const rootDir = realpathSync.native(resolve(options.rootDir));
-    const profile = seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath));
+    const profile = (fixed: readonly string[]): string =>
+      seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath), fixed);
+    const usual = profile([]);
     const { LANG = "en_US.UTF-8" } = process.env;
     const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
     const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
@@ -97,12 +117,22 @@ export class SeatbeltBackend extends ShellBackend {
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };
-        const args = seatbeltArguments(profile, command, join(rootDir, valid.path));
-        return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env } };
+        const isGuarded = options.protectsStarters === true && call.approved !== true;
+        const rules = isGuarded ? profile(fixedPlaces(rootDir)) : usual;
+        const args = seatbeltArguments(rules, command, join(rootDir, valid.path));
+        const explain = isGuarded ? { explain: refusalNote } : {};
+        return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env }, ...explain };
       },
     });
   }
 }
+
+/** Rules hold for paths, so that they protect links and missing places, too. */
+const fixedPlaces = (root: string): string[] =>
+  allPlaces(startingPlaces(root)).flatMap((path) => {
+    const target = realPath(path);
+    return target !== path && isInside(root, target) ? [path, target] : [path];
+  });
 
 /** The arguments of `sandbox-exec` for one command. */
 export function seatbeltArguments(profile: string, command: string, directory: string): string[] {

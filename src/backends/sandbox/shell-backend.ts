@@ -17,7 +17,7 @@ import type {
 } from "../executor.ts";
 import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { outputText } from "./command-output.ts";
+import { outputText, withLine } from "./command-output.ts";
 import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
 import {
   type ProcessEnd,
@@ -27,10 +27,7 @@ import {
 } from "./process-runner.ts";
 
 /** Starts the process of a job, or says why it cannot. */
-type StartProcess = (
-  command: string,
-  options: Pick<ExecuteOptions, "cwd" | "env">,
-) => RunningProcess | BackendFailure;
+type StartProcess = (command: string, options: LaunchOptions) => RunningProcess | BackendFailure;
 
 interface Job {
   info: JobInfo;
@@ -50,7 +47,7 @@ class ProcessJobs implements BackgroundJobs {
     this.#clock = clock;
   }
 
-  start(command: string, options: Pick<ExecuteOptions, "cwd" | "env"> = {}): JobResult {
+  start(command: string, options: LaunchOptions = {}): JobResult {
     const running = [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined);
     if (running.length >= MAX_RUNNING) {
       return { code: "unsupported", error: `${MAX_RUNNING} background jobs run already; stop one first` };
@@ -110,7 +107,13 @@ export interface ShellLimits {
 export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", maxOutputBytes: "a number" };
 
 /** The process of a command. */
-export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs">;
+export interface Launch extends Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs" | "onGone"> {
+  /** A line for the model below an output, if there is something to explain. */
+  explain?: (output: string) => string | undefined;
+}
+
+/** The options of a call that shape its process. */
+export type LaunchOptions = Pick<ExecuteOptions, "cwd" | "env" | "approved">;
 
 export interface ShellOptions extends ShellLimits {
   /** Begins the id. */
@@ -118,7 +121,9 @@ export interface ShellOptions extends ShellLimits {
   isolation: BackendCapabilities["isolation"];
   /** Facts for the model besides the limits. */
   facts: CommandFacts;
-  launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;
+  launch(command: string, options: LaunchOptions): Launch | BackendFailure;
+  /** As of `SandboxBackend`. */
+  approvalReason?: () => string | undefined;
   /** See `RunnerOptions`. */
   patience?: number;
 }
@@ -159,10 +164,16 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     if ("error" in launch) return { output: `Error: ${launch.error}`, exitCode: 1, truncated: false };
     const { signal, keepBytes } = options;
     const onOutput = (chunk: string): void => options.onOutput?.(chunk);
-    return this.#runner.run(
+    const response = await this.#runner.run(
       { ...launch, maxOutputBytes: this.#outputBytes, keepBytes, onOutput },
       { timeout: this.#timeout(options.timeout), signal },
     );
+    const note = launch.explain?.(response.output);
+    return note === undefined ? response : { ...response, output: withLine(response.output, note) };
+  }
+
+  approvalReason(): string | undefined {
+    return this.#options.approvalReason?.();
   }
 
   /** Ends running commands, background jobs, and processes that commands left behind. */
@@ -178,7 +189,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     return this.#options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
   }
 
-  #launch(command: string, options: ExecuteOptions): Launch | BackendFailure {
+  #launch(command: string, options: LaunchOptions): Launch | BackendFailure {
     if (command.trim() === "") return { code: "unsupported", error: "Command must be a non-empty string." };
     if (command.includes("\0")) return { code: "unsupported", error: "Command contains a NUL character." };
     return this.#options.launch(command, options);

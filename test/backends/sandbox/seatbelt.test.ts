@@ -40,6 +40,18 @@ describe("seatbeltProfile", () => {
     ]);
   });
 
+  it("lets commands change nothing in a fixed place, whatever the case of its name, and not move it", () => {
+    const fixed = seatbeltProfile(["/a"], [], [], ["/a/.git/hooks", '/a/x" y/.mcp.json']).split("\n");
+    expect(fixed.slice(-6)).toEqual([
+      '(deny file-write* (regex #"^/[aA]/[.][gG][iI][tT]/[hH][oO][oO][kK][sS](/.*)?$"))',
+      '(deny file-write* (regex #"^/[aA]/[xX].*.*[yY]/[.][mM][cC][pP][.][jJ][sS][oO][nN](/.*)?$"))',
+      '(deny file-write* (literal "/a/.git"))',
+      '(deny file-write* (literal "/a"))',
+      '(deny file-write* (literal "/"))',
+      '(deny file-write* (literal "/a/x\\" y"))',
+    ]);
+  });
+
   it("quotes paths so that none becomes a rule", () => {
     const path = '/a") (allow default) ("\\';
     const [rule] = seatbeltProfile([path], [])

@@ -482,7 +482,9 @@ describe("links of a project that lead out of it", () => {
       const given = command === "install" ? ["--model", "offline", "--yes"] : [];
       const { code, stderr } = await bin([command, client, "--project", ...given]);
       expect(code).toBe(1);
-      expect(stderr).toMatch(/: \S+ was left alone: a link leads from \S+ to \S+, outside the project\. Replace/);
+      expect(stderr).toMatch(
+        /: \S+ was left alone: a link leads from \S+ to \S+, outside the project\. Replace/,
+      );
     }
     expect(readdirSync(out)).toEqual(["there.json"]);
     expect(readFileSync(join(out, "there.json"), "utf8")).toBe(ENTRIES);

@@ -1,0 +1,56 @@
+/** Decides which calls of a run a person approves; also where the settings would ask about nothing. */
+import { join } from "node:path";
+import type { InterruptOn } from "../agent/agent.ts";
+import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
+import { isStartingPath } from "../backends/sandbox/starting-places.ts";
+import type { Config } from "../config/schema.ts";
+import { realPath } from "../core/real-path.ts";
+import { type MountedExecutor, isIsolated } from "./executors.ts";
+import { WORKSPACE_MOUNT, WRITE_TOOLS, approvalGates, pathsOf } from "./settings.ts";
+
+type Approvals = Pick<Config["approvals"], "write" | "execute">;
+
+/** The places of a run's calls. */
+interface RunPlaces {
+  mounted: MountedExecutor | undefined;
+  /** The run's folder. */
+  workspace: string | undefined;
+  /** Folders on other servers. */
+  served: readonly string[];
+}
+
+/** The calls of a run that a person approves. */
+export const runGates = (approvals: Approvals, { mounted, workspace, served }: RunPlaces): InterruptOn => ({
+  ...approvalGates(approvals, isIsolated(mounted), served),
+  ...starterGates(approvals, mounted, workspace),
+});
+
+/**
+ * Gates over those of `approvals.write: none` and `approvals.execute: unsandboxed`. Sandboxed commands cannot change
+ * such files, so that they are asked about only while the sandbox cannot protect them.
+ */
+function starterGates(
+  { write, execute }: Approvals,
+  mounted: MountedExecutor | undefined,
+  workspace: string | undefined,
+): InterruptOn {
+  const changes = { when: ({ args }: { args: Record<string, unknown> }) => changesStarter(workspace, args) };
+  const isUnasked = execute === "unsandboxed" && isIsolated(mounted);
+  const commands = { when: () => mounted?.executor.approvalReason?.() !== undefined };
+  return {
+    ...(write === "none" ? Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, changes])) : {}),
+    ...(isUnasked ? { execute: commands } : {}),
+  };
+}
+
+/** By the name of the path, and by the place that links lead to. */
+function changesStarter(workspace: string | undefined, args: Record<string, unknown>): boolean {
+  if (workspace === undefined) return false;
+  const root = realPath(workspace);
+  return pathsOf(args).some((path) => {
+    const valid = validatePath(path);
+    if (!valid.ok || !isAtOrBelow(valid.path, WORKSPACE_MOUNT)) return false;
+    const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
+    return isStartingPath(root, named) || isStartingPath(root, realPath(named));
+  });
+}

@@ -1,0 +1,165 @@
+/**
+ * Holds names in a folder for a time, so that a mount can cover them: a mount needs something to lie on. A held name
+ * is an empty folder with one empty folder in it for each holder, which Git and copies do not notice. The last holder
+ * removes it. Removing a folder fails while it has content, so nothing that somebody else made can be lost.
+ */
+import {
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmdirSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
+
+/** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
+export const OWN_COMMON_FOLDER = ".";
+/** The name that counts the holders of a `commondir` beside it. */
+const COMMON_FOLDER_HOLDERS = "deepagent-sandbox";
+
+/** Holders by process, and by the process namespace in which its number counts. */
+const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
+
+let holders = 0;
+const prefixOf = (pid: number): string => `deepagent-${pid}-${startOf(pid)}-${processNamespace()}-`;
+
+/** Whether a path is held, and by nothing but processes of this program. */
+export function isPlaceholder(path: string): boolean {
+  const names = entriesOf(path);
+  return names.length > 0 && names.every((name) => HOLDER.test(name));
+}
+
+/** Names that are held until `release`. */
+export class Placeholders {
+  readonly #holder = `${prefixOf(process.pid)}${(holders += 1)}`;
+  /** Folders that are held. */
+  readonly folders: string[] = [];
+  /** Files `commondir` that are held. */
+  readonly files: string[] = [];
+
+  /**
+   * Holds `missing`, and a `commondir` in each of `gitFolders`. Leaves out names that were made meanwhile, and places
+   * where this user can make nothing. Throws other errors of the file system, and holds nothing then.
+   */
+  static hold(missing: readonly string[], gitFolders: readonly string[]): Placeholders {
+    const held = new Placeholders();
+    try {
+      for (const path of missing) held.#add(path);
+      for (const folder of gitFolders) held.#addCommonFolder(folder);
+      return held;
+    } catch (error) {
+      held.release();
+      throw error;
+    }
+  }
+
+  release(): void {
+    for (const path of this.folders) {
+      removeFolder(join(path, this.#holder));
+      const isLast = removeFolder(path);
+      if (isLast && path.endsWith(`/${COMMON_FOLDER_HOLDERS}`))
+        removeCommonFolder(join(path, "..", "commondir"));
+    }
+  }
+
+  #add(path: string): boolean {
+    for (;;) {
+      try {
+        mkdirSync(path);
+      } catch (error) {
+        if (CANNOT_WRITE.has(codeOf(error) ?? "")) return false;
+        if (codeOf(error) !== "EEXIST") throw error;
+        for (const name of entriesOf(path)) if (isStale(name)) removeFolder(join(path, name));
+        const names = entriesOf(path);
+        if (!names.every((name) => HOLDER.test(name))) return false;
+      }
+      try {
+        mkdirSync(join(path, this.#holder));
+        this.folders.push(path);
+        return true;
+      } catch (error) {
+        // The last of the other holders has just removed it.
+        if (codeOf(error) !== "ENOENT") throw error;
+      }
+    }
+  }
+
+  #addCommonFolder(folder: string): void {
+    if (!this.#add(join(folder, COMMON_FOLDER_HOLDERS))) return;
+    const file = join(folder, "commondir");
+    try {
+      writeFileSync(file, OWN_COMMON_FOLDER, { flag: "wx" });
+    } catch (error) {
+      if (codeOf(error) !== "EEXIST") throw error;
+    }
+    this.files.push(file);
+  }
+}
+
+/** A shell script that removes what this process holds among the folders that it gets as arguments. */
+export const REMOVE_HOLDERS = `
+sleep 1
+for path; do
+  rmdir "$path/$0"* 2>/dev/null
+  rmdir "$path" 2>/dev/null || continue
+  file="\${path%/*}/commondir"
+  case $path in */${COMMON_FOLDER_HOLDERS}) [ "$(cat "$file")" = ${OWN_COMMON_FOLDER} ] && rm -f "$file" ;; esac
+done
+`;
+
+/** The beginning of the names of this process's holders, for that script. */
+export const ownHolders = (): string => prefixOf(process.pid);
+
+const CANNOT_WRITE: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"]);
+
+function removeFolder(path: string): boolean {
+  try {
+    rmdirSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function removeCommonFolder(file: string): void {
+  try {
+    if (readFileSync(file, "utf8") === OWN_COMMON_FOLDER) unlinkSync(file);
+  } catch {
+    // Somebody else has removed it.
+  }
+}
+
+/** Whether the process of a holder ended without removing it. Says no for one of another process namespace. */
+function isStale(name: string): boolean {
+  const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
+  return pid !== "" && namespace === processNamespace() && startOf(Number(pid)) !== start;
+}
+
+/** When a process started, in ticks of the kernel; empty if it is gone. */
+function startOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function processNamespace(): string {
+  try {
+    return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
+  } catch {
+    return "0";
+  }
+}
+
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}

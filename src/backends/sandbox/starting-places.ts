@@ -1,0 +1,276 @@
+/**
+ * Finds the places of a folder whose files start programs: in Git, editors and agents that the person uses outside
+ * the sandbox. A command that nobody approved may not change them.
+ */
+import {
+  type Dirent,
+  type Stats,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readSync,
+} from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { isInside, realPath } from "../../core/real-path.ts";
+import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
+
+interface StartingPlace {
+  /** File or folder in the root of a project. */
+  name: string;
+  /** The part of it that starts programs. */
+  starts: string;
+  /** Its documentation. */
+  source: string;
+  /** Protected only if it exists: without it, its program does not run at all. */
+  isOptional?: true;
+}
+
+export const STARTING_PLACES: readonly StartingPlace[] = [
+  { name: ".git", starts: "hooks and settings", source: "https://git-scm.com/docs/githooks" },
+  { name: ".claude", starts: "hooks and commands", source: "https://code.claude.com/docs/en/hooks" },
+  { name: ".mcp.json", starts: "MCP servers", source: "https://code.claude.com/docs/en/mcp" },
+  { name: ".codex", starts: "MCP servers", source: "https://developers.openai.com/codex/config-basic" },
+  { name: ".gemini", starts: "MCP servers", source: "https://geminicli.com/docs/tools/mcp-server" },
+  { name: ".cursor", starts: "hooks and MCP servers", source: "https://cursor.com/docs/agent/hooks" },
+  { name: ".opencode", starts: "plugins", source: "https://opencode.ai/docs/plugins" },
+  { name: "opencode.json", starts: "MCP servers", source: "https://opencode.ai/docs/config" },
+  { name: "opencode.jsonc", starts: "MCP servers", source: "https://opencode.ai/docs/config" },
+  { name: ".deepagent", starts: "subagents", source: "docs/tools.md" },
+  { name: ".vscode", starts: "tasks", source: "https://code.visualstudio.com/docs/debugtest/tasks" },
+  { name: ".idea", starts: "run configurations", source: "https://www.jetbrains.com/help/idea" },
+  { name: ".zed", starts: "tasks and language servers", source: "https://zed.dev/docs/tasks" },
+  {
+    name: ".devcontainer",
+    starts: "initializeCommand",
+    source: "https://containers.dev/implementors/json_reference",
+  },
+  { name: ".envrc", starts: "itself, in a shell", source: "https://direnv.net" },
+  { name: ".husky", starts: "Git hooks", source: "https://typicode.github.io/husky", isOptional: true },
+  {
+    name: ".pre-commit-config.yaml",
+    starts: "Git hooks",
+    source: "https://pre-commit.com",
+    isOptional: true,
+  },
+  { name: "lefthook.yml", starts: "Git hooks", source: "https://lefthook.dev", isOptional: true },
+  {
+    name: ".exrc",
+    starts: "itself, in Vim",
+    source: "https://vimhelp.org/starting.txt.html",
+    isOptional: true,
+  },
+  { name: ".nvim.lua", starts: "itself, in Neovim", source: "https://neovim.io/doc", isOptional: true },
+  {
+    name: ".dir-locals.el",
+    starts: "itself, in Emacs",
+    source: "https://www.gnu.org/software/emacs/manual",
+    isOptional: true,
+  },
+];
+
+/** A workspace of VS Code has tasks and settings, under any name. */
+const isStarting = (name: string): boolean => NAMES.has(name) || name.endsWith(".code-workspace");
+const NAMES: ReadonlySet<string> = new Set(STARTING_PLACES.map(({ name }) => name));
+
+/** Absolute paths by the way in which each can be protected. */
+export interface ProtectedPlaces {
+  existing: string[];
+  /** Must not be made. */
+  missing: string[];
+  /** Git directories without a file `commondir`, which would lead Git to other hooks and settings. */
+  withoutCommonFolder: string[];
+  /** Places that a link leads to. A mount protects the target, but nothing keeps the link from being replaced. */
+  links: string[];
+}
+
+/** All places that a command may neither make nor change. */
+export const allPlaces = ({ existing, missing, withoutCommonFolder, links }: ProtectedPlaces): string[] => [
+  ...existing,
+  ...missing,
+  ...withoutCommonFolder.map((folder) => join(folder, "commondir")),
+  ...links,
+];
+
+/** Whether a real path below `root` is one of these places, lies in one, or has the name of one in any folder. */
+export function isStartingPath(root: string, path: string): boolean {
+  if (!isInside(root, path)) return false;
+  const isNamed = relative(root, path).split(sep).some(isStarting);
+  return isNamed || allPlaces(startingPlaces(root)).some((place) => isInside(place, path));
+}
+
+/** How deep below the root places of nested projects are looked for, and in how many folders. */
+const MAX_DEPTH = 3;
+const MAX_FOLDERS = 500;
+const MAX_MODULE_DEPTH = 6;
+/** Commands may have made anything here, so what is read of a folder and a file is bounded. */
+const MAX_ENTRIES = 5000;
+const MAX_BYTES = 256 * 1024;
+
+/** Finds the places below `root`, which is a real path; those of nested projects as far as the limits allow. */
+export function startingPlaces(root: string): ProtectedPlaces {
+  const search = new Search(root);
+  search.root();
+  search.nested();
+  return search.found;
+}
+
+class Search {
+  readonly found: ProtectedPlaces = { existing: [], missing: [], withoutCommonFolder: [], links: [] };
+  readonly #root: string;
+  readonly #seen = new Set<string>();
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  /** Looks for each name, because the listing of a folder may be cut. */
+  root(): void {
+    for (const { name, isOptional = false } of STARTING_PLACES) {
+      const path = join(this.#root, name);
+      if (name === ".git") this.#git(path);
+      else this.#add(path, !isOptional);
+    }
+  }
+
+  /** Looks into the folders nearest to the root first. */
+  nested(): void {
+    let folders = [this.#root];
+    for (let depth = 0, left = MAX_FOLDERS; depth <= MAX_DEPTH && left > 0; depth += 1) {
+      const some = folders.slice(0, left);
+      left -= some.length;
+      folders = some.flatMap((folder) => this.#project(folder));
+    }
+  }
+
+  /** Adds the places of one folder. Gives the folders in it that may be projects, too. */
+  #project(folder: string): string[] {
+    const entries = entriesOf(folder);
+    if (isGitFolder(entries)) {
+      this.#gitFolder(folder);
+      return [];
+    }
+    for (const { name } of entries) {
+      const path = join(folder, name);
+      if (name === ".git") this.#git(path);
+      else if (isStarting(name)) this.#add(path);
+    }
+    return entries
+      .filter((entry) => entry.isDirectory() && !isStarting(entry.name) && entry.name !== "node_modules")
+      .map(({ name }) => join(folder, name));
+  }
+
+  /** A repository, or the file that a worktree or a submodule has in its place. */
+  #git(path: string): void {
+    if (statsOf(path)?.isDirectory() === true && !isPlaceholder(path)) return this.#gitFolder(path);
+    this.#add(path, dirname(path) === this.#root);
+    const target = /^gitdir: (.+)$/m.exec(textOf(path))?.[1];
+    const folder = target === undefined ? this.#root : realPath(resolve(dirname(path), target));
+    if (folder !== this.#root && isInside(this.#root, folder)) this.#gitFolder(folder);
+  }
+
+  /** A folder with the settings and hooks of a repository; those of its submodules and worktrees are in it. */
+  #gitFolder(folder: string): void {
+    if (this.#seen.has(folder)) return;
+    this.#seen.add(folder);
+    const config = textOf(join(folder, "config"));
+    const names = ["hooks", "config", ...(/worktreeconfig/i.test(config) ? ["config.worktree"] : [])];
+    for (const name of names) this.#add(join(folder, name), true);
+    const common = join(folder, "commondir");
+    if (statsOf(common) === undefined || textOf(common) === OWN_COMMON_FOLDER)
+      this.found.withoutCommonFolder.push(folder);
+    else this.#add(common);
+    for (const path of valuesOf("hookspath", config)) this.#add(resolve(dirname(folder), path), true);
+    for (const path of valuesOf("path", config)) this.#add(resolve(folder, path));
+    const worktrees = join(folder, "worktrees");
+    for (const { name } of entriesOf(worktrees)) {
+      for (const file of ["gitdir", "commondir", "config.worktree"]) this.#add(join(worktrees, name, file));
+    }
+    this.#modules(join(folder, "modules"), MAX_MODULE_DEPTH);
+  }
+
+  /** Names of submodules have slashes, so that their folders lie at any depth. */
+  #modules(folder: string, depth: number): void {
+    const entries = entriesOf(folder);
+    if (isGitFolder(entries)) return this.#gitFolder(folder);
+    if (depth === 0) return;
+    for (const entry of entries) if (entry.isDirectory()) this.#modules(join(folder, entry.name), depth - 1);
+  }
+
+  /** `isHeld`: a missing one must not be made, nor the first missing folder on the way to it. */
+  #add(path: string, isHeld = false): void {
+    if (this.#seen.has(path) || path === this.#root || !isInside(this.#root, path)) return;
+    this.#seen.add(path);
+    const { existing, missing, links } = this.found;
+    if (this.#hasLink(path)) links.push(path);
+    else if (isPlaceholder(path)) missing.push(path);
+    else if (statsOf(path) !== undefined) existing.push(path);
+    else if (!isHeld) return;
+    else if (statsOf(dirname(path)) === undefined) this.#add(dirname(path), true);
+    else missing.push(path);
+  }
+
+  #hasLink(path: string): boolean {
+    const names = relative(this.#root, path).split(sep);
+    return names.some(
+      (_, index) => statsOf(join(this.#root, ...names.slice(0, index + 1)))?.isSymbolicLink() === true,
+    );
+  }
+}
+
+/** The values of a name in the settings of Git; paths below the home folder are left out. */
+const valuesOf = (name: string, config: string): string[] =>
+  [...config.matchAll(/^\s*(\w+)\s*=\s*"?([^"\n~][^"\n]*?)"?\s*$/gm)].flatMap(([, key, value = ""]) =>
+    key?.toLowerCase() === name ? [value] : [],
+  );
+
+function isGitFolder(entries: readonly Dirent[]): boolean {
+  const names = new Set(entries.map(({ name }) => name));
+  return ["HEAD", "objects", "refs"].every((name) => names.has(name));
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    const entries: Dirent[] = [];
+    const opened = opendirSync(folder);
+    try {
+      for (
+        let entry = opened.readSync();
+        entry !== null && entries.length < MAX_ENTRIES;
+        entry = opened.readSync()
+      )
+        entries.push(entry);
+    } finally {
+      opened.closeSync();
+    }
+    return entries;
+  } catch {
+    return [];
+  }
+}
+
+/** The text of a file; empty for everything else, such as a pipe, which would never end. */
+function textOf(path: string): string {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    try {
+      if (!fstatSync(file).isFile()) return "";
+      const bytes = Buffer.alloc(MAX_BYTES);
+      return bytes.toString("utf8", 0, readSync(file, bytes, 0, MAX_BYTES, 0));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,53 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runGates } from "../../../src/app/run-gates.ts";
+
+let root: string;
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-gates-")));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const places = () => ({ mounted: undefined, workspace: undefined, served: [] });
+
+describe("approvals.write: none", () => {
+  /** Whether a change at this path is asked about. */
+  function asks(path: string): unknown {
+    const gate = runGates({ write: "none", execute: "all" }, { ...places(), workspace: root })["write_file"];
+    return Object(gate).when({ args: { file_path: path } });
+  }
+
+  it.each([
+    "/workspace/.git/hooks/pre-commit",
+    "/workspace/.git/config",
+    "/workspace/.mcp.json",
+    "/workspace/.vscode/tasks.json",
+    "/workspace/packages/x/.claude/settings.json",
+    "/workspace/x.code-workspace",
+    "workspace/.envrc",
+    "/workspace/self/.cursor/mcp.json",
+    "/workspace/hooks/pre-commit",
+  ])("asks about %s", (path) => {
+    mkdirSync(join(root, ".git/hooks"), { recursive: true });
+    symlinkSync(".", join(root, "self"));
+    symlinkSync(".git/hooks", join(root, "hooks"));
+    expect(asks(path)).toBe(true);
+  });
+
+  it.each(["/workspace/a.txt", "/workspace/src/git/config", "/notes/.vscode/x", "/memories/.mcp.json"])(
+    "does not ask about %s",
+    (path) => expect(asks(path)).toBe(false),
+  );
+});
+
+it("asks about commands as the settings say where no sandbox confines them", () => {
+  for (const execute of ["all", "unsandboxed"] as const)
+    expect(runGates({ write: "workspace", execute }, places())).toMatchObject({ execute: true });
+});
+
+it("asks about no change by name alone where there is no workspace", () => {
+  const gate = runGates({ write: "none", execute: "all" }, places())["delete"];
+  expect(Object(gate).when({ args: { file_path: "/workspace/.mcp.json" } })).toBe(false);
+});
