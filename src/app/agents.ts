@@ -12,6 +12,7 @@ import {
 import type { AgentTool } from "../agent/contracts.ts";
 import {
   AGENT_FOLDERS,
+  type AgentFile,
   type ToolOffer,
   type ToolWishes,
   chooseTools,
@@ -38,7 +39,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
-import { Models, usableFallbacks, withModels } from "./models.ts";
+import { Models, namedModels, usableFallbacks, withAllowedModels, withModels } from "./models.ts";
 import { type Owner, workspaceOf } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
@@ -143,8 +144,9 @@ export async function openAgents(
     const places = { mounted: executor, workspace: workspaceOf(config, owner), served: served.paths };
     const interruptOn = runGates(config.approvals, places);
     const configured = await withAgentFiles(config, tree.mounts(owner), logger);
-    const subagents = withModels(configured, lent);
-    const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
+    const { subagents: allowed, notices } = withAllowedModels(configured, namedModels(settings, choice));
+    const subagents = withModels(allowed, lent);
+    const own = { interruptOn, subagents, notices, servers: Object.keys(config.mcpServers), log: logger };
     const foreign = await withForeignTools(tools, chat, own);
     return buildAgent({
       ...foreign,
@@ -158,6 +160,7 @@ export async function openAgents(
       filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
       memory: MEMORY_FILES,
       skills: tree.skillSources(owner),
+      delegation: { folders: AGENT_FILES },
       limits: limitsOf(config),
       log: logger,
     });
@@ -202,19 +205,23 @@ async function instructionsOf({
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
 
+type DescribedSubagent = ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">;
+
 /** The configured subagents, and those that files of the workspace describe under other names. */
 async function withAgentFiles(
   { subagents, workspace }: Config,
   files: Backend,
   log: Logger,
-): Promise<Array<ToolWishes & Config["subagents"][number]>> {
+): Promise<DescribedSubagent[]> {
   if (workspace === undefined) return subagents;
   const names = new Set(subagents.map(({ name }) => name));
-  const folders = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
-  const described = await loadAgentFiles(files, folders, log);
+  const described = await loadAgentFiles(files, AGENT_FILES, log);
   const others = described.filter(({ name }) => !names.has(name));
-  return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];
+  return [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
 }
+
+/** Folders of files that describe subagents. */
+const AGENT_FILES = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
 
 /** Lists the files that the agent reads at the start of every run: notes of the project, then its own. */
 const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
@@ -230,6 +237,8 @@ const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], n
 interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
+  /** Further notices about subagents. */
+  notices: readonly string[];
   /** Names of the configured MCP servers. */
   servers: readonly string[];
   log: Logger;
@@ -250,7 +259,7 @@ async function withForeignTools(
     return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
   };
   const offer: ToolOffer = { tools, servers: own.servers, missing: problems.map(({ server }) => server) };
-  const warnings: string[] = [];
+  const warnings = [...own.notices];
   const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
     const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
     warnings.push(...chosen.notes.map(({ text }) => text));
@@ -262,7 +271,10 @@ async function withForeignTools(
   });
   // Without servers the agent does not work; it is only inspected.
   const mistakes = offers === undefined ? [] : warnings;
-  for (const problem of mistakes) own.log.warn("subagent_tool_not_as_named", { problem });
+  for (const problem of mistakes) {
+    const isModel = own.notices.includes(problem);
+    own.log.warn(isModel ? "subagent_model_not_allowed" : "subagent_tool_not_as_named", { problem });
+  }
   const notes = [...detours.map(({ text }) => text), ...mistakes];
   return {
     tools,

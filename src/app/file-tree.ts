@@ -117,7 +117,7 @@ export function memoryNamespace(principal: Principal): string[] {
 }
 
 /** Folders of the workspace that may hold skills, lowest priority first. */
-const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
+export const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
 
 /** Mount points with their folders: the skills of the package, then the configured folders by name. */
 export function skillFolders(

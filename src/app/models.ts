@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { ModelLender } from "../agent/agent.ts";
-import { CLIENT, type Environment, modelChoice } from "../agent/models/choose.ts";
+import { CLIENT, type Environment, type ModelChoice, modelChoice } from "../agent/models/choose.ts";
+import { type NamedModels, fileModel } from "../agent/models/file-model.ts";
 import { packagesFolder } from "../agent/models/packages.ts";
 import type { ModelSource } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
@@ -80,6 +81,45 @@ export function usableFallbacks(
     if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
     return choice.ok;
   });
+}
+
+/** The models that the operator named, among which subagent files may choose. */
+export const namedModels = (
+  { config, env, lendable }: { config: NamingConfig; env: Environment; lendable?: boolean },
+  choice: ModelChoice,
+): NamedModels => ({
+  main: choice.ok ? choice.spec : undefined,
+  others: [
+    ...config.fallbackModels,
+    ...config.allowedModels,
+    ...config.subagents.flatMap(({ model }) => model ?? []),
+  ],
+  env,
+  lendable,
+});
+
+type NamingConfig = Pick<Config, "fallbackModels" | "allowedModels" | "subagents">;
+
+/** Lets subagents of files choose among the named models only. `notices`: their other wishes. */
+export function withAllowedModels<
+  Subagent extends {
+    name: string;
+    isFile?: boolean;
+    model?: string | undefined;
+    modelAlias?: string | undefined;
+  },
+>(
+  subagents: readonly Subagent[],
+  named: NamedModels,
+): { subagents: Array<Omit<Subagent, "modelAlias">>; notices: string[] } {
+  const notices: string[] = [];
+  const allowed = subagents.map(({ modelAlias, ...subagent }) => {
+    if (subagent.isFile !== true) return subagent;
+    const { model, notice } = fileModel({ ...subagent, modelAlias }, named);
+    if (notice !== undefined) notices.push(notice);
+    return { ...subagent, model };
+  });
+  return { subagents: allowed, notices };
 }
 
 /** Subagents as configured, whose own models are resolved when they are first needed. */

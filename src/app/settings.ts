@@ -92,12 +92,14 @@ export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: Run
 /** Limits of a run, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {
   const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth, modelPatience } = limits;
+  const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth } = limits;
+  const { modelPatience, listedCharacters } = limits;
   return {
     parallelSubagents,
     parallelTools,
     repeatedTurns,
     subagentDepth,
+    listedCharacters,
     modelPatienceMs: modelPatience * 1000,
     ...defined({ maxIterations: modelCalls, toolCalls, tokens, costUsd, prices }),
     ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),

@@ -12,18 +12,23 @@ export interface FoundKeys {
   problem?: string;
 }
 
-type Needed = Pick<Config, "model" | "fallbackModels" | "subagents" | "memories">;
+type Needed = Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents" | "memories">;
 
 /**
  * Looks in the system's keychain for the keys of configured models that the environment does not have. Asks it for no
  * other key, and not at all where none is missing.
  */
 export async function withStoredKeys(
-  { model, fallbackModels, subagents, memories }: Needed,
+  { model, fallbackModels, allowedModels, subagents, memories }: Needed,
   env: Environment,
   options: Partial<Omit<KeychainOptions, "env">> = {},
 ): Promise<FoundKeys> {
-  const specs = new Set([model, ...fallbackModels, ...subagents.map((one) => one.model ?? model)]);
+  const specs = new Set([
+    model,
+    ...fallbackModels,
+    ...allowedModels,
+    ...subagents.map((one) => one.model ?? model),
+  ]);
   if (memories.embeddings !== undefined) specs.add(memories.embeddings);
   const known: Record<string, string | undefined> = { ...env };
   const found: string[] = [];

@@ -1,13 +1,6 @@
 /** Checks what the program needs on this machine and in this configuration. */
 import { access, constants, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  AGENT_FOLDERS,
-  type ToolOffer,
-  type ToolWishes,
-  chooseTools,
-  loadAgentFiles,
-} from "../agent/definition/agent-files.ts";
 import { type McpToolSet, leftOutText, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import {
   CLIENT,
@@ -22,7 +15,6 @@ import { embedderProblem } from "../agent/models/embeddings.ts";
 import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
 import { chooseExecutor } from "../app/executors.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
-import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, folderProblem, packageVersion } from "../config/paths.ts";
@@ -30,8 +22,9 @@ import { commandLine } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { runProgram } from "../core/child-process.ts";
 import { DeepAgentError, errorMessage } from "../core/errors.ts";
-import { type LogFields, silentLogger } from "../core/logger.ts";
+import { silentLogger } from "../core/logger.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { checkAgentFiles, checkSubagentTools } from "./doctor-files.ts";
 import { colorsFor } from "./terminal/text.ts";
 
 /** Prints one line for each check; exit code 1 when one of them failed. */
@@ -47,6 +40,7 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
     checks.push(...checkOtherModels(config, env), ...checkEmbeddings(config, env));
     checks.push(...checkKeys(config, env, found));
     checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
+    checks.push(...(await checkAgentFiles(config, env)));
   } else {
     checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));
   }
@@ -244,11 +238,12 @@ function withRemedy(
 
 /** Where the key of each model that is used comes from. `found`: those that the keychain has. */
 export function checkKeys(
-  { model, fallbackModels, subagents, memories }: Config,
+  { model, fallbackModels, allowedModels, subagents, memories }: Config,
   env: Environment,
   found: readonly string[],
 ): Check[] {
-  const used = [model, ...fallbackModels, ...subagents.map((one) => one.model), memories.embeddings];
+  const own = subagents.map((one) => one.model);
+  const used = [model, ...fallbackModels, ...allowedModels, ...own, memories.embeddings];
   const names = used.flatMap((spec, index) => {
     if (spec === undefined && index > 0) return [];
     const choice = modelChoice({ model: spec, env, lendable: true });
@@ -273,12 +268,13 @@ function usableModel(
 
 /** The models besides the main one; looks at names, variables and packages only. */
 export function checkOtherModels(
-  config: Pick<Config, "fallbackModels" | "subagents" | "dataDir">,
+  config: Pick<Config, "fallbackModels" | "allowedModels" | "subagents" | "dataDir">,
   env: NodeJS.ProcessEnv,
 ): Check[] {
-  const { fallbackModels, subagents } = config;
+  const { fallbackModels, allowedModels, subagents } = config;
   const used = [
     ...fallbackModels.map((model) => ({ model, by: "fallback" })),
+    ...allowedModels.map((model) => ({ model, by: "allowed for subagent files" })),
     ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
   ];
   return used.map(({ model, by }) => {
@@ -331,28 +327,4 @@ function checkServer(server: string, { tools, gated, problems, leftOut, notes }:
   const missing = leftOut.filter((tool) => tool.server === server).map(leftOutText);
   const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
   return { name: "MCP server", ok: true, text: [found, ...missing, ...detours].join("\n") };
-}
-
-/** The subagents of the configuration and of the workspace's files whose descriptions need a look. */
-async function checkSubagentTools(
-  { subagents, workspace }: Pick<Config, "subagents" | "workspace">,
-  offer: ToolOffer,
-): Promise<Check[]> {
-  const name = "Subagent";
-  const broken: Check[] = [];
-  const described: ToolWishes[] = [];
-  if (workspace !== undefined && folderProblem(workspace) === undefined) {
-    const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
-    const skipped = (_event: string, { path, folder, problem, error }: LogFields = {}): void => {
-      const text = `${String(path ?? folder)} is left out: ${String(problem ?? error)}`;
-      broken.push({ name, ok: false, text });
-    };
-    for (const file of await loadAgentFiles(files, AGENT_FOLDERS, { ...silentLogger, warn: skipped })) {
-      described.push({ ...file, isFile: true });
-    }
-  }
-  const own = new Set(subagents.map((subagent) => subagent.name));
-  const used = [...subagents, ...described.filter((file) => !own.has(file.name))];
-  const notes = used.flatMap((subagent) => chooseTools(subagent, offer).notes);
-  return [...broken, ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text }))];
 }

@@ -130,14 +130,14 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
     return 0;
   }
   try {
-    return await uninstallFrom(client, fileOf(client, args));
+    return await uninstallFrom(client, fileOf(client, args), args);
   } catch (error) {
     if (error instanceof Refusal) return complain(error.message, error.code);
     throw error;
   }
 }
 
-function uninstallFrom(client: FileClient, file: ConfigFile): Promise<ExitCode> {
+function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> {
   return changing(client, "Take the server out of it yourself.", async () => {
     const text = await file.read();
     if (text === undefined || !hasEntry(withoutMark(text), client)) {

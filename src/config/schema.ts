@@ -156,6 +156,12 @@ export const ConfigSchema = z.strictObject({
     .array(text)
     .default([])
     .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
+  allowedModels: z
+    .array(text)
+    .default([])
+    .describe(
+      "More models, as `provider:model`, that subagent files of the workspace may name. Without this setting they may name `model`, `fallbackModels` and the models of `subagents`.",
+    ),
   systemPrompt: z
     .string()
     .min(1)
@@ -374,6 +380,11 @@ export const ConfigSchema = z.strictObject({
       subagentDepth: whole(1, 4)
         .default(1)
         .describe("Levels of delegation: 1 lets the agent start subagents, 2 lets those start others."),
+      listedCharacters: whole(1000, 1_000_000)
+        .default(8000)
+        .describe(
+          "Characters of names and descriptions of skills and subagents in the prompt, the operator's first. The agent finds the others in their folders.",
+        ),
     })
     .prefault({}),
   retention: z

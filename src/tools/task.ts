@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { namesText, withinRoom } from "../core/listing.ts";
 import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
@@ -14,6 +15,10 @@ export interface TaskToolOptions {
   subagents: readonly SubagentSummary[];
   /** Replaces the built-in text; `{available_agents}` in it stands for the list of types. */
   description?: string;
+  /** Characters of the list. Default: as many as all types need. Types that are not listed can be started, too. */
+  room?: number | undefined;
+  /** Folders whose files describe types, where the model finds those that are not listed. */
+  folders?: readonly string[] | undefined;
 }
 
 /** Characters of an assignment that a person who decides on it is shown. */
@@ -52,21 +57,33 @@ async function delegate(
   { spawn }: ToolContext,
 ): Promise<ToolResult> {
   if (!names.includes(type)) {
-    const allowed = names.map((name) => `\`${name}\``).join(", ");
-    return toolError(`invoked agent of type ${displayName(type)}, the only allowed types are ${allowed}`);
+    const text = `invoked agent of type ${displayName(type)}, the only allowed types are ${namesText(names)}`;
+    return toolError(text);
   }
   if (!spawn) return toolError("subagents are not available here; do the task directly.");
   const report = await spawn({ subagentType: type, description });
   return report.content.length > 0 ? report : { ...report, content: "Task completed" };
 }
 
-function describeTask({ subagents, description = DESCRIPTION }: TaskToolOptions): string {
-  const lines = subagents.map(
-    ({ name, description }) => `- ${name}: ${oneLine(description, MAX_DESCRIPTION)}`,
-  );
-  const list = lines.join("\n");
+/** The types that the description lists. */
+export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagents" | "room">) =>
+  withinRoom(subagents, lineOf, room);
+
+const lineOf = ({ name, description }: SubagentSummary): string =>
+  `- ${name}: ${oneLine(description, MAX_DESCRIPTION)}`;
+
+function describeTask(options: TaskToolOptions): string {
+  const { subagents, description = DESCRIPTION, folders = [] } = options;
+  const { shown } = listedTypes(options);
+  const more = shown.length < subagents.length ? [moreTypes(folders)] : [];
+  const list = [...shown.map(lineOf), ...more].join("\n");
   return description.replaceAll("{available_agents}", () => list);
 }
+
+const moreTypes = (folders: readonly string[]): string =>
+  folders.length === 0
+    ? "More types exist than are listed here; the user may name one."
+    : `More types exist than are listed here: list ${folders.map((folder) => `\`${folder}\``).join(" and ")}, and use the \`name\` in a file as the type.`;
 
 /** Longest description of one type that is shown. */
 const MAX_DESCRIPTION = 2000;

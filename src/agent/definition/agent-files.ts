@@ -71,6 +71,8 @@ export interface AgentFile {
   systemPrompt: string;
   /** `provider:model`. */
   model?: string;
+  /** A model without its provider, or a name such as `sonnet`, as other programs write it. */
+  modelAlias?: string;
   /** The only tools it is to have, by whatever names the file gives. Absent: all. */
   tools?: string[];
   /** Tools it is not to have. */
@@ -110,7 +112,7 @@ function toolList(field: string) {
 
 /**
  * Reads a subagent: name, description, model and tools from the front matter, the text below as its prompt.
- * Names of models without a provider belong to other programs and are left out; which tools there are is
+ * Names of models without a provider belong to other programs and are kept apart; which tools there are is
  * not known here.
  */
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
@@ -136,7 +138,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
       name,
       description,
       systemPrompt,
-      ...(model?.includes(":") ? { model } : {}),
+      ...(model?.includes(":") ? { model } : defined({ modelAlias: model?.trim() || undefined })),
       ...defined({ tools, disallowedTools }),
     },
   };
@@ -156,13 +158,18 @@ export async function loadAgentFiles(
     const { files = [], error, code } = await backend.ls(folder);
     if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
     const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
-    for (const path of paths.sort()) {
+    for (const path of paths.sort().slice(0, MOST_FILES)) {
       const agent = await readAgentFile(backend, path, log);
       if (agent) agents.set(agent.name, agent);
     }
+    if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem: TOO_MANY });
   }
   return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
+
+/** Files of one folder that are read: each run reads them again. */
+const MOST_FILES = 200;
+const TOO_MANY = `only the first ${MOST_FILES} are read, and the others cannot be started`;
 
 async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
   const file = await readText(backend, path, MAX_BYTES);
@@ -355,7 +362,7 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
   const { toAgentTool } = await import("../calls/agent-tool.ts");
   const offer = { tools: tools.map((tool) => toAgentTool(tool)), servers: [], missing: [] };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
-  return files.map(({ tools: wanted, disallowedTools, ...subagent }) => {
+  return files.map(({ tools: wanted, disallowedTools, modelAlias: _ofOthers, ...subagent }) => {
     const { name } = subagent;
     const chosen = chooseTools({ name, tools: wanted, disallowedTools, isFile: true }, offer);
     for (const { text } of chosen.notes) log.warn("subagent_tool_not_as_named", { problem: text });

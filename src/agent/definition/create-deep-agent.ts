@@ -258,6 +258,34 @@ function buildSubagent(
     const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
     return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
   }
+  const build = () => buildGraphOf(spec, params, below, siblings);
+  if (spec.buildOnUse !== true) {
+    const graph = build();
+    return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
+  }
+  let built: DeepAgentGraph | undefined;
+  const graphOf = (): DeepAgentGraph => (built ??= build());
+  return {
+    name,
+    description,
+    get runnable() {
+      return graphOf();
+    },
+    get graph() {
+      return graphOf();
+    },
+    isFork,
+    accountsForCalls: true,
+  };
+}
+
+function buildGraphOf(
+  spec: SubAgent,
+  params: DeepAgentParams,
+  below: SubagentRunner | undefined,
+  siblings: ReadonlyArray<{ name: string; description: string }>,
+): DeepAgentGraph {
+  const isFork = spec.mode === "fork";
   const own = inheritedParams(spec, params);
   const model = new LazyModel(own.model);
   const permissions = Permissions.of([params.permissions, spec.permissions]);
@@ -270,8 +298,7 @@ function buildSubagent(
     : systemMessage(spec.systemPrompt, SHARED_RULES);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
-  const graph = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
-  return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
+  return assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
 }
 
 const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";

@@ -16,6 +16,7 @@ import { summarizationMiddleware } from "../middleware/summarization.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
+import { listRooms } from "./skill-files.ts";
 
 /** Says which layers an agent has, and in which order. */
 
@@ -25,12 +26,13 @@ export function mainStack(
   subagents: ReadonlyArray<{ name: string; description: string }>,
 ): Middleware[] {
   const { memory = [], backend = StateBackend, log = silentLogger } = params;
+  const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
     ...planning(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
-    ...skills(params, params.skills),
+    ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
-    ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
+    ...delegation(params, subagents, room.subagents),
     ...context(params),
   ];
   return arrange(defaults, params.middleware, params);
@@ -42,15 +44,16 @@ export function subagentStack(
   params: DeepAgentParams,
   subagents: ReadonlyArray<{ name: string; description: string }>,
 ): Middleware[] {
+  const room = listRooms(params.limits, spec.skills, subagents);
   const defaults = [
     ...planning(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
       historyFolder: historyFolder(params),
       log: params.log ?? silentLogger,
     }),
-    ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
+    ...delegation(params, subagents, room.subagents),
     ...context(params),
-    ...skills(params, spec.skills),
+    ...skills(params, spec.skills, room.skills),
   ];
   return arrange(defaults, spec.middleware, params);
 }
@@ -84,10 +87,16 @@ const planning = ({ todos }: DeepAgentParams): Middleware[] =>
 function skills(
   { backend = StateBackend, log = silentLogger }: DeepAgentParams,
   sources: SubAgent["skills"] = [],
+  room: number | undefined,
 ): Middleware[] {
   checkSkillSources(sources);
-  return sources.length > 0 ? [skillsMiddleware({ backend, sources, log })] : [];
+  return sources.length > 0 ? [skillsMiddleware({ backend, sources, log, room })] : [];
 }
+
+type Described = ReadonlyArray<{ name: string; description: string }>;
+
+const delegation = (params: DeepAgentParams, subagents: Described, room: number | undefined): Middleware[] =>
+  subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation, room)] : [];
 
 /** The layers that shape the conversation on its way to the model. */
 function context(params: DeepAgentParams): Middleware[] {

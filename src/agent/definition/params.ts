@@ -58,9 +58,11 @@ export interface SubAgent {
   /** Differences from the agent's file tools. */
   filesystem?: FilesystemOptions;
   /** Limits of one assignment; those left out are the agent's. The agent's totals count its use too. */
-  limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth">;
+  limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth" | "listedCharacters">;
   /** Graph steps of one assignment. Default: the agent's. */
   recursionLimit?: number;
+  /** Builds it when it is first started, which finds mistakes in its parameters only then. Default false. */
+  buildOnUse?: boolean;
 }
 
 /** A runnable with any type of input. It gets the messages and the other shared parts of the state. */

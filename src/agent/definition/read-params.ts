@@ -131,6 +131,7 @@ const SUBAGENT: OptionTable<SubAgent> = {
   filesystem: "a plain object",
   limits: "a plain object",
   recursionLimit: "a number",
+  buildOnUse: "true or false",
 };
 
 const COMPILED: OptionTable<CompiledSubAgent> = {
@@ -169,6 +170,7 @@ const SUMMARIZATION: OptionTable<SummarizationOptions> = {
 const DELEGATION: OptionTable<DelegationOptions> = {
   systemPrompt: "a text or null",
   taskDescription: "a text",
+  folders: "a list of non-empty texts",
 };
 
 const GENERAL_PURPOSE_OPTIONS: OptionTable<{ description?: string; systemPrompt?: string }> = {
@@ -193,6 +195,7 @@ const LIMITS: OptionTable<AgentLimits> = {
   ...SUBAGENT_LIMITS,
   parallelSubagents: "a number",
   subagentDepth: "a number",
+  listedCharacters: "a number",
 };
 
 /** Tools that an agent may have or not, by its options: a gate for one that is off is no mistake. */
@@ -209,7 +212,8 @@ export function warnOfGates(
   toolsOfSubagent: (name: string) => Iterable<string>,
 ): void {
   const log = params.log ?? createLogger("warn");
-  const specs = params.subagents ?? [];
+  // One that is built on its first use has none but the agent's tools, or says so then.
+  const specs = (params.subagents ?? []).filter((spec) => "runnable" in spec || spec.buildOnUse !== true);
   const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
   const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
     const unknown = Object.entries(gates || {}).flatMap(([name, gate]) =>

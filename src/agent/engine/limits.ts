@@ -49,6 +49,11 @@ export interface AgentLimits {
   repeatedTurns?: number;
   /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
   subagentDepth?: number;
+  /**
+   * Characters of names and descriptions of skills and subagents in the prompt. Subagents have half of it, and skills
+   * what those leave. The prompt says where the others are found. Default none.
+   */
+  listedCharacters?: number;
 }
 
 /** How many tool calls, and subagents, of one agent work at a time where no limit is given. */

@@ -7,6 +7,9 @@ import { type McpToolSet, leftOutText } from "./open-mcp-tools.ts";
 
 type Missing = Pick<McpToolSet, "problems" | "leftOut">;
 
+/** A workspace can have any number of subagent files, and each can have problems. */
+const MOST_NOTES = 20;
+
 /**
  * Reports to the journal and to the model which servers' tools are missing, so that neither looks for them. `notes`
  * are further problems of tools, for the journal only.
@@ -18,7 +21,10 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
         `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`,
     ),
     ...missing.leftOut.map(leftOutText),
-    ...notes,
+    ...notes.slice(0, MOST_NOTES),
+    ...(notes.length > MOST_NOTES
+      ? [`${notes.length - MOST_NOTES} more problems of subagents are not shown here; \`doctor\` lists all.`]
+      : []),
   ];
   if (warnings.length === 0) return [];
   const note = noteOn(missing);

@@ -1,4 +1,5 @@
 /** Nests the layers of an agent, and names the layer that failed. */
+import { agentPath, emit } from "../engine/task-context.ts";
 import { SystemMessage } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 import { DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
@@ -100,6 +101,16 @@ function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpda
     ...rest,
     messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
     files: files ? { ...state.files, ...files } : state.files,
+  };
+}
+
+/** Gives a function that reports a warning about the run, the first time and only for the main agent. */
+export function warnOnce(): (request: ModelRequest, message: string) => void {
+  let isReported = false;
+  return ({ runtime }, message) => {
+    if (isReported || agentPath(runtime).length > 0) return;
+    isReported = true;
+    emit(runtime, { kind: "warning", agent: [], message });
   };
 }
 

@@ -10,7 +10,8 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
-import { errorMessage, isTransient } from "../../core/errors.ts";
+import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
+import { namesText } from "../../core/listing.ts";
 import { firstSentence, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
@@ -199,9 +200,11 @@ export class SubagentRunner implements Subagents {
     if (this.#refusal !== undefined) return toolError(this.#refusal);
     const subagent = this.#subagents.get(task.subagentType);
     if (!subagent) {
-      const names = [...this.#subagents.keys()].map((name) => `\`${name}\``).join(", ");
+      const names = namesText([...this.#subagents.keys()]);
       return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
     }
+    const problem = buildProblem(subagent);
+    if (problem !== undefined) return toolError(`subagent '${subagent.name}' cannot be started: ${problem}`);
     const { callId, config } = scope;
     if (this.#slots.isFull) tell("subagent_queued", callId, subagent.name, task.description, config);
     return this.#slots.run(() => this.#work(subagent, task.description, scope), config.signal);
@@ -252,6 +255,17 @@ export class SubagentRunner implements Subagents {
       const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;
       return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said, place });
     }
+  }
+}
+
+/** The mistake in the parameters of a subagent that is built on its first use. */
+function buildProblem(subagent: BuiltSubagent): string | undefined {
+  try {
+    void subagent.runnable;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.message;
+    throw error;
   }
 }
 

@@ -110,3 +110,72 @@ test("a run tells once which tools its subagents go without, and they have no ot
   const tools = (request?.body["tools"] ?? []) as { name: string }[]; // the provider's request
   expect(tools.map(({ name }) => name).sort()).toEqual(["ls", "read_file", "write_todos"]);
 });
+
+test("subagents of files use models that the operator named, and the run tells once which others they asked for", async () => {
+  const agent = (name: string, model: string): string =>
+    `---\nname: ${name}\ndescription: Reads.\nmodel: ${model}\n---\nYou are ${name}.\n`;
+  const task = (name: string) => ({
+    id: name,
+    name: "task",
+    args: { description: `${name} reads`, subagent_type: name },
+  });
+  const names = ["stranger", "cheap", "family", "same"];
+  const world = await openWorld("memory", {
+    files: {
+      ".claude/agents/stranger.md": agent("stranger", "openai:gpt-5.4"),
+      ".claude/agents/cheap.md": agent("cheap", "anthropic:claude-cheap-1"),
+      ".deepagent/agents/family.md": agent("family", "cheap"),
+      ".deepagent/agents/same.md": agent("same", "inherit"),
+    },
+    env: { DEEPAGENT_ALLOWED_MODELS: "anthropic:claude-cheap-1", OPENAI_API_KEY: "sk-not-to-be-used" },
+    think: play({
+      "Have it read": [
+        { toolCalls: [...names, "stranger"].map((name, at) => ({ ...task(name), id: `c${at}` })) },
+        { text: "done" },
+      ],
+      ...Object.fromEntries(names.map((name) => [`${name} reads`, [{ text: "read" }]])),
+    }),
+  });
+  const client = await world.connect("v1");
+  const { structured } = await client.call("run_deep_agent", { task: "Have it read" });
+  expect(structured).toMatchObject({ status: "completed", answer: "done" });
+  const used = (name: string) =>
+    world.brain.thoughts.find((thought) => thought.task.includes(`${name} reads`))?.request.body["model"];
+  expect(names.map(used)).toEqual(["claude-test", "claude-cheap-1", "claude-cheap-1", "claude-test"]);
+  const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
+  const events = JSON.stringify(contents);
+  expect(events.match(/asks in its file for the model/g)).toHaveLength(1);
+  expect(events).toMatch(
+    /Subagent 'stranger' asks in its file for the model 'openai:gpt-5\.4', which this server/,
+  );
+});
+
+test("a run tells once that its prompt has no room for all skills and subagents of a workspace", async () => {
+  const long = "d".repeat(400);
+  const files = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => `x${index}`).flatMap((name) => [
+      [`.claude/agents/${name}.md`, `---\nname: ${name}\ndescription: ${long}\n---\nWork.\n`],
+      [`skills/${name}/SKILL.md`, `---\nname: ${name}\ndescription: ${long}\n---\nWork.\n`],
+    ]),
+  );
+  const world = await openWorld("memory", {
+    files,
+    think: play({
+      "Say hello": [{ toolCalls: [{ id: "a", name: "ls", args: { path: "/" } }] }, { text: "hello" }],
+    }),
+  });
+  const client = await world.connect("v1");
+  const { structured } = await client.call("run_deep_agent", { task: "Say hello" });
+  const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
+  expect(
+    JSON.stringify(contents)
+      .match(/The prompt has no room for all (skills|subagents)/g)
+      ?.sort(),
+  ).toEqual(["The prompt has no room for all skills", "The prompt has no room for all subagents"]);
+  const [first] = world.brain.thoughts;
+  const body = JSON.stringify(first?.request.body);
+  expect(body.length).toBeLessThan(40_000);
+  // The skills of the package come before those of a workspace.
+  for (const own of ["codebase-research", "/workspace/skills", "/workspace/.claude/agents"])
+    expect(body).toContain(own);
+});

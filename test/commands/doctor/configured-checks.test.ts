@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { checkEmbeddings, checkKeys, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
+import { checkAgentFiles } from "../../../src/cli/doctor-files.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
+import { filesIn } from "../../agent/listing-files.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 import { olderSse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
@@ -111,4 +113,28 @@ it.each([
   [{ embeddings: "anthropic:e" }, [{ ok: false, text: expect.stringContaining("ANTHROPIC_API_KEY") }]],
 ])("looks at the embeddings of memories %j", (memories, expected) => {
   expect(checkEmbeddings(read({ memories }), { OPENAI_API_KEY: "key" })).toMatchObject(expected);
+});
+
+it("names models that files ask for in vain, and what the prompt has no room for", async () => {
+  const agent = (name: string, model: string) =>
+    `---\nname: ${name}\ndescription: ${"d".repeat(500)}\nmodel: ${model}\n---\nWork.\n`;
+  const names = Array.from({ length: 30 }, (_, index) => `x${index}`);
+  const workspace = filesIn({
+    ...Object.fromEntries(names.map((name) => [`.claude/agents/${name}.md`, agent(name, "haiku")])),
+    ".deepagent/agents/stranger.md": agent("stranger", "openai:gpt-5.4"),
+    ...Object.fromEntries(names.map((name) => [`skills/${name}/SKILL.md`, agent(name, "none")])),
+  });
+  const config = read({ workspace, model: "offline", allowedModels: ["anthropic:claude-haiku-4-5"] });
+  expect(await checkAgentFiles(config, { ANTHROPIC_API_KEY: "k" })).toEqual([
+    {
+      name: "Subagent",
+      ok: true,
+      text: expect.stringContaining("'stranger' asks in its file for the model 'openai:gpt-5.4'"),
+    },
+    { name: "Prompt", ok: true, text: expect.stringMatching(/^lists \d+ of 32 subagents .*\(8000\) allows/) },
+    { name: "Prompt", ok: true, text: expect.stringMatching(/^lists \d+ of 34 skills/) },
+  ]);
+  const roomy = { ...config, limits: { ...config.limits, listedCharacters: 100_000 } };
+  expect(await checkAgentFiles(roomy, { ANTHROPIC_API_KEY: "k" })).toHaveLength(1);
+  expect(await checkAgentFiles(read({ model: "offline" }), {})).toEqual([]);
 });

@@ -1,0 +1,67 @@
+/** Chooses the model of a subagent that a file of the workspace describes, among models that the operator named. */
+import { displayName, oneLine } from "../../core/text.ts";
+import { type Environment, modelChoice } from "./choose.ts";
+
+/** A subagent's file, and the model that it asks for. */
+interface FileWish {
+  name: string;
+  /** `provider:model`. */
+  model?: string | undefined;
+  /** A name without a provider. */
+  modelAlias?: string | undefined;
+}
+
+/** The operator's models. */
+export interface NamedModels {
+  /** The main model as `provider:model`; `undefined`: there is none. */
+  main: string | undefined;
+  /** The others as the operator wrote them. */
+  others: readonly string[];
+  env: Environment;
+  lendable?: boolean | undefined;
+}
+
+/** `model`: the operator's own text; `undefined`: the main model. */
+export interface FileModel {
+  model?: string;
+  /** Why it is not the one that the file asks for. */
+  notice?: string;
+}
+
+/** Names by which files ask for the main model. */
+const MAIN: ReadonlySet<string> = new Set(["inherit", "default"]);
+
+/**
+ * The model of a subagent file. Names such as `sonnet` stand for a named model of that family, the main one before
+ * the others. A file that asks for a model that nobody named gets the main model, and a notice.
+ */
+export function fileModel({ name, model, modelAlias }: FileWish, named: NamedModels): FileModel {
+  const wanted = (model ?? modelAlias ?? "").trim();
+  if (wanted === "" || MAIN.has(wanted.toLowerCase())) return {};
+  const { main, others, env, lendable = false } = named;
+  const known = others.flatMap((text) => {
+    const choice = modelChoice({ model: text, env, lendable });
+    return choice.ok ? [{ text, spec: choice.spec }] : [];
+  });
+  const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
+  const found =
+    specs.find(({ spec }) => spec === wanted || nameOf(spec) === wanted) ??
+    (model === undefined ? specs.find(({ spec }) => isOfFamily(spec, wanted)) : undefined);
+  if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
+  const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wanted, 100))}'`;
+  return {
+    notice: `${asked}, which this server does not allow. It works with the main model. Add the model to allowedModels to allow it.`,
+  };
+}
+
+const nameOf = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
+
+/** Whether the words of a family, such as `gpt-5`, stand in a model's name in this order. */
+function isOfFamily(spec: string, family: string): boolean {
+  const words = (text: string): string =>
+    `-${text
+      .toLowerCase()
+      .split(/[^a-z0-9]+/)
+      .join("-")}-`;
+  return words(nameOf(spec)).includes(words(family));
+}

@@ -1,0 +1,109 @@
+/** Checks the subagents and skills that files of the workspace and of the operator describe. */
+import {
+  AGENT_FOLDERS,
+  type AgentFile,
+  type ToolOffer,
+  chooseTools,
+  loadAgentFiles,
+} from "../agent/definition/agent-files.ts";
+import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../agent/definition/prompts.ts";
+import {
+  MOST_READ,
+  type SkillMetadata,
+  listRooms,
+  listedSkills,
+  loadSkills,
+} from "../agent/definition/skill-files.ts";
+import { type Environment, modelChoice } from "../agent/models/choose.ts";
+import { WORKSPACE_SKILLS, skillFolders } from "../app/file-tree.ts";
+import { namedModels, withAllowedModels } from "../app/models.ts";
+import { WORKSPACE_MOUNT } from "../app/settings.ts";
+import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
+import { folderProblem } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import { type LogFields, type Logger, silentLogger } from "../core/logger.ts";
+import { listedTypes } from "../tools/task.ts";
+import type { Check } from "./doctor.ts";
+
+type FilesConfig = Pick<Config, "subagents" | "workspace">;
+
+/** The subagents of the configuration and of the workspace's files whose descriptions need a look. */
+export async function checkSubagentTools(config: FilesConfig, offer: ToolOffer): Promise<Check[]> {
+  const name = "Subagent";
+  const broken: Check[] = [];
+  const skipped = (event: string, { path, folder, problem, error }: LogFields = {}): void => {
+    const what = event === "agent_files_not_read" ? "has too many files" : "is left out";
+    const text = `${String(path ?? folder)} ${what}: ${String(problem ?? error)}`;
+    broken.push({ name, ok: false, text });
+  };
+  const files = await agentFiles(config, { ...silentLogger, warn: skipped });
+  const used = [...config.subagents, ...files.map((file) => ({ ...file, isFile: true }))];
+  const notes = used.flatMap((subagent) => chooseTools(subagent, offer).notes);
+  return [...broken, ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text }))];
+}
+
+/** Files of the workspace under other names than the configured subagents. */
+async function agentFiles({ subagents, workspace }: FilesConfig, log: Logger): Promise<AgentFile[]> {
+  if (workspace === undefined || folderProblem(workspace) !== undefined) return [];
+  const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
+  const own = new Set(subagents.map(({ name }) => name));
+  return (await loadAgentFiles(files, AGENT_FOLDERS, log)).filter(({ name }) => !own.has(name));
+}
+
+/** Models that files ask for and do not get, and the skills and subagents that the prompt has no room for. */
+export async function checkAgentFiles(config: Config, env: Environment): Promise<Check[]> {
+  const files = await agentFiles(config, silentLogger);
+  const wishes = files.map((file) => ({ ...file, isFile: true }));
+  const choice = modelChoice({ model: config.model, env, lendable: true });
+  const { notices } = withAllowedModels(wishes, namedModels({ config, env, lendable: true }, choice));
+  return [
+    ...notices.map((text) => ({ name: "Subagent", ok: true, text })),
+    ...(await checkPrompt(config, files)),
+  ];
+}
+
+async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise<Check[]> {
+  const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
+  const subagents = [general, ...config.subagents, ...files];
+  const { skills, sources } = await skillsOf(config);
+  const rooms = listRooms(config.limits, sources, subagents);
+  const counts = [
+    {
+      kind: "subagents",
+      all: subagents.length,
+      shown: listedTypes({ subagents, room: rooms.subagents }).shown,
+    },
+    { kind: "skills", all: skills.length, shown: listedSkills(skills, sources, rooms.skills) },
+  ];
+  return counts
+    .filter(({ all, shown }) => shown.length < all)
+    .map(({ kind, all, shown }) => ({
+      name: "Prompt",
+      ok: true,
+      text: `lists ${shown.length} of ${all} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`,
+    }));
+}
+
+/** Skills as agents see them: the operator's, then those of the workspace. */
+async function skillsOf(config: Config): Promise<{ skills: SkillMetadata[]; sources: string[] }> {
+  const { workspace } = config;
+  const own =
+    workspace === undefined
+      ? []
+      : WORKSPACE_SKILLS.map((folder) => ({ mount: WORKSPACE_MOUNT, rootDir: workspace, folder }));
+  const places = [
+    ...skillFolders(config).map(([mount, rootDir]) => ({ mount, rootDir, folder: "/" })),
+    ...own,
+  ];
+  const found = new Map<string, SkillMetadata>();
+  for (const { mount, rootDir, folder } of places) {
+    if (folderProblem(rootDir) !== undefined) continue;
+    const files = new FilesystemBackend({ rootDir, virtualMode: true });
+    const skills = await loadSkills(files, [folder], silentLogger, MOST_READ - found.size);
+    for (const skill of Object.values(skills)) found.set(skill.name, { ...skill, path: mount + skill.path });
+  }
+  return {
+    skills: [...found.values()],
+    sources: places.map(({ mount, folder }) => mount + (folder === "/" ? "" : folder)),
+  };
+}

@@ -1,0 +1,32 @@
+/** Lists of names and descriptions in a prompt, which every call pays for. */
+
+/** Entries of one list, however short they are. */
+const MOST_ENTRIES = 100;
+
+/**
+ * Takes entries in their order as long as their lines have room, in characters; one that is too long is skipped.
+ * `undefined`: all of them have.
+ */
+export function withinRoom<Entry>(
+  entries: readonly Entry[],
+  lineOf: (entry: Entry) => string,
+  room: number | undefined,
+): { shown: Entry[]; characters: number } {
+  const shown: Entry[] = [];
+  let characters = 0;
+  for (const entry of entries) {
+    const length = lineOf(entry).length + 1;
+    if (room !== undefined && (shown.length === MOST_ENTRIES || characters + length > room)) continue;
+    shown.push(entry);
+    characters += length;
+  }
+  return { shown, characters };
+}
+
+const MOST_NAMES = 50;
+
+/** Names for an error text, each in backquotes. */
+export function namesText(names: readonly string[]): string {
+  const shown = names.slice(0, MOST_NAMES).map((name) => `\`${name}\``);
+  return [...shown, ...(names.length > MOST_NAMES ? [`${names.length - MOST_NAMES} more`] : [])].join(", ");
+}
