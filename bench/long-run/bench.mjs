@@ -74,7 +74,7 @@ const service = sources.createRunService({
 });
 
 const ME = "local";
-const session = { principal: ME, scopes: ["read"], csrf: "" };
+const session = { principal: ME, scopes: ["read"] };
 const PAGE = { runs: service, session, openCommand: () => undefined, settings: [] };
 const WAYS = { forms: true, model: false, links: true };
 const view = (runId) => service.view(ME, runId);

@@ -18,9 +18,8 @@ const withPage = (service: RunService, options: DepsOptions = {}) =>
 async function press(url: string, decision: string): Promise<void> {
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
-  const csrf = /name="csrf" value="([^"]*)"/.exec(body)?.[1] ?? "";
   for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
-    await visitor.post(`${visitor.path}/decide`, { csrf, approval, decision });
+    await visitor.post(`${visitor.path}/decide`, { approval, decision });
   }
 }
 

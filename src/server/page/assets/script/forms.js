@@ -7,13 +7,13 @@ export const isRefused = (button) => refused.has(button);
 
 export function judge(button) {
   const reason = document.body.classList.contains("offline")
-    ? "The server does not answer. What you typed stays."
+    ? "The server does not answer. Your text stays."
     : refused.get(button);
   button.disabled = reason !== undefined;
   button.title = reason ?? "";
 }
 
-/* What is typed is edited with an editor as soon as that is there, and in a field of text without it. */
+/* The editor is loaded when somebody edits; a field of text serves until then. */
 const EDITING = "details[data-fold=edit][open]";
 const EDITOR = new URL("editor.js", document.currentScript.src).href;
 async function edit(fold) {

@@ -33,7 +33,7 @@ async function followOnce(isLook, signal) {
   next = setTimeout(follow, isOver ? LOOK_MS : AGAIN_MS);
 }
 
-/** Reads updates until the stream ends; true: there are no more for now, false: it broke off. */
+/** Reads updates until the stream ends. True: the server ended it; false: it broke off. */
 async function read(isLook, signal) {
   const screen = document.getElementById("screen");
   const address = new URL(screen.dataset.address ?? location.href, location.href);
@@ -83,7 +83,7 @@ function setLive(isLive, word = "Not connected") {
 
 const OPEN = "deepagent-mcp open";
 
-/** The server does not answer for now. */
+/** Tells that the server does not answer; the page goes on when it does. */
 function lose() {
   setLive(false);
   tellMissing();
@@ -91,7 +91,7 @@ function lose() {
 
 function tellMissing() {
   if (isLinked) tell("The server does not answer.", "If it has ended, open the page again:", OPEN);
-  else tell("The server does not answer.", "What you typed stays here.");
+  else tell("The server does not answer.", "Your text stays here.");
 }
 
 /** A form got no answer, and stays as it is. */
@@ -107,8 +107,8 @@ export function end() {
   stream.abort();
   setLive(false, "Ended");
   if (isLinked)
-    tell("This page has ended with its server.", "What you typed stays here. Open the page again:", OPEN);
-  else tell("You were logged out.", "What you typed stays here until you reload the page to log in.");
+    tell("This page has ended with its server.", "Your text stays here. Open the page again:", OPEN);
+  else tell("You were logged out.", "Your text stays here until you reload the page to log in.");
   keep(undefined);
 }
 

@@ -78,7 +78,7 @@ const isTyped = (element) =>
       ? element.checked !== element.defaultChecked
       : element.value !== element.defaultValue));
 
-/* What went wrong, and what was typed then, stays to be read until the next page. */
+/* A complaint, and the text that it is about, stay until the next page. */
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
 
