@@ -114,6 +114,7 @@ async function pagePictures(base) {
     for (const screen of ["work", "review"]) {
       for (const colorScheme of ["light", "dark"]) {
         await page.goto(`${run}/${screen}`);
+        await page.locator("main").waitFor();
         await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
         await delay(300);
         await page.screenshot({ path: join(target, `${screen}-${colorScheme}.png`) });

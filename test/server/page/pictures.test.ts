@@ -86,6 +86,7 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       await page.setViewportSize({ width: picture.width, height: 800 });
       await page.emulateMedia({ colorScheme: picture.scheme, reducedMotion: "reduce" });
       await page.goto(new URL(picture.path(runs), pages.address).href);
+      await page.locator("main").waitFor();
       await page.evaluate("document.fonts.ready");
       await picture.prepare?.(page);
       found.push(...compare(picture.name, await taken(page), await layoutOf(page)));
