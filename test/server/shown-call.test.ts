@@ -10,6 +10,8 @@ import { harness, stateBackend, foreignBackend } from "../tools/harness.ts";
 import type { BoundPreview } from "../../src/tools/tool.ts";
 import { anApproval } from "./support.ts";
 
+/** Many of these texts are long. */
+const RUNS = { numRuns: 40 };
 const PLACE = { runId: "run_1", position: 1, total: 1, elsewhere: "open http://127.0.0.1:1/x" };
 
 /** Short and long texts with everything that could hide a part of them. */
@@ -75,6 +77,7 @@ describe("a form shows the whole call, or does not approve it", () => {
         if (mayApprove) expect(shown).toBe(displayBlock(command));
         expect(shownCall(approval, Infinity)).toMatchObject({ isWhole: true, detail: displayBlock(command) });
       }),
+      RUNS,
     );
   });
 
@@ -98,6 +101,7 @@ describe("a form shows the whole call, or does not approve it", () => {
         else if (!shownCall(approval, Infinity).isWhole)
           expect(restOf(approval)).toContain(displayBlock(content));
       }),
+      RUNS,
     );
   });
 
@@ -123,6 +127,7 @@ describe("a form shows the whole call, or does not approve it", () => {
           );
         }
       }),
+      RUNS,
     );
   });
 
@@ -139,6 +144,7 @@ describe("a form shows the whole call, or does not approve it", () => {
         if (shownCall(approval, Infinity).isWhole) return;
         for (const text of Object.values(args)) expect(restOf(approval)).toContain(displayBlock(text));
       }),
+      RUNS,
     );
   });
 });
