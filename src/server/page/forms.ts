@@ -121,7 +121,7 @@ async function decide({ context, runId, form, reply, now, show }: SentForm): Pro
   if (approval.status !== "pending") return complain(alreadyDecided(approval));
   const read = pageDecision(approval, form);
   if (!read.ok) return complain(read.problem);
-  const isWhole = isWholeOnPage(approval) || hasProof(approval, form);
+  const isWhole = isWholeOnPage(approval) || hasProof(session, approval, form);
   if (isAsItStands(read.decision, approval) && !isWhole) return complain(NOT_WHOLE);
   const outcome = await runs.decide(session.principal, runId, approvalId, read.decision, "page");
   if (!outcome.ok) return complain(outcome.message);

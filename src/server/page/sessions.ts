@@ -21,6 +21,8 @@ export interface PageLink extends PageGrant {
 
 /** One browser that is known. */
 export interface PageSession {
+  /** No other session has it. */
+  id: string;
   principal: Principal;
   /** What it may do, as for a token of an MCP client. */
   scopes: readonly Scope[];

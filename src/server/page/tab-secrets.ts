@@ -76,11 +76,11 @@ export class TabSecrets {
   read(secret: string): PageSession | undefined {
     const [text = "", signature = ""] = secret.split(".");
     if (!isSame(signature, this.#sign("secret", text))) return undefined;
-    const { principal, purpose, run, expires } = Ticket.parse(
+    const { id, principal, purpose, run, expires } = Ticket.parse(
       JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
     );
     if (expires <= this.#clock()) return undefined;
-    return { principal, scopes: SCOPES_OF[purpose], ...(run === undefined ? {} : { run }) };
+    return { id, principal, scopes: SCOPES_OF[purpose], ...(run === undefined ? {} : { run }) };
   }
 
   /** Goes from server to tab only, so nobody who was sent the secret can know it. */

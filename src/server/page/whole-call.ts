@@ -8,6 +8,7 @@ import { renderWholeCall } from "../views/room/review.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { callParts } from "../views/shown-call.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";
+import type { PageSession } from "./sessions.ts";
 import { plainText } from "./whole-text.ts";
 
 /** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
@@ -32,17 +33,17 @@ export async function callScreen(
     );
   }
   const viewer = { session, openCommand: openCommand(view.run) };
-  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(approval) });
+  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(session, approval) });
   const title = `The whole call of ${oneLine(approval.tool, 64)}`;
   return partScreen(context, runId, { title, heading: title, body });
 }
 
 /** A field of the form below the whole call: a form without it did not show all. It grants nothing to a session. */
-const proofOf = (approval: Approval): string =>
+const proofOf = (session: PageSession, approval: Approval): string =>
   createHash("sha256")
-    .update(JSON.stringify(["whole call", approval.id, callParts(approval)]))
+    .update(JSON.stringify(["whole call", session.id, approval.id, callParts(approval)]))
     .digest("base64url");
 
 /** True if a form came from the screen that shows the whole call. */
-export const hasProof = (approval: Approval, form: URLSearchParams): boolean =>
-  form.get("whole") === proofOf(approval);
+export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>
+  form.get("whole") === proofOf(session, approval);

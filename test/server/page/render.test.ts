@@ -14,6 +14,7 @@ import { ME } from "../../runs/support.ts";
 import { NO_WORK, anApproval, aView } from "../support.ts";
 
 const SESSION: PageSession = {
+  id: "s1",
   run: "run_1",
   principal: ME,
   scopes: ["run", "approve", "read"],
