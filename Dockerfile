@@ -1,5 +1,6 @@
 # docker build -t deepagent-mcp .        docs/scale.md says how to run it.
-ARG NODE_IMAGE=docker.io/library/node:22-slim
+# Published in docker-library/repo-info, repos/node/remote/22-slim.md. The digest decides; the tag is for readers.
+ARG NODE_IMAGE=docker.io/library/node:22-slim@sha256:48e4b67d85f87bd551df43704e24d252f56cc5f8e9718841aace50f19948f0f9
 
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app

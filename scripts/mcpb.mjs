@@ -20,10 +20,11 @@ const build = join(root, "build");
 const stage = join(build, "bundle");
 const read = (name) => JSON.parse(readFileSync(join(root, name), "utf8"));
 
-/** The tool has fifty packages behind it and is needed for a release only, so it is no dependency. */
-const TOOL = "@anthropic-ai/mcpb@2.1.2";
+/** The tool has fifty packages behind it and is needed for a release only, so it is installed from its own lockfile. */
+const TOOL_MANIFEST = "scripts/mcpb";
 const TOOL_FOLDER = "node_modules/.cache/mcpb";
-const tool = join(root, TOOL_FOLDER, "node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
+const TOOL_PACKAGE = "node_modules/@anthropic-ai/mcpb";
+const tool = join(root, TOOL_FOLDER, TOOL_PACKAGE, "dist/cli/cli.js");
 
 /** What the server reads; the library, its declarations and the documents stay out. */
 const FILES = ["dist/bin", "dist/THIRD-PARTY-LICENSES.txt", "skills", "LICENSE"];
@@ -45,12 +46,25 @@ function writeStage(facts, manifest, settings) {
 }
 
 function pack(manifest) {
-  if (!existsSync(tool))
-    run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--prefix", TOOL_FOLDER, TOOL]);
+  if (!isToolCurrent()) installTool();
   const name = `${manifest.name.replace(/^.*\//, "")}-${manifest.version}-${process.platform}-${process.arch}.mcpb`;
   run(process.execPath, [tool, "validate", join(stage, "manifest.json")]);
   run(process.execPath, [tool, "pack", stage, join(build, name)]);
   return name;
+}
+
+/** npm writes what it installed in the form of the lockfile, without the entry of the folder itself. */
+function isToolCurrent() {
+  const installed = join(root, TOOL_FOLDER, "node_modules/.package-lock.json");
+  if (!existsSync(tool) || !existsSync(installed)) return false;
+  const version = (lockfile) => JSON.parse(readFileSync(lockfile, "utf8")).packages[TOOL_PACKAGE]?.version;
+  return version(installed) === version(join(root, TOOL_MANIFEST, "package-lock.json"));
+}
+
+function installTool() {
+  for (const name of ["package.json", "package-lock.json"])
+    cpSync(join(root, TOOL_MANIFEST, name), join(root, TOOL_FOLDER, name));
+  run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", TOOL_FOLDER]);
 }
 
 /** The bundles of this version that stand in the folder, for whichever platforms they are. */

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { missingFacts, readFacts } from "./project/facts.mjs";
+import { unpinnedUses } from "./project/pins.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (name) => (existsSync(join(root, name)) ? readFileSync(join(root, name), "utf8") : undefined);
@@ -30,6 +31,7 @@ function* problems() {
     yield 'package.json still says "private": true. Take it out; then run node scripts/project-facts.mjs.';
   yield* gitProblems();
   yield* changelogProblems();
+  yield* unpinnedUses(root);
   for (const name of GENERATORS) {
     const { status, stderr } = run(process.execPath, join(root, `scripts/${name}.mjs`), "--check");
     if (status !== 0) yield* stderr.trim().split("\n");

@@ -63,7 +63,7 @@ it.each(Object.keys(workflows))("%s refers to what exists", (name) => {
 });
 
 it.each(Object.keys(workflows))(
-  "%s has no more rights than it needs, and takes actions by version",
+  "%s has no more rights than it needs, and takes actions by commit",
   (name) => {
     const { permissions, jobs } = workflows[name] ?? { permissions: {}, jobs: {} };
     const granted = [permissions, ...Object.values(jobs).map((job) => job.permissions ?? {})].flatMap((all) =>
@@ -71,7 +71,7 @@ it.each(Object.keys(workflows))(
     );
     expect(granted.sort()).toEqual(name === "release.yml" ? ["contents", "id-token"] : []);
     for (const { uses } of Object.values(jobs).flatMap(({ steps }) => steps))
-      if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@v\d+$/);
+      if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
   },
 );
 

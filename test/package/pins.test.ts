@@ -1,0 +1,60 @@
+// What a workflow, an image and the services load has one content for ever.
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { describe, expect, it } from "vitest";
+import { ROOT } from "../commands/built-bin.ts";
+
+interface Pins {
+  unpinnedUses(root: string): string[];
+  unpinnedActions(workflow: string): string[];
+  unpinnedBases(dockerfile: string): string[];
+  unpinnedImages(compose: string): string[];
+}
+const script = pathToFileURL(join(ROOT, "scripts/project/pins.mjs")).href;
+const pins = (await import(script)) as Pins; // a script without types
+
+const COMMIT = "0123456789abcdef0123456789abcdef01234567";
+const DIGEST = `sha256:${COMMIT}${COMMIT.slice(0, 24)}`;
+
+it("nothing of this project is loaded by a name alone", () => {
+  expect(pins.unpinnedUses(ROOT)).toEqual([]);
+});
+
+describe("an action", () => {
+  it.each([
+    `      - uses: actions/checkout@${COMMIT} # v6.1.0`,
+    `      - uses: "actions/cache/restore@${COMMIT}" # v4`,
+    "      - uses: ./.github/actions/own",
+    "      - run: echo uses: nothing",
+  ])("is pinned: %s", (line) => expect(pins.unpinnedActions(line)).toEqual([]));
+
+  it.each([
+    "      - uses: actions/checkout@v6",
+    "      - uses: actions/checkout@main # v6.1.0",
+    "      - uses: actions/checkout",
+    `      - uses: actions/checkout@${COMMIT.slice(1)} # v6.1.0`,
+    `      - uses: actions/checkout@${COMMIT}`,
+    "        uses: docker://alpine:3",
+    "      - 'uses': 'actions/checkout@v6'",
+  ])("is not pinned: %s", (line) => expect(pins.unpinnedActions(line)).toHaveLength(1));
+});
+
+it.each([
+  [`FROM node:22@${DIGEST} AS build\nFROM build\nCOPY --from=build /a /a\nCOPY --from=0 /a /a`, []],
+  [`ARG IMAGE=node:22@${DIGEST}\nFROM \${IMAGE} AS one\nFROM $IMAGE`, []],
+  ["FROM scratch", []],
+  ["ARG IMAGE=node:22\nFROM ${IMAGE} AS one\nFROM one", ["node:22"]],
+  ["FROM --platform=linux/amd64 node:22", ["node:22"]],
+  ["from node", ["node"]],
+  ["FROM ${UNKNOWN}", ["${UNKNOWN}"]],
+  [`FROM node@${DIGEST}\nCOPY --from=busybox:1 /bin/sh /bin/sh`, ["busybox:1"]],
+  [`FROM node@${DIGEST}\nRUN --mount=type=bind,from=alpine,target=/a true`, ["alpine"]],
+  [`FROM node@${DIGEST.slice(0, -1)}`, [`node@${DIGEST.slice(0, -1)}`]],
+])("the base images of a Dockerfile: %j", (text, unpinned) => {
+  expect(pins.unpinnedBases(text)).toEqual(unpinned);
+});
+
+it("the images of services", () => {
+  const text = `services:\n  a:\n    image: postgres:17@${DIGEST}\n  b:\n    image: "redis:8"\n  c:\n    image: \${OURS:-own}\n`;
+  expect(pins.unpinnedImages(text)).toEqual(["redis:8"]);
+});
