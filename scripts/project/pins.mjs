@@ -23,7 +23,7 @@ export function unpinnedUses(root) {
 const problem = (file, use, by) => `${file} uses ${use}, which is not pinned by its ${by}.`;
 
 /** Actions of a workflow without a whole commit, or without a comment that says its version. Local ones are ours. */
-export const unpinnedActions = (workflow) =>
+const unpinnedActions = (workflow) =>
   [...workflow.matchAll(/^[\s-]*["']?uses["']?:\s*(.*)$/gm)].flatMap(([, value]) => {
     const [, use = "", version] = /^["']?([^"'\s#]*)["']?\s*(?:#\s*(v\d\S*))?/.exec(value) ?? [];
     const isPinned = use.startsWith("./") || (COMMIT.test(use) && version !== undefined);
@@ -31,7 +31,7 @@ export const unpinnedActions = (workflow) =>
   });
 
 /** Base images of a Dockerfile without a digest; a variable stands for its default. Its own stages have names. */
-export function unpinnedBases(dockerfile) {
+function unpinnedBases(dockerfile) {
   const defaults = new Map(
     [...dockerfile.matchAll(/^ARG\s+(\w+)=(\S+)/gim)].map(([, name, value]) => [name, value]),
   );
@@ -47,7 +47,7 @@ export function unpinnedBases(dockerfile) {
 }
 
 /** Images of services without a digest. One that the operator names with a variable is theirs. */
-export const unpinnedImages = (compose) =>
+const unpinnedImages = (compose) =>
   [...compose.matchAll(/^\s*image:\s*["']?([^"'\s#]+)/gm)]
     .map(([, image]) => image)
     .filter((image) => !image.startsWith("${") && !DIGEST.test(image));

@@ -39,8 +39,8 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
-import { Models, namedModels, usableFallbacks, withAllowedModels, withModels } from "./models.ts";
-import { type Owner, workspaceOf } from "./owned-places.ts";
+import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
+import type { Owner } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
 
@@ -141,11 +141,9 @@ export async function openAgents(
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
     const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
-    const places = { mounted: executor, workspace: workspaceOf(config, owner), served: served.paths };
-    const interruptOn = runGates(config.approvals, places);
-    const configured = await withAgentFiles(config, tree.mounts(owner), logger);
-    const { subagents: allowed, notices } = withAllowedModels(configured, namedModels(settings, choice));
-    const subagents = withModels(allowed, lent);
+    const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
+    const described = await withAgentFiles(config, tree.mounts(owner), logger);
+    const { subagents, notices } = withModels(described, lent, namedModels(settings, choice));
     const own = { interruptOn, subagents, notices, servers: Object.keys(config.mcpServers), log: logger };
     const foreign = await withForeignTools(tools, chat, own);
     return buildAgent({

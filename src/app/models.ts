@@ -100,15 +100,16 @@ export const namedModels = (
 
 type NamingConfig = Pick<Config, "fallbackModels" | "allowedModels" | "subagents">;
 
+interface DescribedSubagent {
+  name: string;
+  /** A file of the workspace describes it. */
+  isFile?: boolean;
+  model?: string | undefined;
+  modelAlias?: string | undefined;
+}
+
 /** Lets subagents of files choose among the named models only. `notices`: their other wishes. */
-export function withAllowedModels<
-  Subagent extends {
-    name: string;
-    isFile?: boolean;
-    model?: string | undefined;
-    modelAlias?: string | undefined;
-  },
->(
+export function withAllowedModels<Subagent extends DescribedSubagent>(
   subagents: readonly Subagent[],
   named: NamedModels,
 ): { subagents: Array<Omit<Subagent, "modelAlias">>; notices: string[] } {
@@ -122,12 +123,18 @@ export function withAllowedModels<
   return { subagents: allowed, notices };
 }
 
-/** Subagents as configured, whose own models are resolved when they are first needed. */
-export function withModels<Subagent extends { model?: string | undefined }>(
-  subagents: readonly Subagent[],
+/** Subagents with models that are resolved when they are first needed. `notices`: models that files do not get. */
+export function withModels<Subagent extends DescribedSubagent>(
+  described: readonly Subagent[],
   models: ModelSources,
-): Array<Omit<Subagent, "model"> & { model?: ModelSource }> {
-  return subagents.map(({ model, ...subagent }) =>
+  named: NamedModels,
+): {
+  subagents: Array<Omit<Omit<Subagent, "modelAlias">, "model"> & { model?: ModelSource }>;
+  notices: string[];
+} {
+  const { subagents, notices } = withAllowedModels(described, named);
+  const resolved = subagents.map(({ model, ...subagent }) =>
     model === undefined ? subagent : { ...subagent, model: () => models.get(model) },
   );
+  return { subagents: resolved, notices };
 }

@@ -6,23 +6,19 @@ import { isStartingPath } from "../backends/sandbox/starting-places.ts";
 import type { Config } from "../config/schema.ts";
 import { realPath } from "../core/real-path.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
+import { type Owner, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT, WRITE_TOOLS, approvalGates, pathsOf } from "./settings.ts";
 
-type Approvals = Pick<Config["approvals"], "write" | "execute">;
+type GatesConfig = Pick<Config, "approvals" | "workspace" | "workspaceFolder">;
 
-/** The places of a run's calls. */
-interface RunPlaces {
-  mounted: MountedExecutor | undefined;
-  /** The run's folder. */
-  workspace: string | undefined;
-  /** Folders on other servers. */
-  served: readonly string[];
-}
-
-/** The calls of a run that a person approves. */
-export const runGates = (approvals: Approvals, { mounted, workspace, served }: RunPlaces): InterruptOn => ({
-  ...approvalGates(approvals, isIsolated(mounted), served),
-  ...starterGates(approvals, mounted, workspace),
+/** The calls of a run that a person approves. `served`: folders on other servers. */
+export const runGates = (
+  config: GatesConfig,
+  owner: Owner,
+  { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
+): InterruptOn => ({
+  ...approvalGates(config.approvals, isIsolated(mounted), served),
+  ...starterGates(config.approvals, mounted, workspaceOf(config, owner)),
 });
 
 /**
@@ -30,7 +26,7 @@ export const runGates = (approvals: Approvals, { mounted, workspace, served }: R
  * such files, so that they are asked about only while the sandbox cannot protect them.
  */
 function starterGates(
-  { write, execute }: Approvals,
+  { write, execute }: Config["approvals"],
   mounted: MountedExecutor | undefined,
   workspace: string | undefined,
 ): InterruptOn {

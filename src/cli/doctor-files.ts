@@ -23,7 +23,14 @@ import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { type LogFields, type Logger, silentLogger } from "../core/logger.ts";
 import { listedTypes } from "../tools/task.ts";
-import type { Check } from "./doctor.ts";
+
+/** One thing a run needs. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** The finding, or the problem and its remedy. */
+  text: string;
+}
 
 type FilesConfig = Pick<Config, "subagents" | "workspace">;
 

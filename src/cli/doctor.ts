@@ -24,7 +24,7 @@ import { runProgram } from "../core/child-process.ts";
 import { DeepAgentError, errorMessage } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { checkAgentFiles, checkSubagentTools } from "./doctor-files.ts";
+import { type Check, checkAgentFiles, checkSubagentTools } from "./doctor-files.ts";
 import { colorsFor } from "./terminal/text.ts";
 
 /** Prints one line for each check; exit code 1 when one of them failed. */
@@ -56,14 +56,6 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
     failed === 0 ? "Everything a run needs is there." : `${failed} of ${checks.length} checks failed.`;
   process.stdout.write(`deepagent-mcp ${packageVersion()}\n\n${lines.join("\n")}\n\n${verdict}\n`);
   return failed === 0 ? 0 : 1;
-}
-
-/** One thing a run needs. */
-export interface Check {
-  name: string;
-  ok: boolean;
-  /** The finding, or the problem and its remedy. */
-  text: string;
 }
 
 const MIN_NODE = 20;

@@ -7,7 +7,7 @@ import type { DeepAgentParams } from "../../src/agent/definition/params.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { filesIn } from "./listing-files.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const ROOM = 8000;
 const limits = { listedCharacters: ROOM };

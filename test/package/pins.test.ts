@@ -2,22 +2,24 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { ROOT } from "../commands/built-bin.ts";
 
-interface Pins {
-  unpinnedUses(root: string): string[];
-  unpinnedActions(workflow: string): string[];
-  unpinnedBases(dockerfile: string): string[];
-  unpinnedImages(compose: string): string[];
-}
 const script = pathToFileURL(join(ROOT, "scripts/project/pins.mjs")).href;
-const pins = (await import(script)) as Pins; // a script without types
+const { unpinnedUses } = (await import(script)) as { unpinnedUses(root: string): string[] }; // a script without types
+
+/** What the script says of a project with one of these files. */
+function usesIn(file: ".github/workflows/ci.yml" | "Dockerfile" | "compose.yaml", text: string): string[] {
+  const files = { ".github/workflows/ci.yml": "", Dockerfile: "", "compose.yaml": "", [file]: text };
+  const problems = unpinnedUses(filesIn(files));
+  return problems.map((problem) => /uses (.*), which is not pinned/.exec(problem)?.[1] ?? problem);
+}
 
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 const DIGEST = `sha256:${COMMIT}${COMMIT.slice(0, 24)}`;
 
 it("nothing of this project is loaded by a name alone", () => {
-  expect(pins.unpinnedUses(ROOT)).toEqual([]);
+  expect(unpinnedUses(ROOT)).toEqual([]);
 });
 
 describe("an action", () => {
@@ -26,7 +28,7 @@ describe("an action", () => {
     `      - uses: "actions/cache/restore@${COMMIT}" # v4`,
     "      - uses: ./.github/actions/own",
     "      - run: echo uses: nothing",
-  ])("is pinned: %s", (line) => expect(pins.unpinnedActions(line)).toEqual([]));
+  ])("is pinned: %s", (line) => expect(usesIn(".github/workflows/ci.yml", line)).toEqual([]));
 
   it.each([
     "      - uses: actions/checkout@v6",
@@ -36,7 +38,7 @@ describe("an action", () => {
     `      - uses: actions/checkout@${COMMIT}`,
     "        uses: docker://alpine:3",
     "      - 'uses': 'actions/checkout@v6'",
-  ])("is not pinned: %s", (line) => expect(pins.unpinnedActions(line)).toHaveLength(1));
+  ])("is not pinned: %s", (line) => expect(usesIn(".github/workflows/ci.yml", line)).toHaveLength(1));
 });
 
 it.each([
@@ -51,10 +53,10 @@ it.each([
   [`FROM node@${DIGEST}\nRUN --mount=type=bind,from=alpine,target=/a true`, ["alpine"]],
   [`FROM node@${DIGEST.slice(0, -1)}`, [`node@${DIGEST.slice(0, -1)}`]],
 ])("the base images of a Dockerfile: %j", (text, unpinned) => {
-  expect(pins.unpinnedBases(text)).toEqual(unpinned);
+  expect(usesIn("Dockerfile", text)).toEqual(unpinned);
 });
 
 it("the images of services", () => {
   const text = `services:\n  a:\n    image: postgres:17@${DIGEST}\n  b:\n    image: "redis:8"\n  c:\n    image: \${OURS:-own}\n`;
-  expect(pins.unpinnedImages(text)).toEqual(["redis:8"]);
+  expect(usesIn("compose.yaml", text)).toEqual(["redis:8"]);
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runGates } from "../../../src/app/run-gates.ts";
+import { ConfigSchema } from "../../../src/config/schema.ts";
 
 let root: string;
 beforeEach(() => {
@@ -10,12 +11,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-const places = () => ({ mounted: undefined, workspace: undefined, served: [] });
+const places = { mounted: undefined, served: [] };
+const gatesOf = (approvals: object, workspace?: string) =>
+  runGates(ConfigSchema.parse({ dataDir: "/data", approvals, workspace }), { principal: "local" }, places);
 
 describe("approvals.write: none", () => {
   /** Whether a change at this path is asked about. */
   function asks(path: string): unknown {
-    const gate = runGates({ write: "none", execute: "all" }, { ...places(), workspace: root })["write_file"];
+    const gate = gatesOf({ write: "none", execute: "all" }, root)["write_file"];
     return Object(gate).when({ args: { file_path: path } });
   }
 
@@ -44,10 +47,10 @@ describe("approvals.write: none", () => {
 
 it("asks about commands as the settings say where no sandbox confines them", () => {
   for (const execute of ["all", "unsandboxed"] as const)
-    expect(runGates({ write: "workspace", execute }, places())).toMatchObject({ execute: true });
+    expect(gatesOf({ write: "workspace", execute })).toMatchObject({ execute: true });
 });
 
 it("asks about no change by name alone where there is no workspace", () => {
-  const gate = runGates({ write: "none", execute: "all" }, places())["delete"];
+  const gate = gatesOf({ write: "none", execute: "all" })["delete"];
   expect(Object(gate).when({ args: { file_path: "/workspace/.mcp.json" } })).toBe(false);
 });

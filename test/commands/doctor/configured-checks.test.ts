@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { checkEmbeddings, checkKeys, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
 import { checkAgentFiles } from "../../../src/cli/doctor-files.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
-import { filesIn } from "../../agent/listing-files.ts";
+import { filesIn } from "../../support/files-in.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 import { olderSse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
