@@ -214,6 +214,8 @@ function packageText(name, { dependencies, devDependencies, overrides, scripts }
     ...(devDependencies.length === 0 ? {} : { devDependencies: exact(devDependencies) }),
     ...(overrides === undefined ? {} : { overrides: exact(overrides) }),
     engines: { node: ">=20.12" },
+    // npm asks about install scripts that no entry names.
+    allowScripts: { "better-sqlite3": true },
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;
 }

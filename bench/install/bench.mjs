@@ -19,7 +19,7 @@ process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` };
 const npm = (args, cwd) =>
-  execFileSync("npm", args, { cwd, env, stdio: ["ignore", "pipe", "ignore"], timeout: 180_000 });
+  execFileSync("npm", args, { cwd, env, stdio: ["ignore", "pipe", "ignore"], timeout: 600_000 });
 
 npm(["pack", "--ignore-scripts", "--pack-destination", folder], ROOT);
 const tarball = join(

@@ -30,8 +30,6 @@ export interface ItemFacts {
   updated_at: number;
 }
 
-type NamespaceListing = NonNullable<Parameters<BaseStore["listNamespaces"]>[0]>;
-
 /**
  * LangGraph's `BaseStore`, whose operations a driver carries out. In one batch the reads see what was stored before
  * it. Of several writes of one item the last that was asked for counts, awaited or not.
@@ -131,7 +129,7 @@ export abstract class ItemStore extends BaseStore {
     limit = 100,
     offset = 0,
     ...depth
-  }: NamespaceListing = {}): Promise<string[][]> {
+  }: Parameters<BaseStore["listNamespaces"]>[0] = {}): Promise<string[][]> {
     const matchConditions: MatchCondition[] = [];
     if (prefix) matchConditions.push({ matchType: "prefix", path: prefix });
     if (suffix) matchConditions.push({ matchType: "suffix", path: suffix });
