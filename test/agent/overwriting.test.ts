@@ -115,6 +115,7 @@ describe("write_file on a file that others change", () => {
     expect(open?.request.actionRequests[0]?.preview).toEqual({
       kind: "diff",
       summary: `Overwrite ${path}`,
+      destination: path,
       detail: `--- ${path}\n+++ ${path}\n@@ -1,2 +1,2 @@\n one\n-two\n+2`,
     });
     await answer(agent, open, approve);

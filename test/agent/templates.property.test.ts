@@ -145,7 +145,9 @@ describe("text from outside", () => {
         expect(asked?.messages[1]?.text).toContain(`## Person\n\n${said}\n`);
         const last = model.requests.at(-1)?.messages ?? [];
         expect(last[0]?.text).toBe(first?.messages[0]?.text);
-        expect(last[1]?.text.split("\n\n").slice(1).join("\n\n")).toBe(summary.trim());
+        const [, shown = ""] = /^\[Summary of .*?\]\n\n(.*)$/s.exec(last[1]?.text ?? "") ?? [];
+        expect(shown.split("\n\nMessages of the person, word for word:\n\n")[0]).toBe(summary.trim());
+        expect(shown.endsWith(`<message>\n${said}\n</message>`)).toBe(true);
       }),
       attempts(20),
     );

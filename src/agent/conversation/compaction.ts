@@ -17,6 +17,7 @@ import { answeredBy, emitModelCalled } from "../models/reply.ts";
 import {
   type Compaction,
   type ContextLimits,
+  ESTIMATE,
   type KeepOptions,
   type TokenCounter,
   compactedView,
@@ -32,7 +33,7 @@ import {
   transcript,
   triggerTokens,
 } from "./compacted-view.ts";
-import { isPerson, textOf, withStartNote } from "./messages.ts";
+import { isPerson, isReply, textOf, withStartNote } from "./messages.ts";
 
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 
@@ -61,6 +62,19 @@ export const requestTokens = (
   counter: TokenCounter,
 ): number =>
   counter.ofPrompt(systemPrompt + closingPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
+
+/** Tokens that a reply uses beyond those of its request, if the agent has not replied yet. */
+const EXPECTED_OUTPUT = 500;
+
+/** Estimates the tokens of a call: those of the agent's last one, else about the size of its request. */
+export function expectedTokens(request: Omit<ModelRequest, "updateState">): number {
+  const last = currentRun(request.messages).messages.findLast(isReply)?.usage_metadata?.total_tokens;
+  if (last !== undefined && last > 0) return last;
+  const { systemPrompt, tools, messages } = request;
+  return (
+    ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages) + EXPECTED_OUTPUT
+  );
+}
 
 /**
  * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the

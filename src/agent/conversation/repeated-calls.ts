@@ -5,8 +5,6 @@ import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import { isPerson, isReply, isResult, textOf } from "./messages.ts";
 
-/** Turns without anything new before an agent stops, where no limit is given. */
-export const DEFAULT_REPEATED_TURNS = 20;
 /** Turns of the longest cycle of calls that counts as a repetition. */
 const LONGEST_CYCLE = 8;
 /** Turns without anything new before the model is told. */
@@ -24,7 +22,7 @@ interface Turn {
  * Counts the newest turns of a run in which every call, with its result, stands in an earlier turn too. Looks back
  * at `most` turns and one cycle, so that the cost does not grow with the run.
  */
-export function repeatedTurns(messages: readonly BaseMessage[], most = DEFAULT_REPEATED_TURNS): number {
+export function repeatedTurns(messages: readonly BaseMessage[], most: number): number {
   const turns = newestTurns(messages, most + LONGEST_CYCLE).map(exchanges);
   let repeated = 0;
   for (let at = turns.length - 1; at > 0; at -= 1) {

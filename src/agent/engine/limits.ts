@@ -4,7 +4,6 @@ import { GraphRecursionError } from "@langchain/langgraph";
 import { RunFailure } from "../../core/errors.ts";
 import type { LimitReason, StopReason } from "../contracts.ts";
 import { isReply, isTask } from "../conversation/messages.ts";
-import { DEFAULT_REPEATED_TURNS } from "../conversation/repeated-calls.ts";
 
 /** US dollars per million tokens. */
 export interface ModelPrice {
@@ -43,8 +42,8 @@ export interface AgentLimits {
   /** Subagents of one agent that work at a time. Default 8. */
   parallelSubagents?: number;
   /**
-   * Turns of one agent that only repeat calls with the same results; 0: no limit. Default 20. The model is told of
-   * the third such turn.
+   * Turns of one agent that only repeat calls with the same results; default none, as with 0. The model is told from
+   * the third such turn on, with or without this limit.
    */
   repeatedTurns?: number;
   /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
@@ -180,7 +179,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
     max_tokens: `${limits.tokens} tokens`,
     max_cost: `${limits.costUsd} US dollars`,
     max_wall_time: `${limits.wallTimeMs} ms at work`,
-    repeated_calls: `${limits.repeatedTurns ?? DEFAULT_REPEATED_TURNS} turns of repeated calls`,
+    repeated_calls: `${limits.repeatedTurns} turns of repeated calls`,
   };
   return reason === "max_steps"
     ? "the limit of graph steps (recursionLimit)"

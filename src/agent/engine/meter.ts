@@ -3,7 +3,7 @@ import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import type { AgentState, LimitReason } from "../contracts.ts";
 import { isReply } from "../conversation/messages.ts";
-import { DEFAULT_REPEATED_TURNS, repeatedTurns } from "../conversation/repeated-calls.ts";
+import { repeatedTurns } from "../conversation/repeated-calls.ts";
 import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
@@ -30,6 +30,12 @@ function modelCalls(messages: readonly BaseMessage[]): number {
   return replies.reduce((sum, { response_metadata: { [MODEL_CALLS]: calls = 1 } }) => {
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
+}
+
+/** Graph steps of one turn, and of the end of a run. */
+export interface TurnSteps {
+  turn: number;
+  end: number;
 }
 
 /** Channel with what subagents used, and the time at work. */
@@ -206,7 +212,7 @@ export class Meter {
     const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
     if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return this.#reached("max_tool_calls");
-    const { repeatedTurns: most = DEFAULT_REPEATED_TURNS } = this.limits;
+    const { repeatedTurns: most = 0 } = this.limits;
     if (most > 0 && repeatedTurns(messages, most) >= most) return this.#reached("repeated_calls");
     return this.#reachedTotals();
   }
@@ -247,8 +253,15 @@ export class Meter {
     return least.#timeOver();
   }
 
-  outOfSteps(): Reached {
-    return this.#reached("max_steps");
+  /**
+   * The limit of graph steps, if LangGraph would allow no whole turn any more with an end in order. It throws at its
+   * limit, and what the run has would be lost. The first turn is always tried.
+   */
+  outOfSteps(step: number, { turn, end }: TurnSteps, recursionLimit = Infinity): Reached | undefined {
+    const made = this.stepsBefore(step);
+    // LangGraph counts its own first step too, and asks for one more after the last.
+    const isOut = made >= turn && made + turn + end + 2 > recursionLimit;
+    return isOut ? this.#reached("max_steps") : undefined;
   }
 
   #timeOver(): Reached {

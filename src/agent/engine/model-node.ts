@@ -7,8 +7,8 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
 import { isEmpty, noAnswer } from "../conversation/answers.ts";
-import { ESTIMATE } from "../conversation/compacted-view.ts";
-import { foldMessages, isReply, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
+import { expectedTokens } from "../conversation/compaction.ts";
+import { foldMessages, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
 import { type Strategy, missingAnswer } from "../conversation/structured-answer.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../middleware/middleware.ts";
@@ -18,7 +18,7 @@ import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
 import { ToolBinder } from "../models/tool-binder.ts";
 import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "./limits.ts";
-import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
+import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "./meter.ts";
 import { annotatedReports } from "./state.ts";
 import { agentPath, agentRuntime, emit, meterOf, stepOf } from "./task-context.ts";
 
@@ -59,7 +59,7 @@ export function createModelNode(
       return showMessages(new Command({ update, goto: after.end }));
     };
     const reached =
-      meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
+      meter.reached(messages) ?? meter.outOfSteps(stepOf(config), after.steps, config.recursionLimit);
     if (reached) return stopFor(reached, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
@@ -133,19 +133,6 @@ async function askAllLayers(
   } finally {
     release();
   }
-}
-
-/** Tokens that a reply uses beyond those of its request, if the agent has not replied yet. */
-const EXPECTED_OUTPUT = 500;
-
-/** Estimates the tokens of a call: those of the agent's last one, else about the size of its request. */
-function expectedTokens(request: Omit<ModelRequest, "updateState">): number {
-  const last = currentRun(request.messages).messages.findLast(isReply)?.usage_metadata?.total_tokens;
-  if (last !== undefined && last > 0) return last;
-  const { systemPrompt, tools, messages } = request;
-  return (
-    ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages) + EXPECTED_OUTPUT
-  );
 }
 
 /**
@@ -225,22 +212,4 @@ function firstRequest(
     state,
     runtime: agentRuntime(config),
   };
-}
-
-/** Graph steps of one turn, and of the end of a run. */
-export interface TurnSteps {
-  turn: number;
-  end: number;
-}
-
-/**
- * Whether LangGraph would allow no whole turn of `turn` steps any more, and `end` steps to end in order.
- * It throws where its limit is reached, and what the run has would come to nobody. The first turn is always
- * tried.
- */
-function isOutOfSteps(config: RunnableConfig, { turn, end }: TurnSteps): boolean {
-  const made = meterOf(config, {}).stepsBefore(stepOf(config));
-  const { recursionLimit = Infinity } = config;
-  // It counts its own first step too, and asks for one more after the last.
-  return made >= turn && made + turn + end + 2 > recursionLimit;
 }

@@ -79,7 +79,11 @@ export class TokenSignIn implements SignIn {
       return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
     }
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
-    return { ok: true, session: { id: session.jti, principal: session.sub, scopes, isLoggedIn: true }, proof };
+    return {
+      ok: true,
+      session: { id: session.jti, principal: session.sub, scopes, isLoggedIn: true },
+      proof,
+    };
   }
 
   async #logIn(reply: Reply): Promise<void> {

@@ -63,9 +63,9 @@ describe("an agent that repeats its calls", () => {
     expect(last).toEqual({ kind: "finished", answer: "end" });
   });
 
-  it("stops after 20 turns by default, and not at all with 0", async () => {
-    expect((await work(() => [SAY("a")])).results).toHaveLength(21);
-    const { last, told } = await work((turn) => (turn < 40 ? [SAY("a")] : []), { repeatedTurns: 0 });
+  it("stops where the limit says, and not at all without one", async () => {
+    expect((await work(() => [SAY("a")], { repeatedTurns: 20 })).results).toHaveLength(21);
+    const { last, told } = await work((turn) => (turn < 40 ? [SAY("a")] : []));
     expect([last, told.length]).toEqual([{ kind: "finished", answer: "end" }, 38]);
   });
 });
@@ -81,10 +81,10 @@ describe("the count of repeated turns", () => {
   it("begins anew with a message of a person, and ignores the file that keeps a long result", () => {
     const task = new HumanMessage("go");
     const before = [task, ...turns(0, 5, () => "same")];
-    expect(repeatedTurns(before)).toBe(4);
-    expect(repeatedTurns([...before, new HumanMessage("other"), ...turns(5, 7, () => "same")])).toBe(1);
+    expect(repeatedTurns(before, 20)).toBe(4);
+    expect(repeatedTurns([...before, new HumanMessage("other"), ...turns(5, 7, () => "same")], 20)).toBe(1);
     const inFile = (id: number) => `[too large: /large_tool_results/${sanitizeToolCallId(`call/${id}`)}]`;
-    expect(repeatedTurns([task, ...turns(0, 4, inFile)])).toBe(3);
+    expect(repeatedTurns([task, ...turns(0, 4, inFile)], 20)).toBe(3);
   });
 
   it("looks at a bounded part of a long run", () => {
