@@ -149,6 +149,30 @@ describe("a request that the provider finds too long", () => {
     expect(model.requests.some(({ messages }) => isSummarizer(messages))).toBe(true);
   });
 
+  it.each([
+    ["near the window", 28_000, true],
+    ["far from it", 1000, false],
+  ])("is taken for that once, if it is refused for no known reason %s", async (_place, size, isCompacted) => {
+    let refused = 0;
+    const model = withWindow(
+      scriptedModel(({ messages, call }) => {
+        if (isSummarizer(messages)) return { text: "SUMMARY" };
+        if (call < 4) return calls(call, [size]);
+        if (!messages.some(({ text }) => text.includes("SUMMARY"))) {
+          refused += 1;
+          throw Object.assign(new Error("Bad request"), { status: 400 });
+        }
+        return { text: "end" };
+      }),
+      36_000,
+    );
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+    const run = collect(agent, { kind: "task", task: "go" });
+    if (isCompacted) expect((await run).at(-1)).toEqual({ kind: "finished", answer: "end" });
+    else expect(await failureOf(run)).toMatchObject({ code: "model_error" });
+    expect(refused).toBe(1);
+  });
+
   it("is not sent again where nothing can be made shorter", async () => {
     const { agent, model } = overflowing(100, 10);
     expect(await failureOf(collect(agent, { kind: "task", task: "go" }))).toMatchObject({

@@ -50,13 +50,15 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
 
 /** Why a reply is incomplete, and the message that asks the model to complete it. */
 export interface Unfinished {
-  kind: "cut" | "empty" | "unstructured";
+  kind: "cut" | "paused" | "empty" | "unstructured";
+  /** Empty for a paused reply, which is sent back as it is. */
   prompt: string;
 }
 
 /** How often a model is asked again in one turn, by what was wrong with its reply. */
 export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   cut: 3,
+  paused: 10,
   empty: 1,
   unstructured: 3,
 };
@@ -70,6 +72,7 @@ const CUT_BEFORE =
 /** Says what a reply without calls lacks. A reply with calls is always taken. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;
+  if (finishReasonOf(reply) === "pause_turn") return { kind: "paused", prompt: "" };
   if (isCut(reply) && !isEmpty(reply)) return { kind: "cut", prompt: GO_ON };
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
@@ -100,6 +103,13 @@ export function continued(text: string, next: AIMessage): void {
   const first = content.findIndex(({ type }) => !THOUGHTS.has(type));
   const at = first < 0 ? content.length : first;
   next.content = [...content.slice(0, at), { type: "text", text }, ...content.slice(at)];
+}
+
+/** Puts the content of a paused reply in front of `next`, which goes on with it. Changes `next`. */
+export function resumed({ content }: AIMessage, next: AIMessage): void {
+  const blocksOf = (given: AIMessage["content"]): Exclude<AIMessage["content"], string> =>
+    typeof given === "string" ? (given === "" ? [] : [{ type: "text", text: given }]) : given;
+  next.content = [...blocksOf(content), ...blocksOf(next.content)];
 }
 
 /** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */

@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts.ts";
-import { MOST_ASKED, continued, markCut, unfinished } from "../conversation/answers.ts";
+import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../conversation/answers.ts";
 import { textOf, withStartNote } from "../conversation/messages.ts";
 import { type Strategy, bindingOf } from "../conversation/structured-answer.ts";
 import { appendSystemPrompt } from "../middleware/middleware.ts";
@@ -93,7 +93,7 @@ async function completeReply(
   if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
   let said = reply.text;
   const asked = [...input];
-  const times = { cut: 0, empty: 0, unstructured: 0 };
+  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0 };
   for (let calls = 1; ; calls += 1) {
     const missing = unfinished(reply, strategy);
     if (!missing) return reply;
@@ -104,13 +104,15 @@ async function completeReply(
     if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
       return missing.kind === "cut" ? markCut(reply) : reply;
     }
-    // No provider takes an empty message.
-    asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
     const before = reply;
+    if (missing.kind === "paused") asked.push(before);
+    // No provider takes an empty message.
+    else asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
     reply = await ask(asked);
     said = reply.text;
     reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
     if (missing.kind === "cut") continued(before.text, reply);
+    if (missing.kind === "paused") resumed(before, reply);
     countCalls(reply, calls + 1);
   }
 }

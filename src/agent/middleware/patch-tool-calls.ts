@@ -116,7 +116,10 @@ function mend(message: BaseMessage): BaseMessage | null {
 const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed(text));
 
 function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> {
-  const mended = blocks.flatMap((block) => {
+  const mended = blocks.flatMap((given) => {
+    // Pieces of streams were joined by it; other providers refuse it.
+    const { index, ...plain } = given as Block & { index?: unknown };
+    const block = index === undefined ? given : plain;
     if (block.type !== "text" || typeof block["text"] !== "string") return [block];
     const text = mendText(block["text"]);
     if (text === "") return [];

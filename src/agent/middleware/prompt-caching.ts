@@ -1,9 +1,10 @@
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import type { Middleware, ModelRequest } from "../contracts.ts";
-import { textOf } from "../conversation/messages.ts";
+import { copyMessage, textOf } from "../conversation/messages.ts";
 import { modelName } from "../models/reply.ts";
 
 const CACHE = { type: "ephemeral" } as const;
+const LONG_CACHE = { ...CACHE, ttl: "1h" } as const;
 /** Anthropic takes no more in one request. */
 const MAX_MARKS = 4;
 
@@ -18,7 +19,7 @@ export function promptCachingMiddleware(): Middleware {
     finishRequest: (request) => {
       // Bedrock's package places the marks itself, and takes one as the sign to do so.
       if (isBedrockClaude(request)) return withTurnMark(request);
-      return request.model._llmType() === "anthropic" ? marked(request) : request;
+      return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
     },
   };
 }
@@ -37,7 +38,8 @@ function marked(request: ModelRequest): ModelRequest {
   if (left <= 0) return request;
   const own: unknown = request.modelSettings?.["cache_control"];
   if (own === undefined) left -= 1;
-  const mark = own ?? CACHE; // a longer lifetime may not come after a shorter one
+  // A longer lifetime may not come after a shorter one.
+  const mark = own ?? (hasLongMark(request.messages) ? LONG_CACHE : CACHE);
   const { closingPrompt, ...rest } = withTurnMark(request);
   const stable = blocksOf(request.systemMessage);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
@@ -46,6 +48,48 @@ function marked(request: ModelRequest): ModelRequest {
   const systemMessage = new SystemMessage({ content: blocks });
   return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };
 }
+
+/**
+ * Leaves out the oldest marks in the messages of the caller above the four that Anthropic takes, and the longer
+ * lifetime of a mark behind a shorter one: the order is tools, system prompt, messages. Copies what it changes.
+ */
+function acceptable(request: ModelRequest): ModelRequest {
+  const { systemMessage, messages, tools } = request;
+  let excess = ownMarks(request) - MAX_MARKS;
+  let isShort = tools.some((tool) => [tool, Reflect.get(tool, "extras")].some(isShortLived));
+  const accept = (blocks: Blocks, mayDrop: boolean): Blocks => {
+    const accepted = blocks.map((block) => {
+      if (!isMarked(block)) return block;
+      const { cache_control: _mark, ...plain } = block as Blocks[number] & { cache_control: unknown };
+      if (mayDrop && excess > 0) {
+        excess -= 1;
+        return plain;
+      }
+      isShort ||= isShortLived(block);
+      return isShort && !isShortLived(block) ? { ...plain, cache_control: CACHE } : block;
+    });
+    return accepted.every((block, index) => block === blocks[index]) ? blocks : accepted;
+  };
+  const content = blocksOf(systemMessage);
+  const system = accept(content, false);
+  const rest = messages.map((message) => {
+    if (typeof message.content === "string") return message;
+    const blocks = accept(message.content, true);
+    return blocks === message.content ? message : copyMessage(message, { content: blocks });
+  });
+  return {
+    ...request,
+    systemMessage: system === content ? systemMessage : new SystemMessage({ content: system }),
+    messages: rest,
+  };
+}
+
+const hasLongMark = (messages: readonly BaseMessage[]): boolean =>
+  messages.some((message) => blocksOf(message).some((block) => isMarked(block) && !isShortLived(block)));
+
+/** True for a mark of five minutes, the default. */
+const isShortLived = (item: unknown): boolean =>
+  isMarked(item) && Reflect.get(Object(Reflect.get(Object(item), "cache_control")), "ttl") !== "1h";
 
 type Blocks = Exclude<BaseMessage["content"], string>;
 

@@ -13,10 +13,11 @@ import {
   compactedView,
   defaultLimits,
   isOver,
+  triggerTokens,
 } from "../conversation/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../conversation/compaction.ts";
 import { COMPACTION, latest } from "../engine/state.ts";
-import { fittingPart, modelFailure } from "../models/failure.ts";
+import { failureFacts, fittingPart, modelFailure } from "../models/failure.ts";
 
 export interface SummarizationOptions {
   /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */
@@ -63,11 +64,13 @@ export function summarizationMiddleware(setup: Setup): Middleware {
       const isDue = isOver(limits, tokens, view.length) && tokens >= (known.waitUntil ?? 0);
       const first = isDue ? await compact(request, known, options) : known;
       const shown = first === known ? view : compactedView(request.messages, first);
-      const answer = await firstAnswer({ ...request, messages: shown }, next);
+      const size = requestTokens(request, shown, counter);
+      const isNear = size >= NEAR * Math.min(limits.maxInputTokens ?? Infinity, triggerTokens(limits));
+      const answer = await firstAnswer({ ...request, messages: shown }, next, isNear);
       const { overflow } = answer;
       if (overflow === undefined) return answer.give();
       setup.log.warn("context_overflow", { messages: shown.length });
-      const refused = { tokens: requestTokens(request, shown, counter), fitting: fittingPart(overflow) };
+      const refused = { tokens: size, fitting: fittingPart(overflow) };
       const second = await compact(request, first, { ...options, refused });
       if (second === first) return answer.give();
       return next({ ...request, messages: compactedView(request.messages, second) });
@@ -82,11 +85,18 @@ interface Answer {
   give(): AIMessage;
 }
 
-async function firstAnswer(request: ModelRequest, next: ModelHandler): Promise<Answer> {
+/** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
+const NEAR = 0.8;
+
+async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<Answer> {
   let last: unknown;
   const attempted = (failure: unknown): void => void (last = failure);
-  const overflowIn = (failure: unknown) =>
-    failure !== undefined && modelFailure(failure).code === "context_overflow" ? { overflow: failure } : {};
+  const overflowIn = (failure: unknown) => {
+    if (failure === undefined) return {};
+    const { reason, status } = failureFacts(failure);
+    const isUnknown = isNear && reason === "model_error" && status === 400;
+    return isUnknown || modelFailure(failure).code === "context_overflow" ? { overflow: failure } : {};
+  };
   try {
     const reply = await next({ ...request, attempted });
     return { ...overflowIn(last), give: () => reply };

@@ -14,11 +14,21 @@ import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { monotonicClock, pause } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { ordinal } from "../../core/text.ts";
+import { oneLine, ordinal } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { type Scope, agentPath, contextOf, emit, meterOf } from "../engine/task-context.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
-import { LONGEST_REPLY, cutPiece, modelName, replyOf, sizeOfPiece } from "./reply.ts";
+import { isEnd } from "./provider-words.ts";
+import {
+  LONGEST_REPLY,
+  cutPiece,
+  finishReasonOf,
+  modelName,
+  replyOf,
+  sizeOfPiece,
+  withRefusal,
+} from "./reply.ts";
+import { ModelStreamBrokenError } from "./silence.ts";
 
 /** How long a failed call is tried again when the agent has no limit of its own, in milliseconds. */
 const PATIENCE_MS = 60_000;
@@ -96,8 +106,11 @@ async function callOnce(
     if (!AIMessage.isInstance(reply)) {
       throw new Error("The model answered with something that is not an assistant message.");
     }
+    const reason = finishReasonOf(reply);
+    if (reason !== undefined && !isEnd(reason))
+      throw new ModelStreamBrokenError(`the provider ended the answer with '${oneLine(reason, 60)}'`);
     trace?.answered(reply);
-    return reply;
+    return withRefusal(reply);
   } catch (error) {
     trace?.failed(error);
     throw error;

@@ -6,6 +6,7 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
 import type { ModelFailureReason } from "../contracts.ts";
+import { saysOverflow } from "./provider-words.ts";
 
 /** Longest part of a provider's own words in a message. */
 const QUOTE_LIMIT = 300;
@@ -146,7 +147,11 @@ export interface FailureFacts {
 export function failureFacts(error: unknown): FailureFacts {
   const chain = causes(error);
   const text = providerText(error, chain);
-  const status = firstNumber(chain, "status") ?? firstNumber(chain, "statusCode");
+  const inStream = chain.some(isReportInStream);
+  const status =
+    firstNumber(chain, "status") ??
+    firstNumber(chain, "statusCode") ??
+    (inStream ? codeInStream(chain) : undefined);
   const kind = errorKind(chain);
   const network = firstCode(chain, NETWORK_CODE);
   const tls = firstCode(chain, TLS_CODE);
@@ -157,12 +162,12 @@ export function failureFacts(error: unknown): FailureFacts {
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
     timedOut,
     overloaded: status === 529 || OVERLOADED_KIND.test(kind),
-    reported: status !== undefined || UNAVAILABLE_KIND.test(kind),
+    reported: status !== undefined || inStream || UNAVAILABLE_KIND.test(kind),
     ...silence(chain),
     foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
     text,
   };
-  const reason = reasonOf({ ...facts, kind, chain });
+  const reason = reasonOf({ ...facts, kind, chain, inStream });
   const transient =
     (reason === "model_rate_limited" && !facts.quota) ||
     (reason === "model_unavailable" && tls === undefined && !facts.foreign) ||
@@ -172,12 +177,17 @@ export function failureFacts(error: unknown): FailureFacts {
   return { ...facts, reason, retryable: transient && !refused };
 }
 
-type Evidence = Omit<FailureFacts, "reason" | "retryable"> & { kind: string; chain: readonly object[] };
+type Evidence = Omit<FailureFacts, "reason" | "retryable"> & {
+  kind: string;
+  chain: readonly object[];
+  /** The provider had accepted the request, and reported a failure in its answer. */
+  inStream: boolean;
+};
 
 function reasonOf(evidence: Evidence): ModelFailureReason {
-  const { status, network, timedOut, tls, foreign, quota, kind, text, chain } = evidence;
+  const { status, network, timedOut, tls, foreign, quota, kind, text, chain, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
-  if (status === 413 || OVERFLOW_KIND.test(kind) || OVERFLOW_TEXT.test(text)) return "context_overflow";
+  if (status === 413 || OVERFLOW_KIND.test(kind) || saysOverflow(text)) return "context_overflow";
   if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
   if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
   if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
@@ -185,7 +195,8 @@ function reasonOf(evidence: Evidence): ModelFailureReason {
   if (status === 408 || (status !== undefined && status >= 500) || UNAVAILABLE_KIND.test(kind)) {
     return "model_unavailable";
   }
-  if (status !== undefined) return "model_error";
+  if (status !== undefined || REFUSED_KIND.test(kind)) return "model_error";
+  if (inStream) return "model_unavailable";
   if (network !== undefined || timedOut || CONNECTION_TEXT.test(text)) return "model_unavailable";
   return "model_error";
 }
@@ -195,9 +206,8 @@ export const NO_ANSWER = "NoModelAnswerError";
 /** Name of the error that a stream which ended before its end is turned into. */
 export const STREAM_BROKEN = "ModelStreamBrokenError";
 
-const OVERFLOW_KIND = /context_length_exceeded|context_overflow|ContextOverflowError|request_too_large/i;
-const OVERFLOW_TEXT =
-  /prompt is too long|maximum (?:context|prompt) length|token count.{0,20} exceeds|exceeds? the context window|input is too long|input length and `?max_tokens`? exceed|context window (?:is )?exceeded|too many (?:input )?tokens in (?:the )?(?:prompt|request)/i;
+const OVERFLOW_KIND =
+  /context_length_exceeded|exceed_context_size|context_overflow|ContextOverflowError|request_too_large|max_prompt_tokens_exceeded/i;
 const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
 const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
 const RATE_KIND = /rate_limit/i;
@@ -205,6 +215,7 @@ const QUOTA_KIND = /insufficient_quota|billing/i;
 const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
 const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
+const REFUSED_KIND = /invalid_request|content_policy|moderation/i;
 /** How Node words a connection that was lost while the body of an answer was read. */
 const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
@@ -299,6 +310,18 @@ function isTimeout(link: object): boolean {
     /timeout/i.test(className(link)) ||
     /timed out/i.test(String(nested(link, "message")))
   );
+}
+
+/** True for an error object inside the stream of an answer that began with HTTP 200. */
+const isReportInStream = (link: object): boolean =>
+  className(link) === "APIError" && nested(link, "status") === undefined && isObject(nested(link, "error"));
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+/** The HTTP status that a gateway puts into an error object, as a number or as text. */
+function codeInStream(chain: readonly object[]): number | undefined {
+  const codes = chain.flatMap((link) => [nested(nested(link, "error"), "code"), nested(link, "code")]);
+  return codes.map(Number).find((code) => Number.isInteger(code) && code >= 400 && code < 600);
 }
 
 function firstNumber(chain: readonly object[], field: string): number | undefined {

@@ -69,6 +69,13 @@ export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
   return reply;
 }
 
+/** Shows a refusal that a package keeps beside an empty text, as it does for OpenAI's responses API. Changes `reply`. */
+export function withRefusal(reply: AIMessage): AIMessage {
+  const refusal: unknown = reply.additional_kwargs["refusal"];
+  if (typeof refusal === "string" && refusal !== "" && reply.text === "") reply.content = refusal;
+  return reply;
+}
+
 /** Reports a model call to those who watch, with its tokens and, if it is known, its price. */
 export function emitModelCalled(
   reply: AIMessage,

@@ -18,6 +18,8 @@ import {
   variable,
 } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
+import { carryExtras } from "./provider-extras.ts";
+import { type WaitingLimits, limitSilence } from "./silence.ts";
 import { loadPackage, packageMissing } from "./packages.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
@@ -75,15 +77,28 @@ async function providerModel(
   // The package wants some key, whether the server asks for one or not.
   const key = given ?? (takesNoKey(facts, env) ? "none" : undefined);
   try {
-    const Model = (await loadProvider(facts.package, packages))[facts.chatModel] as ChatModelClass; // by its name
-    return new Model({
+    const loaded = await loadProvider(facts.package, packages);
+    const baseURL = endpointOf(facts, env)?.url;
+    const limits = { requestMs, idleMs };
+    const fields = {
       model: name,
       // Failed calls are tried again in one place, around the call.
       maxRetries: 0,
       callbacks: [streamAnswers],
       ...(key === undefined ? {} : { apiKey: key }),
-      ...providerParameters(provider, name, endpointOf(facts, env)?.url, { requestMs, idleMs }),
-    });
+      ...providerParameters(provider, name, baseURL, limits),
+    };
+    const Model = loaded[facts.chatModel] as ChatModelClass; // by its name
+    if (provider === "anthropic") return new Model(fields);
+    const origin = `${provider} ${baseURL ?? ""}`;
+    if (provider === "openai") {
+      const Completions = loaded["ChatOpenAICompletions"] as ChatModelClass; // by its name
+      // Copies of the model are made from its fields.
+      return new Model({ ...fields, completions: carryExtras(new Completions(fields), origin) });
+    }
+    const model = carryExtras(new Model(fields), origin);
+    limitSilence(model, limits);
+    return model;
   } catch (error) {
     throw loadingFailure(error, { spec, provider, facts, packages });
   }
@@ -103,7 +118,7 @@ function providerParameters(
   provider: string,
   name: string,
   baseURL: string | undefined,
-  { requestMs, idleMs }: { requestMs: number; idleMs: number },
+  { requestMs, idleMs }: WaitingLimits,
 ): Record<string, unknown> {
   const fetch = guardedFetch(idleMs);
   if (provider === "anthropic") {

@@ -1,7 +1,8 @@
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { headOf } from "../../core/text.ts";
-import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
+import { NO_ANSWER } from "./failure.ts";
+import { KeepAlives, ModelSilentError, ModelStreamBrokenError } from "./silence.ts";
 
 /** Guards the streams of providers: against silence, broken ends, and arguments in very many pieces. */
 
@@ -9,21 +10,6 @@ type Fetch = typeof globalThis.fetch;
 
 /** Most bytes of a refusal that are read; its reason stands at the beginning. */
 const MAX_ERROR_BYTES = 65_536;
-
-/** A streamed answer ended before it was complete. */
-class ModelStreamBrokenError extends Error {
-  override readonly name: string = STREAM_BROKEN;
-}
-
-/** A streamed answer fell silent. */
-class ModelSilentError extends ModelStreamBrokenError {
-  readonly silentMs: number;
-
-  constructor(silentMs: number) {
-    super("nothing arrived in the middle of an answer");
-    this.silentMs = silentMs;
-  }
-}
 
 /** The response that came instead of an answer. */
 class NoModelAnswerError extends Error {
@@ -48,7 +34,7 @@ class ProviderStreamError extends Error {
  *
  * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
  * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way, and
+ * `idleMs` is the longest silence between two pieces; signs of life without content have a longer limit. Pieces of a call's arguments are joined on their way, and
  * long texts divided. Only the beginning of a refusal is read: clients parse, copy and quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
@@ -91,6 +77,7 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   const joined = new JoinedArguments();
+  const keepAlives = new KeepAlives(idleMs);
   let groups = inGroups([]);
   let isOver = false;
   let isWhole = false;
@@ -111,13 +98,19 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
             return controller.enqueue(encoder.encode(events.join("")));
           }
           if (isOver) break;
+          const since = monotonicClock();
           const { done, value } = await reader.read();
           silence.signal.throwIfAborted();
           isOver = done;
-          groups = inGroups(done ? joined.finish() : joined.read(decoder.decode(value, { stream: true })));
+          const part = done ? "" : decoder.decode(value, { stream: true });
+          if (!done) keepAlives.note(part, monotonicClock() - since);
+          groups = inGroups(done ? joined.finish() : joined.read(part));
         }
         if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
         controller.close();
+      } catch (error) {
+        reader.cancel(error).catch(() => {}); // as above
+        throw error;
       } finally {
         clearTimeout(timer);
       }

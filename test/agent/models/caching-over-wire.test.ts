@@ -9,7 +9,7 @@ import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
-import { list, type Json } from "../../support/wire-server-protocol.ts";
+import { list, record, type Json } from "../../support/wire-server-protocol.ts";
 import { startWireServer, type WireServer } from "../../support/wire-server.ts";
 
 const servers: WireServer[] = [];
@@ -47,6 +47,39 @@ const marksOf = ({ tools, system, messages, cache_control: newest }: Json) => ({
 });
 
 describe("marks for Anthropic's cache", () => {
+  const block = (text: string, ttl?: string) => ({
+    type: "text" as const,
+    text,
+    cache_control: ttl === undefined ? MARK : { ...MARK, ttl },
+  });
+  const lifetimes = ({ system, messages }: Json): unknown[] =>
+    [...list(system), ...list(messages).flatMap(({ content }) => list(content))].flatMap(
+      ({ cache_control: mark }) => (mark === undefined ? [] : [record(mark)["ttl"] ?? "5m"]),
+    );
+
+  test("of a caller beyond four leave the oldest messages, and the caller's objects stay", async () => {
+    const { server, agent } = await setup();
+    const content = Array.from({ length: 6 }, (_, n) => block(`part ${n}`));
+    const message = new HumanMessage({ content });
+    await agent().invoke({ messages: [message] });
+    const sent = list(list(server.requests[0]?.body["messages"])[0]?.["content"]);
+    expect(sent.map((part) => "cache_control" in part)).toEqual([false, false, true, true, true, true]);
+    expect(message.content).toEqual(content);
+  });
+
+  test.each<[string, (string | undefined)[]]>([
+    ["long ones before short ones", ["1h", undefined]],
+    ["a long one behind a short one", [undefined, "1h"]],
+    ["a long one alone", ["1h"]],
+  ])("have lifetimes in an order that Anthropic takes: %s", async (_name, given) => {
+    const { server, agent } = await setup();
+    const content = given.map((ttl, n) => block(`part ${n}`, ttl));
+    await agent().invoke({ messages: [new HumanMessage({ content })] });
+    const order = lifetimes(server.requests[0]?.body ?? {});
+    expect(order.length).toBeGreaterThan(1);
+    expect(order.lastIndexOf("1h")).toBeLessThan(order.includes("5m") ? order.indexOf("5m") : Infinity);
+  });
+
   test("stand at the end of what is the same in all threads, of the system prompt, and at the newest turn", async () => {
     const files = new StateBackend({ files: snapshotFiles() });
     const { server, agent } = await setup({ memory: ["/AGENTS.md"], backend: files });

@@ -1,0 +1,128 @@
+/**
+ * Carries what providers of the chat completions protocol want back with a reply, and LangChain's packages drop: thoughts
+ * and signatures. They are stored with the message, and only the provider that gave them gets them back.
+ */
+import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
+import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { byIdentity } from "../../core/by-identity.ts";
+import { copyMessage } from "../conversation/messages.ts";
+import { isRecord, listOf, recordOf } from "./tool-schema.ts";
+
+type Fields = Record<string, unknown>;
+
+/** The part of a reply that LangChain has no place for. */
+interface Extras {
+  /** The provider, by the address that answered. */
+  origin: string;
+  /** Of OpenRouter, whole after the stream. */
+  reasoning_details: Fields[];
+  /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
+  calls: Record<string, unknown>;
+}
+
+/** The methods of LangChain's class for chat completions, which its classes for other providers inherit. */
+interface Completions {
+  _convertCompletionsDeltaToBaseMessageChunk(delta: Fields, ...more: unknown[]): AIMessageChunk;
+  _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
+  completionWithRetry(request: Fields, ...more: unknown[]): Promise<unknown>;
+}
+
+const EXTRAS = "provider_extras";
+/** The name of DeepSeek, Kimi and Qwen. LangChain keeps it under the same one, and does not send it. */
+const THOUGHTS = "reasoning_content";
+
+const hasMethods = (model: object): model is Completions =>
+  ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks", "completionWithRetry"].every(
+    (name) => typeof Reflect.get(model, name) === "function",
+  );
+
+/** Makes a model of this protocol carry them. Other models stay as they are. */
+export function carryExtras<Model extends object>(model: Model, origin: string): Model {
+  if (!hasMethods(model)) return model;
+  const completions: Completions = model;
+  const deltas = new WeakMap<object, Fields>();
+  const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
+  completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {
+    const { content, refusal } = delta;
+    // OpenAI puts the words of a refusal into a field of their own.
+    const chunk = convert(
+      typeof refusal === "string" ? { ...delta, content: content || refusal } : delta,
+      ...more,
+    );
+    deltas.set(chunk, delta);
+    return chunk;
+  };
+  const stream = completions._streamResponseChunks.bind(completions);
+  const carrying = byIdentity((message: BaseMessage) => carried(message, origin));
+  completions._streamResponseChunks = async function* (messages, ...more) {
+    const extras: Extras = { origin, reasoning_details: [], calls: {} };
+    let isGiven = false;
+    for await (const piece of stream(messages.map(carrying), ...more)) {
+      isGiven = take(deltas.get(piece.message) ?? {}, extras) || isGiven;
+      yield piece;
+    }
+    if (!isGiven) return;
+    const message = new AIMessageChunk({ content: "", additional_kwargs: { [EXTRAS]: extras } });
+    yield new ChatGenerationChunk({ text: "", message });
+  };
+  const complete = completions.completionWithRetry.bind(completions);
+  completions.completionWithRetry = ({ messages, ...request }, ...more) =>
+    complete({ ...request, messages: listOf(messages).map((sent) => unpacked(recordOf(sent))) }, ...more);
+  return model;
+}
+
+/** Adds those of one piece of an answer. Returns true if there were any. */
+function take({ reasoning_details: details, tool_calls: calls, ...delta }: Fields, extras: Extras): boolean {
+  for (const detail of listOf(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
+  const signed = listOf(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
+  for (const call of signed.map(recordOf)) extras.calls[String(call["index"] ?? 0)] = call["extra_content"];
+  return typeof delta[THOUGHTS] === "string" || listOf(details).length > 0 || signed.length > 0;
+}
+
+/** Fields of a detail that come in pieces. */
+const IN_PIECES: ReadonlySet<string> = new Set(["text", "summary", "data"]);
+
+function takeDetail(piece: Fields, details: Fields[]): void {
+  const { index, type } = piece;
+  const known = details.find(
+    (detail) => index !== undefined && detail["index"] === index && detail["type"] === type,
+  );
+  if (!known) return void details.push({ ...piece });
+  for (const [name, value] of Object.entries(piece)) {
+    const before = known[name];
+    const isPiece = IN_PIECES.has(name) && typeof before === "string" && typeof value === "string";
+    if (isPiece) known[name] = before + value;
+    else if (value !== null) known[name] = value;
+  }
+}
+
+/** LangChain passes this field of a message on as it is. */
+const PASSED = "function_call";
+const PACKED = Symbol("extras");
+
+function carried(message: BaseMessage, origin: string): BaseMessage {
+  const { additional_kwargs: kwargs, content } = message;
+  const extras = kwargs[EXTRAS] as Extras | undefined; // written above only
+  if (!AIMessage.isInstance(message) || extras?.origin !== origin) return message;
+  const { reasoning_details, calls } = extras;
+  const fields = {
+    ...(typeof kwargs[THOUGHTS] === "string" ? { [THOUGHTS]: kwargs[THOUGHTS] } : {}),
+    ...(reasoning_details.length > 0 ? { reasoning_details } : {}),
+  };
+  const signatures = Object.entries(calls).sort(([a], [b]) => Number(a) - Number(b));
+  const packed = { [PACKED]: { fields, calls: signatures } };
+  // LangChain types the field as the calls of a former version.
+  return copyMessage(message, { content, additional_kwargs: { ...kwargs, [PASSED]: packed as never } });
+}
+
+function unpacked({ [PASSED]: passed, ...message }: Fields): Fields {
+  const packed = Reflect.get(Object(passed), PACKED) as
+    | { fields: Fields; calls: [index: string, content: unknown][] }
+    | undefined; // written above only
+  if (packed === undefined) return passed === undefined ? message : { ...message, [PASSED]: passed };
+  const signatureOf = new Map(packed.calls.map(([index, content]) => [Number(index), content]));
+  const calls = listOf(message["tool_calls"]).map((call, index) =>
+    signatureOf.has(index) ? { ...recordOf(call), extra_content: signatureOf.get(index) } : call,
+  );
+  return { ...message, ...packed.fields, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+}

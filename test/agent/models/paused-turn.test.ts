@@ -1,0 +1,61 @@
+import { createServer } from "node:http";
+import { HumanMessage } from "@langchain/core/messages";
+import { expect, onTestFinished, test } from "vitest";
+import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { resolveModel } from "../../../src/agent/models/resolve.ts";
+import { type Json, list, record } from "../../support/wire-server-protocol.ts";
+
+/** A reply of Anthropic as a stream of events. */
+function reply(text: string, stop_reason: string): string {
+  const usage = { input_tokens: 10, output_tokens: 5 };
+  const message = {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    model: "m",
+    content: [],
+    stop_reason: null,
+    usage,
+  };
+  const events: Json[] = [
+    { type: "message_start", message },
+    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
+    { type: "content_block_stop", index: 0 },
+    { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage },
+    { type: "message_stop" },
+  ];
+  return events
+    .map((event) => `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join("");
+}
+
+test("a turn that the provider paused goes back as it is, without a message of ours, and becomes one answer", async () => {
+  const replies = [
+    reply("I search. ", "pause_turn"),
+    reply("More. ", "pause_turn"),
+    reply("Found.", "end_turn"),
+  ];
+  const requests: Json[] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      requests.push(record(JSON.parse(Buffer.concat(parts).toString("utf8"))));
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(replies[requests.length - 1]);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = record(server.address());
+  const env = {
+    ANTHROPIC_API_KEY: "test-key-0123456789",
+    ANTHROPIC_BASE_URL: `http://127.0.0.1:${String(port)}`,
+  };
+  const { model } = await resolveModel({ model: "anthropic:claude-sonnet-4-5", env });
+  const { messages } = await createDeepAgent({ model }).invoke({ messages: [new HumanMessage("go")] });
+  expect(messages.at(-1)?.text).toBe("I search. More. Found.");
+  const roles = requests.map((request) => list(request["messages"]).map(({ role }) => role));
+  expect(roles).toEqual([["user"], ["user", "assistant"], ["user", "assistant", "assistant"]]);
+});
