@@ -33,7 +33,7 @@ export interface ExecuteOptions extends CallOptions {
   timeout?: number;
   cwd?: string;
   env?: Record<string, string>;
-  /** Whether a person approved this command. A sandbox may let it change more then. Default false. */
+  /** True if a person approved this command. A sandbox may let it change more then. Default false. */
   approved?: boolean;
   /** Bytes of output to keep for `whole`. Default: none beyond those of `output`. */
   keepBytes?: number;

@@ -8,6 +8,7 @@ import {
   mountsSchema,
   ownPath,
   storageS3Schema,
+  subagentSchema,
   text,
   whole,
 } from "./sections.ts";
@@ -36,22 +37,6 @@ export const profileDefaults = (name: unknown): Array<[path: string, value: stri
 };
 
 const seconds = between(0, 86_400);
-
-const subagent = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
-    .describe("How the agent calls it."),
-  description: z.string().min(1).max(1024).describe("What it is good at: the agent chooses by this."),
-  systemPrompt: text.describe("Its instructions."),
-  model: text.optional().describe("`provider:model` or `offline`. Default: the agent's."),
-  tools: z
-    .array(text)
-    .optional()
-    .describe(
-      "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
-    ),
-});
 
 const sandbox = z.strictObject({
   provider: z
@@ -409,7 +394,7 @@ export const ConfigSchema = z.strictObject({
     })
     .prefault({}),
   subagents: z
-    .array(subagent)
+    .array(subagentSchema)
     .default([])
     .describe("Agents that the agent may start, besides the general one."),
   mcpServers: mcpServersSchema
@@ -495,7 +480,9 @@ export const CLIENT_MODEL = "client";
 export function asksForClientModel({
   model,
   fallbackModels,
+  allowedModels,
   subagents,
-}: Pick<Config, "model" | "fallbackModels" | "subagents">): boolean {
-  return [model, ...fallbackModels, ...subagents.map((subagent) => subagent.model)].includes(CLIENT_MODEL);
+}: Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents">): boolean {
+  const named = [model, ...fallbackModels, ...allowedModels, ...subagents.map((one) => one.model)];
+  return named.includes(CLIENT_MODEL);
 }

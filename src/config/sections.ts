@@ -364,3 +364,20 @@ export const namedVariables = ({
       name.endsWith("Variable") ? [[`${path}.${name}`, String(value)]] : [],
     ),
   );
+
+/** A subagent that the operator describes. */
+export const subagentSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
+    .describe("How the agent calls it."),
+  description: z.string().min(1).max(1024).describe("What it is good at: the agent chooses by this."),
+  systemPrompt: text.describe("Its instructions."),
+  model: text.optional().describe("`provider:model` or `offline`. Default: the agent's."),
+  tools: z
+    .array(text)
+    .optional()
+    .describe(
+      "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
+    ),
+});

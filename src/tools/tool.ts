@@ -73,7 +73,7 @@ export interface ToolContext {
   readonly backend: Backend;
   /** Version of the file that a person was shown the change of: another one is not changed (`conflict`). */
   readonly expectedVersion?: string | undefined;
-  /** Whether a person approved exactly this call. Default: nobody did. */
+  /** True if a person approved exactly this call. Default false. */
   readonly approved?: boolean;
   readonly spawn?: SpawnSubagent;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */

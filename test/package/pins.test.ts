@@ -1,4 +1,4 @@
-// What a workflow, an image and the services load has one content for ever.
+// Workflows, images and services load only things that nobody can replace.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { ROOT } from "../commands/built-bin.ts";
 const script = pathToFileURL(join(ROOT, "scripts/project/pins.mjs")).href;
 const { unpinnedUses } = (await import(script)) as { unpinnedUses(root: string): string[] }; // a script without types
 
-/** What the script says of a project with one of these files. */
+/** The uses that the script finds in a project with one of these files. */
 function usesIn(file: ".github/workflows/ci.yml" | "Dockerfile" | "compose.yaml", text: string): string[] {
   const files = { ".github/workflows/ci.yml": "", Dockerfile: "", "compose.yaml": "", [file]: text };
   const problems = unpinnedUses(filesIn(files));

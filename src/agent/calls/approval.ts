@@ -38,7 +38,7 @@ export interface Go {
   run: true;
   toolCall: ToolCall;
   edited: boolean;
-  /** Whether somebody was asked about exactly this call, and approved it. */
+  /** True if a person was asked about exactly this call, and approved it. */
   approved: boolean;
   /** Version of the file that a person was shown the change of. */
   expectedVersion?: string | undefined;

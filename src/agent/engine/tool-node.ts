@@ -7,15 +7,7 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolMessagesOf, toolOutcome } from "../calls/agent-tool.ts";
-import {
-  Approval,
-  type Go,
-  UNASKED,
-  type Verdict,
-  broughtTool,
-  checkCall,
-  unknownTool,
-} from "../calls/approval.ts";
+import { Approval, type Go, UNASKED, broughtTool, checkCall, unknownTool } from "../calls/approval.ts";
 import { EffectGuard } from "../calls/effects.ts";
 import { noteEdit, noteOpenWrites, reportEnd, reportRecalled, reportStart } from "../calls/report-call.ts";
 import type { AgentState, CallScope, Outcome, ToolCallRequest, ToolGate } from "../contracts.ts";
@@ -90,8 +82,7 @@ async function runCall(
   const request = { toolCall, tool: checked.tool?.offered, state, runtime: agentRuntime(config) };
   const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
-  const unasked: Verdict = { ...UNASKED, toolCall };
-  const verdict = checked.tool ? await approval.of(request, { begun, gate }) : unasked;
+  const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };
   if (!verdict.run) return answerWith(toolCall, verdict.result);
   const approved = verdict.toolCall;
   // A person may have chosen another tool.

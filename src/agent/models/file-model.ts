@@ -56,7 +56,7 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
 
 const nameOf = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
 
-/** Whether the words of a family, such as `gpt-5`, stand in a model's name in this order. */
+/** True if a model's name has the words of a family, such as `gpt-5`, in this order. */
 function isOfFamily(spec: string, family: string): boolean {
   const words = (text: string): string =>
     `-${text

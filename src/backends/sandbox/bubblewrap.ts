@@ -234,8 +234,8 @@ export interface BubblewrapOptions extends ShellLimits {
   /** More folders that commands may read. Missing folders are ignored. */
   readOnly?: readonly SandboxMount[];
   /**
-   * Whether a command that nobody approved may not change files that start programs outside the sandbox: hooks and
-   * settings of Git, and settings of editors and agents. Default false.
+   * Protects files that start programs outside the sandbox from commands that nobody approved: hooks and settings of
+   * Git, and settings of editors and agents. Default false.
    */
   protectsStarters?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */

@@ -26,7 +26,7 @@ const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
 let holders = 0;
 const prefixOf = (pid: number): string => `deepagent-${pid}-${startOf(pid)}-${processNamespace()}-`;
 
-/** Whether a path is held, and by nothing but processes of this program. */
+/** True if a path is held, and by nothing but processes of this program. */
 export function isPlaceholder(path: string): boolean {
   const names = entriesOf(path);
   return names.length > 0 && names.every((name) => HOLDER.test(name));
@@ -132,7 +132,7 @@ function removeCommonFolder(file: string): void {
   }
 }
 
-/** Whether the process of a holder ended without removing it. Says no for one of another process namespace. */
+/** True if the process of a holder ended without removing it. False for one of another process namespace. */
 function isStale(name: string): boolean {
   const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
   return pid !== "" && namespace === processNamespace() && startOf(Number(pid)) !== start;

@@ -20,7 +20,7 @@ export interface SeatbeltOptions extends ShellLimits {
   readOnly?: readonly string[];
   /** As of `FilesystemBackend`, for commands too. */
   hidden?: readonly string[];
-  /** As of Bubblewrap. */
+  /** The same as that of Bubblewrap. */
   protectsStarters?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;

@@ -122,7 +122,7 @@ export interface ShellOptions extends ShellLimits {
   /** Facts for the model besides the limits. */
   facts: CommandFacts;
   launch(command: string, options: LaunchOptions): Launch | BackendFailure;
-  /** As of `SandboxBackend`. */
+  /** See `SandboxBackend`. */
   approvalReason?: () => string | undefined;
   /** See `RunnerOptions`. */
   patience?: number;

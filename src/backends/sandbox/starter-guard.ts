@@ -20,6 +20,8 @@ export interface StarterGuard {
 /** Guards one folder while commands run in it. Works on Linux only, because holders are known by `/proc`. */
 export class StarterGuards {
   readonly #root: string;
+  /** Places that earlier commands found. A command may have made more folders than the search looks into. */
+  readonly #known = new Set<string>();
   /** Removes what is held if this process is killed. */
   #will: LastWill | undefined;
 
@@ -40,7 +42,8 @@ export class StarterGuards {
         args: ["-c", REMOVE_HOLDERS, ownHolders(), ...held.folders],
         env: { PATH: SYSTEM_PATH },
       });
-      return { fixed: [...existing, ...held.files], empty: held.folders, release: () => held.release() };
+      for (const path of existing) this.#known.add(path);
+      return { fixed: [...this.#known, ...held.files], empty: held.folders, release: () => held.release() };
     } catch (error) {
       return {
         code: "io",

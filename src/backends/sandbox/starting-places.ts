@@ -57,6 +57,25 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
   },
   { name: "lefthook.yml", starts: "Git hooks", source: "https://lefthook.dev", isOptional: true },
   {
+    name: "mise.toml",
+    starts: "hooks, in a shell",
+    source: "https://mise.jdx.dev/hooks.html",
+    isOptional: true,
+  },
+  {
+    name: ".mise.toml",
+    starts: "hooks, in a shell",
+    source: "https://mise.jdx.dev/hooks.html",
+    isOptional: true,
+  },
+  {
+    name: ".qwen",
+    starts: "MCP servers",
+    source: "https://qwenlm.github.io/qwen-code-docs",
+    isOptional: true,
+  },
+  { name: ".kiro", starts: "hooks and MCP servers", source: "https://kiro.dev/docs/hooks", isOptional: true },
+  {
     name: ".exrc",
     starts: "itself, in Vim",
     source: "https://vimhelp.org/starting.txt.html",
@@ -94,16 +113,16 @@ export const allPlaces = ({ existing, missing, withoutCommonFolder, links }: Pro
   ...links,
 ];
 
-/** Whether a real path below `root` is one of these places, lies in one, or has the name of one in any folder. */
+/** True if a real path below `root` is one of these places, lies in one, or has the name of one in any folder. */
 export function isStartingPath(root: string, path: string): boolean {
   if (!isInside(root, path)) return false;
   const isNamed = relative(root, path).split(sep).some(isStarting);
   return isNamed || allPlaces(startingPlaces(root)).some((place) => isInside(place, path));
 }
 
-/** How deep below the root places of nested projects are looked for, and in how many folders. */
+/** The search for places of nested projects ends at this depth below the root, and after so many folders. */
 const MAX_DEPTH = 3;
-const MAX_FOLDERS = 500;
+const MAX_FOLDERS = 1000;
 const MAX_MODULE_DEPTH = 6;
 /** Commands may have made anything here, so what is read of a folder and a file is bounded. */
 const MAX_ENTRIES = 5000;
@@ -148,10 +167,7 @@ class Search {
   /** Adds the places of one folder. Gives the folders in it that may be projects, too. */
   #project(folder: string): string[] {
     const entries = entriesOf(folder);
-    if (isGitFolder(entries)) {
-      this.#gitFolder(folder);
-      return [];
-    }
+    if (isGitFolder(entries)) this.#gitFolder(folder);
     for (const { name } of entries) {
       const path = join(folder, name);
       if (name === ".git") this.#git(path);
@@ -176,8 +192,9 @@ class Search {
     if (this.#seen.has(folder)) return;
     this.#seen.add(folder);
     const config = textOf(join(folder, "config"));
-    const names = ["hooks", "config", ...(/worktreeconfig/i.test(config) ? ["config.worktree"] : [])];
-    for (const name of names) this.#add(join(folder, name), true);
+    const hasOwnSettings = /worktreeconfig/i.test(config);
+    for (const name of ["hooks", "config"]) this.#add(join(folder, name), true);
+    this.#add(join(folder, "config.worktree"), hasOwnSettings);
     const common = join(folder, "commondir");
     if (statsOf(common) === undefined || textOf(common) === OWN_COMMON_FOLDER)
       this.found.withoutCommonFolder.push(folder);
@@ -186,7 +203,8 @@ class Search {
     for (const path of valuesOf("path", config)) this.#add(resolve(folder, path));
     const worktrees = join(folder, "worktrees");
     for (const { name } of entriesOf(worktrees)) {
-      for (const file of ["gitdir", "commondir", "config.worktree"]) this.#add(join(worktrees, name, file));
+      for (const file of ["gitdir", "commondir"]) this.#add(join(worktrees, name, file));
+      this.#add(join(worktrees, name, "config.worktree"), hasOwnSettings);
     }
     this.#modules(join(folder, "modules"), MAX_MODULE_DEPTH);
   }
@@ -221,14 +239,25 @@ class Search {
 }
 
 /** The values of a name in the settings of Git; paths below the home folder are left out. */
-const valuesOf = (name: string, config: string): string[] =>
-  [...config.matchAll(/^\s*(\w+)\s*=\s*"?([^"\n~][^"\n]*?)"?\s*$/gm)].flatMap(([, key, value = ""]) =>
-    key?.toLowerCase() === name ? [value] : [],
-  );
+function valuesOf(name: string, config: string): string[] {
+  const values = config.split("\n").flatMap((line) => {
+    const at = line.indexOf("=");
+    const isNamed = at > 0 && line.slice(0, at).trim().toLowerCase() === name;
+    return isNamed
+      ? [
+          line
+            .slice(at + 1)
+            .trim()
+            .replaceAll('"', ""),
+        ]
+      : [];
+  });
+  return values.filter((value) => value !== "" && !value.startsWith("~"));
+}
 
 function isGitFolder(entries: readonly Dirent[]): boolean {
-  const names = new Set(entries.map(({ name }) => name));
-  return ["HEAD", "objects", "refs"].every((name) => names.has(name));
+  const folders = new Set(entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])));
+  return folders.has("objects") && folders.has("refs") && entries.some(({ name }) => name === "HEAD");
 }
 
 function statsOf(path: string): Stats | undefined {

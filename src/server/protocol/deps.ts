@@ -12,7 +12,7 @@ import type { ResourceChanges } from "../resources/changes.ts";
 /** Dependencies that all connections of a process share. */
 export interface ServerDeps {
   version: string;
-  config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
+  config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "allowedModels" | "subagents">;
   logger: Logger;
   clock: Clock;
   /** Clock for durations; it does not jump when the system's clock is set. */

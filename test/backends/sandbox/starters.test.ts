@@ -92,6 +92,17 @@ describe("places that start programs", () => {
     expect(links).toEqual([]);
   });
 
+  it("are found beside what looks like a repository, and in settings of any form", () => {
+    const root = repository();
+    for (const name of ["objects", "refs", "packages/x/.vscode"])
+      mkdirSync(join(root, name), { recursive: true });
+    writeFileSync(join(root, "HEAD"), "");
+    writeFileSync(join(root, ".git/config"), `${"\n".repeat(200_000)}[core]\n\tHooksPath = "my hooks"\n`);
+    const { existing, missing } = startingPlaces(root);
+    expect(existing).toContain(join(root, "packages/x/.vscode"));
+    expect(missing).toContain(join(root, "my hooks"));
+  });
+
   it("are read to a limit, and no pipe is waited for", () => {
     const root = folder();
     execFileSync("mkfifo", [join(root, ".git")]);
@@ -166,6 +177,15 @@ describe("a command that nobody approved", { tags: "bwrap" }, () => {
     expect(tree(root)).toEqual(before);
     expect(git(join(root, "trees/two"), "status", "--short")).toBe("");
     expect(git(join(root, "libs/sub"), "status", "--short")).toBe("");
+  });
+
+  it("cannot hide a place behind more folders than are looked into", async () => {
+    const root = repository();
+    mkdirSync(join(root, "z/.vscode"), { recursive: true });
+    const sandbox = await open(root);
+    await sandbox.execute("for i in $(seq 1200); do mkdir a$i; done");
+    await sandbox.execute("echo {} > z/.vscode/tasks.json; mv z y");
+    expect(readdirSync(join(root, "z/.vscode"))).toEqual([]);
   });
 
   it("works with Git as usual, and leaves nothing behind", async () => {

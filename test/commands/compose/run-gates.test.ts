@@ -16,7 +16,7 @@ const gatesOf = (approvals: object, workspace?: string) =>
   runGates(ConfigSchema.parse({ dataDir: "/data", approvals, workspace }), { principal: "local" }, places);
 
 describe("approvals.write: none", () => {
-  /** Whether a change at this path is asked about. */
+  /** True if a change at this path is asked about. */
   function asks(path: string): unknown {
     const gate = gatesOf({ write: "none", execute: "all" }, root)["write_file"];
     return Object(gate).when({ args: { file_path: path } });
