@@ -23,7 +23,11 @@ const LONG = "x".repeat(700_000);
 
 test("a long answer and a long file are taken whole", async () => {
   const { think, say } = hostileModel();
-  const { workspace, connect } = await openWorld("memory", { think });
+  // No form shows so long a file whole, so nobody could approve it there.
+  const { workspace, connect } = await openWorld("memory", {
+    think,
+    env: { DEEPAGENT_APPROVALS_WRITE: "none" },
+  });
   const to = await connect("v2-modern", () => APPROVE);
   const write = { name: "write_file", args: { file_path: "/workspace/long.txt", content: LONG } };
   say([{ toolCalls: [write] }, { text: LONG }]);

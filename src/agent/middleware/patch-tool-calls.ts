@@ -118,8 +118,8 @@ const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed
 function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> {
   const mended = blocks.flatMap((given) => {
     // Pieces of streams were joined by it; other providers refuse it.
-    const { index, ...plain } = given as Block & { index?: unknown };
-    const block = index === undefined ? given : plain;
+    const { index: _index, ...plain } = given;
+    const block = "index" in given ? plain : given;
     if (block.type !== "text" || typeof block["text"] !== "string") return [block];
     const text = mendText(block["text"]);
     if (text === "") return [];

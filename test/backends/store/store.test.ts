@@ -47,8 +47,8 @@ describe("StoreBackend", () => {
 
   it("keeps files where the namespace says", async () => {
     const store = new InMemoryStore();
-    await new StoreBackend({ store, namespace: ["memories", "user@x:1~+_-"] }).write("/a.md", "a");
-    expect(await store.get(["memories", "user@x:1~+_-"], "/a.md")).not.toBeNull();
+    await new StoreBackend({ store, namespace: ["memories", "user@x~+_-"] }).write("/a.md", "a");
+    expect(await store.get(["memories", "user@x~+_-"], "/a.md")).not.toBeNull();
     const namespace = (rt: { threadId?: string } | undefined) => ["by-thread", rt?.threadId ?? "none"];
     await new StoreBackend({ ...runtime(store), threadId: "t1" }, { namespace }).write("/b.md", "b");
     expect(await store.get(["by-thread", "t1"], "/b.md")).not.toBeNull();

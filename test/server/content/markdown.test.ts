@@ -50,11 +50,11 @@ describe("elements", () => {
     ["```js\nlet a;\n```", '<pre tabindex="0"><code><span class="hk">let</span> a;</code></pre>'],
     [
       "[a](https://b.example/?c=1&amp;d)",
-      '<p><a class="link" href="https://b.example/?c=1&#38;d" rel="noreferrer">a</a></p>',
+      '<p><a class="link" href="https://b.example/?c=1&#38;d" rel="noreferrer noopener">a</a></p>',
     ],
     [
       "![a](https://b.example/c.png)",
-      '<p><a class="link" href="https://b.example/c.png" rel="noreferrer">a</a></p>',
+      '<p><a class="link" href="https://b.example/c.png" rel="noreferrer noopener">a</a></p>',
     ],
     ["[a](docs/b.md)", "<p>a (<code>docs/b.md</code>)</p>"],
     ["a[^1]\n\n[^1]: https://b.example", "<p>a[^1]</p><p>[^1]: https://b.example</p>"],
