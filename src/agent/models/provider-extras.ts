@@ -75,7 +75,8 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
 function take({ reasoning_details: details, tool_calls: calls, ...delta }: Fields, extras: Extras): boolean {
   for (const detail of listOf(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
   const signed = listOf(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
-  for (const call of signed.map(recordOf)) extras.calls[typeof call["index"] === "number" ? call["index"] : 0] = call["extra_content"];
+  for (const call of signed.map(recordOf))
+    extras.calls[typeof call["index"] === "number" ? call["index"] : 0] = call["extra_content"];
   return typeof delta[THOUGHTS] === "string" || listOf(details).length > 0 || signed.length > 0;
 }
 
