@@ -7,6 +7,7 @@
  * `Error: `, which the tool layer adds once.
  */
 import type { Logger } from "../core/logger.ts";
+import type { TextEncoding } from "./encoding.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -69,6 +70,8 @@ export interface EditOptions extends CallOptions {
 export interface WriteOptions extends Omit<EditOptions, "onChange"> {
   /** Default `create`: an existing path fails with `exists`. */
   mode?: "create" | "overwrite";
+  /** The encoding to store a text in. Default `utf-8`. */
+  encoding?: TextEncoding;
 }
 
 export interface ResolveOptions {

@@ -99,7 +99,7 @@ export abstract class PutOperations {
   abstract put(at: Located, bytes: Uint8Array, options: WriteOptions): MaybePromise<WriteResult>;
 
   write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult> {
-    const given = bytesToWrite(at.path, content);
+    const given = bytesToWrite(at.path, content, options.encoding);
     return given.ok ? this.put(at, given.bytes, options) : { error: given.error, code: given.code };
   }
 

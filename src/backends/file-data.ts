@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { decodeUtf8 } from "../core/text.ts";
 import type { Backend, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
+import { type TextEncoding, encodeText, textOf } from "./encoding.ts";
 import {
   type BackendFailure,
   binaryEdit,
@@ -25,39 +25,40 @@ import { editText } from "./text-edit.ts";
 
 /** The content of a file: text, or bytes that are not shown as text. */
 type FileContent =
-  | { kind: "text"; text: string; mimeType: string }
+  | { kind: "text"; text: string; encoding: TextEncoding; mimeType: string }
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
 
 export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & BackendFailure);
 
 /**
- * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them. Other bytes must be
- * UTF-8, or the result is an `encoding` failure.
+ * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them, which text in UTF-16
+ * has only in its characters. Other bytes must be UTF-8, or the result is an `encoding` failure.
  */
 export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   const mimeType = mimeTypeOf(path);
   if (!isTextType(mimeType)) return { ok: true, content: { kind: "binary", bytes, mimeType } };
-  if (hasNul(bytes)) return { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } };
-  const text = decodeUtf8(bytes);
-  return text === undefined
-    ? { ok: false, ...notUtf8(path) }
-    : { ok: true, content: { kind: "text", text, mimeType } };
+  const found = textOf(bytes);
+  if (found !== undefined) return { ok: true, content: { kind: "text", ...found, mimeType } };
+  return hasNul(bytes)
+    ? { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } }
+    : { ok: false, ...notUtf8(path) };
 }
 
-/** Gives the bytes that a `write` stores: text as UTF-8, or decoded base64 for a name of a binary type. */
+/** Gives the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
 export function bytesToWrite(
   path: string,
   content: string,
+  encoding?: TextEncoding,
 ): { ok: true; bytes: Uint8Array } | ({ ok: false } & BackendFailure) {
   const mimeType = mimeTypeOf(path);
-  const bytes = isTextType(mimeType) ? Buffer.from(content, "utf8") : decodeBase64(content);
+  const bytes = isTextType(mimeType) ? encodeText(content, encoding) : decodeBase64(content);
   return bytes === undefined ? { ok: false, ...invalidBase64(path, mimeType) } : { ok: true, bytes };
 }
 
 /** Reads stored file data of either version. Text content of a binary type is base64. */
 export function contentOf(path: string, data: FileData): ContentResult {
   if (Array.isArray(data.content)) {
-    return { ok: true, content: { kind: "text", text: data.content.join("\n"), mimeType: mimeTypeOf(path) } };
+    return { ok: true, content: textContent(data.content.join("\n"), mimeTypeOf(path)) };
   }
   const mimeType = ("mimeType" in data ? data.mimeType : undefined) ?? mimeTypeOf(path);
   if (typeof data.content !== "string") {
@@ -73,8 +74,15 @@ export function contentOf(path: string, data: FileData): ContentResult {
       : { ok: true, content: { kind: "binary", bytes, mimeType } };
   }
   if (data.content.includes("\0")) return classifyBytes(path, Buffer.from(data.content, "utf8"));
-  return { ok: true, content: { kind: "text", text: data.content, mimeType } };
+  return { ok: true, content: textContent(data.content, mimeType) };
 }
+
+const textContent = (text: string, mimeType: string): FileContent => ({
+  kind: "text",
+  text,
+  encoding: "utf-8",
+  mimeType,
+});
 
 /** Gives the bytes of stored file data, as a download needs them. */
 export function bytesOf(data: FileData): Uint8Array {
@@ -107,7 +115,7 @@ export async function readText(
 
 export type FileFormat = "v1" | "v2";
 
-/** Makes file data of bytes. Text is stored as text. Version 1 cannot hold bytes, so version 2 is used for them. */
+/** Makes file data of bytes. UTF-8 is stored as text, all else as it is. Version 1 cannot hold bytes, so version 2 is used for them. */
 export function toFileData(
   path: string,
   bytes: Uint8Array,
@@ -116,7 +124,7 @@ export function toFileData(
 ): FileData {
   const stamps = { created_at: times.createdAt ?? times.now, modified_at: times.now };
   const known = classifyBytes(path, bytes);
-  if (known.ok && known.content.kind === "text") {
+  if (known.ok && known.content.kind === "text" && known.content.encoding === "utf-8") {
     const { text, mimeType } = known.content;
     return format === "v1"
       ? { content: text.split("\n"), ...stamps }
@@ -179,7 +187,8 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
   const edited = editText(known.content.text, edit.oldString, edit.newString, edit.replaceAll);
   if (!edited.ok) return edited;
   edit.onChange?.(known.content.text, edited.text);
-  return { ok: true, bytes: Buffer.from(edited.text, "utf8"), occurrences: edited.occurrences };
+  const bytes = encodeText(edited.text, known.content.encoding);
+  return { ok: true, bytes, occurrences: edited.occurrences };
 }
 
 /** Edits stored file data after a check of its version. */

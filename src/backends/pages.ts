@@ -1,11 +1,10 @@
 import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { defined } from "../core/defined.ts";
-import { decodeUtf8 } from "../core/text.ts";
 import type { ReadResult } from "./backend.ts";
+import { BYTE_ORDER_MARK, type TextEncoding, decodeText, encodingOf } from "./encoding.ts";
 import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
 import { hasNul } from "./mime.ts";
-import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
 /** Lines of a page by default. */
 const DEFAULT_READ_LIMIT = 2000;
@@ -85,7 +84,7 @@ const PROBE_SIZE = 1024;
 const COUNT_AHEAD = 1024 * 1024;
 const HEAD_SIZE = 8 * 1024;
 const LINE_FEED = 0x0a;
-const BYTE_ORDER_MARK_BYTES = [0xef, 0xbb, 0xbf];
+const MARK_OF_UTF8 = Buffer.from(BYTE_ORDER_MARK, "utf8");
 
 /** Reads an open file, at most `limit` + 1 bytes. A result longer than `limit` means that the file is larger. */
 export async function readBytes(descriptor: number, size: number, limit: number): Promise<Buffer> {
@@ -107,10 +106,12 @@ export async function readBytes(descriptor: number, size: number, limit: number)
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
 
-/** Whether an open file starts like a binary one. */
-export async function startsBinary(descriptor: number): Promise<boolean> {
+/** The encoding of an open file by its beginning; undefined if that is binary. */
+export async function encodingOfFile(descriptor: number): Promise<TextEncoding | undefined> {
   const { bytesRead, buffer } = await readAt(descriptor, Buffer.allocUnsafe(HEAD_SIZE), 0, HEAD_SIZE, 0);
-  return hasNul(buffer.subarray(0, bytesRead));
+  const head = buffer.subarray(0, bytesRead);
+  const encoding = encodingOf(head);
+  return encoding === "utf-8" && hasNul(head) ? undefined : encoding;
 }
 
 /**
@@ -126,21 +127,38 @@ export async function readFilePage(
   const scanner = new PageScanner(request);
   const buffer = Buffer.allocUnsafe(CHUNK_SIZE);
   let position = 0;
+  let inUtf8 = (bytes: Buffer): Buffer => bytes;
   for (;;) {
     signal?.throwIfAborted();
     const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, position);
-    const skip =
-      position === 0 && BYTE_ORDER_MARK_BYTES.every((byte, index) => buffer[index] === byte) ? 3 : 0;
+    const bytes = buffer.subarray(0, bytesRead);
+    if (position === 0) inUtf8 = utf8Of(bytes);
     position += bytesRead;
+    try {
+      const read = inUtf8(bytes);
+      if (read.length > 0) scanner.add(read);
+    } catch {
+      return notUtf8(path);
+    }
     if (bytesRead === 0) scanner.end();
-    else scanner.add(buffer.subarray(Math.min(skip, bytesRead), bytesRead));
     if (scanner.isDone) break;
   }
   if (scanner.tooLongLine !== undefined) return lineTooLong(path, scanner.tooLongLine, MAX_PAGE_SIZE);
-  const content = decodeUtf8(scanner.page());
+  const content = decodeText(scanner.page(), "utf-8");
   if (content === undefined) return notUtf8(path);
   const { lines, totalLines, more } = scanner;
   return pageResult(request, { content, lines, more, ...defined({ totalLines }) });
+}
+
+/** Changes the pieces of a file to UTF-8 without its byte order mark. Throws for bytes that are not in its encoding. */
+function utf8Of(beginning: Buffer): (bytes: Buffer) => Buffer {
+  const encoding = encodingOf(beginning);
+  if (encoding === "utf-8") {
+    const hasMark = beginning.subarray(0, MARK_OF_UTF8.length).equals(MARK_OF_UTF8);
+    return (bytes) => (hasMark && bytes === beginning ? bytes.subarray(MARK_OF_UTF8.length) : bytes);
+  }
+  const decoder = new TextDecoder(encoding, { fatal: true });
+  return (bytes) => Buffer.from(decoder.decode(bytes, { stream: bytes.length > 0 }), "utf8");
 }
 
 /** Finds the lines of a page in a stream of bytes and keeps nothing else. */

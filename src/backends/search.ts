@@ -12,6 +12,7 @@ import type {
   MaybePromise,
   WriteOptions,
 } from "./backend.ts";
+import { BYTE_ORDER_MARK } from "./encoding.ts";
 import {
   type BackendFailure,
   alreadyExists,
@@ -27,7 +28,6 @@ import {
 import { contentOf, versionOf } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
-import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
 /** Matches of one search when the caller names no cap. */
 export const DEFAULT_MAX_COUNT = 1000;

@@ -1,3 +1,4 @@
+import { BYTE_ORDER_MARK } from "./encoding.ts";
 import {
   type BackendFailure,
   emptyOldString,
@@ -8,8 +9,6 @@ import {
 } from "./errors.ts";
 
 export type TextEdit = { ok: true; text: string; occurrences: number } | ({ ok: false } & BackendFailure);
-
-export const BYTE_ORDER_MARK = "\ufeff";
 
 /**
  * Replaces literal text; nothing in either string has a special meaning. Matches do not overlap and are
@@ -37,6 +36,26 @@ export function editText(text: string, oldString: string, newString: string, rep
   const edited = splice(body, plan);
   if (edited === body) return { ok: false, ...identicalStrings() };
   return { ok: true, text: mark + edited, occurrences: count };
+}
+
+/**
+ * Gives a new text the byte order mark and the line ends of the text that it replaces. A text with line ends of both
+ * kinds keeps them. `kept` names what was changed for that.
+ */
+export function inFormOf(old: string, text: string): { text: string; kept: string[] } {
+  const isMarked = old.startsWith(BYTE_ORDER_MARK) && !text.startsWith(BYTE_ORDER_MARK);
+  const lineEnd = lineEndOf(old);
+  const plain = toLf(text);
+  const hasOneKind = plain === text || plain.length === text.length - (plain.split("\n").length - 1);
+  const adapted = lineEnd === "\n" ? plain : plain.replaceAll("\n", lineEnd);
+  const isAdapted = hasOneKind && old.includes("\n") && adapted !== text;
+  return {
+    text: (isMarked ? BYTE_ORDER_MARK : "") + (isAdapted ? adapted : text),
+    kept: [
+      ...(isAdapted ? [`${lineEnd === "\n" ? "LF" : "CRLF"} line ends`] : []),
+      ...(isMarked ? ["byte order mark"] : []),
+    ],
+  };
 }
 
 /** Most occurrences that an edit replaces. A file of line breaks alone has millions. */

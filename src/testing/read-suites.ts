@@ -1,6 +1,6 @@
 import type { GrepOptions } from "../backends/backend.ts";
 import * as errors from "../backends/errors.ts";
-import { type Bench, type Suite, pathsOf, textOf } from "./suite.ts";
+import { type Bench, type Suite, inUtf16, pathsOf, textOf } from "./suite.ts";
 
 export const lsSuite: Suite = {
   subject: "ls",
@@ -118,6 +118,31 @@ export const readSuite: Suite = {
         content: bytes,
         mimeType: "application/octet-stream",
       });
+    },
+    "UTF-16 with a byte order mark is text": async ({ backend, at, put, expect }) => {
+      for (const [name, bytes] of inUtf16("one\r\nzwei ä 😀\r\n")) {
+        await put(name, bytes);
+        expect(await backend.read(at(name))).toMatchObject({
+          content: "one\r\nzwei ä 😀\r\n",
+          mimeType: "text/plain",
+          totalLines: 2,
+        });
+        expect(textOf(await backend.read(at(name), 1, 1))).toBe("zwei ä 😀\r\n");
+        expect((await backend.readRaw(at(name))).data?.content).toEqual(bytes);
+      }
+    },
+    "bytes after the mark of UTF-16 that are no text are binary": async ({ backend, at, put, expect }) => {
+      for (const bytes of [
+        [0xff, 0xfe, 0, 0, 97, 0, 0, 0],
+        [0xff, 0xfe, 97, 0, 0],
+      ]) {
+        await put("/a.txt", Uint8Array.from(bytes));
+        const { content, mimeType } = await backend.read(at("/a.txt"));
+        expect({ content, mimeType }).toEqual({
+          content: Uint8Array.from(bytes),
+          mimeType: "application/octet-stream",
+        });
+      }
     },
     "text in another encoding is refused": async ({ backend, at, put, expect }) => {
       await put("/a.txt", Uint8Array.from([0x63, 0x61, 0x66, 0xe9, 10]));
@@ -297,6 +322,15 @@ export const grepSuite: Suite = {
           "/b.txt:4:needle two",
         ]);
       bench.expect(await grep(bench, "needle")).toMatchObject({ truncated: false, skipped: 0 });
+    },
+    "finds lines in UTF-16": async (bench) => {
+      for (const [name, bytes] of inUtf16("needle 1\r\nÄhre\r\n")) await bench.put(name, bytes);
+      const wanted = (line: string): string[] => [`/big.log:${line}`, `/little.log:${line}`];
+      bench.expect(await linesOf(bench, "needle")).toEqual(wanted("1:needle 1"));
+      bench.expect(await linesOf(bench, "Ähre")).toEqual(wanted("2:Ähre"));
+      bench
+        .expect(await linesOf(bench, "^need.*1$", { options: { regex: true } }))
+        .toEqual(wanted("1:needle 1"));
     },
     "a pattern is literal unless it is said to be an expression": async (bench) => {
       await bench.put("/a.txt", "a.c\nabc\n$HOME (x) [y] \\d\n");

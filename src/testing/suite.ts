@@ -34,6 +34,15 @@ export interface Suite {
   cases: Readonly<Record<string, (bench: Bench) => Promise<void>>>;
 }
 
+/** The text as files in both orders of bytes, with the mark. */
+export function inUtf16(text: string): [name: string, bytes: Uint8Array][] {
+  const bytes = Buffer.from(`\ufeff${text}`, "utf16le");
+  return [
+    ["/little.log", Uint8Array.from(bytes)],
+    ["/big.log", Uint8Array.from(bytes.swap16())],
+  ];
+}
+
 /** The text of a page; throws when the result is a failure or bytes. */
 export function textOf(result: { content?: string | Uint8Array; error?: string }): string {
   if (typeof result.content === "string") return result.content;

@@ -1,6 +1,6 @@
 /** What every backend does when files are written, whatever their names. */
 import * as errors from "../backends/errors.ts";
-import { type Bench, type Suite, pathsOf, textOf } from "./suite.ts";
+import { type Bench, type Suite, inUtf16, pathsOf, textOf } from "./suite.ts";
 
 export const writeSuite: Suite = {
   subject: "write",
@@ -37,6 +37,13 @@ export const writeSuite: Suite = {
       expect((await backend.write(at("/b.txt"), "new", { mode: "overwrite" })).error).toBeUndefined();
       expect(textOf(await backend.read(at("/a.txt")))).toBe("new");
       expect(textOf(await backend.read(at("/b.txt")))).toBe("new");
+    },
+    "stores a text in the encoding asked for": async ({ backend, at, expect }) => {
+      const [[little, bytes] = ["", undefined], [big, swapped] = ["", undefined]] = inUtf16("ä\n");
+      await backend.write(at(little), "\ufeffä\n", { encoding: "utf-16le" });
+      await backend.write(at(big), "\ufeffä\n", { encoding: "utf-16be" });
+      expect((await backend.readRaw(at(little))).data?.content).toEqual(bytes);
+      expect((await backend.readRaw(at(big))).data?.content).toEqual(swapped);
     },
     "overwrites only the expected version": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "one");
@@ -152,6 +159,14 @@ export const editSuite: Suite = {
       expect(await backend.edit(at("/a.bin"), "a", "b")).toEqual(errors.binaryEdit(at("/a.bin")));
       await put("/a.png", "text");
       expect(await backend.edit(at("/a.png"), "text", "b")).toEqual(errors.binaryEdit(at("/a.png")));
+    },
+    "text in UTF-16 stays in it": async ({ backend, at, put, expect }) => {
+      const after = new Map(inUtf16("one\r\n2\r\nthree 😀"));
+      for (const [name, bytes] of inUtf16("one\r\ntwo\r\nthree 😀")) {
+        await put(name, bytes);
+        expect(await backend.edit(at(name), "two\nthree", "2\nthree")).toMatchObject({ occurrences: 1 });
+        expect((await backend.readRaw(at(name))).data?.content).toEqual(after.get(name));
+      }
     },
     "text in another encoding is not edited": async ({ backend, at, put, expect }) => {
       await put("/a.txt", Uint8Array.from([97, 0xe9]));

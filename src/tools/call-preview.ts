@@ -1,5 +1,7 @@
 /** Shows a call to a person before they decide on it. */
-import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
+import type { Backend, ResolveOptions } from "../backends/backend.ts";
+import type { TextEncoding } from "../backends/encoding.ts";
+import { contentOf } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { displayMarked, displayName, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
@@ -8,7 +10,7 @@ import type { BoundPreview, CallPreview } from "./tool.ts";
 /** Content of a file at the moment a person is asked about changing it. */
 export type CurrentText =
   | { kind: "absent" }
-  | { kind: "text"; text: string; version: string | undefined }
+  | { kind: "text"; text: string; encoding: TextEncoding; version: string | undefined }
   | { kind: "unreadable"; reason: string };
 
 /** Reads the file through the backend, unless it is too large to compare. */
@@ -21,10 +23,10 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
   if (error !== undefined || !data) return { kind: "unreadable", reason: displayName(error ?? "no content") };
-  const text = textOf(data);
-  return text === undefined
-    ? { kind: "unreadable", reason: "the file is binary" }
-    : { kind: "text", text, version };
+  const known = contentOf(path, data);
+  return known.ok && known.content.kind === "text"
+    ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version }
+    : { kind: "unreadable", reason: "the file is binary" };
 }
 
 /** A path that a call names, and the place where it leads: an approval is bound to it. */
@@ -124,11 +126,6 @@ export const preview = (
   place: to?.place,
   effect,
 });
-
-function textOf({ content }: FileData): string | undefined {
-  if (typeof content === "string") return content;
-  return Array.isArray(content) ? content.join("\n") : undefined;
-}
 
 const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
 const MAX_ARGUMENT_CHARS = 20_000;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { WriteResult } from "../backends/backend.ts";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
+import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathArgument, pathText } from "./call.ts";
 import {
@@ -65,11 +66,12 @@ async function write(
   const created = await backend.write(path, content, { mode: "create", signal });
   const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
   const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
-  const { change, ...result } = replaced ?? { ...created, change: undefined };
+  const { change, kept = [], ...result }: Overwritten = replaced ?? created;
   if (result.error !== undefined) return backendError(result, path);
   const written = result.path ?? path;
+  const form = kept.length === 0 ? "" : `. Kept from the file before: ${kept.join(", ")}`;
   return {
-    content: `Successfully wrote to '${displayName(written)}'`,
+    content: `Successfully wrote to '${displayName(written)}'${form}`,
     artifact: { path: written, version: result.version, ...(await artifactOf(change)) },
     ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
   };
@@ -79,17 +81,30 @@ async function write(
 const versionToReplace = (path: string, context: ToolContext): string | undefined =>
   isTextType(mimeTypeOf(path)) ? context.versionSeen?.(path) : undefined;
 
-/** Replaces the content if the file still is the version that was seen, and says what the change was. */
+interface Overwritten extends WriteResult {
+  change?: TextChange;
+  /** Properties of the file before that were given to the new text. */
+  kept?: readonly string[];
+}
+
+/** Replaces the content if the file still is the version that was seen. The new text takes its form. */
 async function overwrite(
   path: string,
   content: string,
   expectedVersion: string,
   { backend, signal }: ToolContext,
-): Promise<WriteResult & { change: TextChange }> {
+): Promise<Overwritten> {
+  const options = { mode: "overwrite", expectedVersion, signal } as const;
   const current = await currentText(path, backend, signal);
-  const before = current.kind === "text" ? current.text : "";
-  const result = await backend.write(path, content, { mode: "overwrite", expectedVersion, signal });
-  return { ...result, change: { path, before, after: content } };
+  if (current.kind !== "text") {
+    const result = await backend.write(path, content, options);
+    return { ...result, change: { path, before: "", after: content } };
+  }
+  const { text: before, encoding } = current;
+  const { text: after, kept } = inFormOf(before, content);
+  const result = await backend.write(path, after, { ...options, encoding });
+  const encodings = encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`];
+  return { ...result, change: { path, before, after }, kept: [...kept, ...encodings] };
 }
 
 async function previewWrite(
@@ -115,7 +130,7 @@ async function previewWrite(
     const change = { path, before: undefined, after: content };
     return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }
-  const change = { path, before: current.text, after: content };
+  const change = { path, before: current.text, after: inFormOf(current.text, content).text };
   const seen = versionToReplace(path, context);
   if (seen !== undefined && seen === current.version) {
     return diffPreview({ summary: `Overwrite ${name}`, change, to });

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
+import { encodeText } from "../../src/backends/encoding.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
@@ -77,6 +78,54 @@ describe.each(["/workspace/a.md", "/a.md"])("edit_file on %s", (path) => {
         diff: `--- ${path}\n+++ ${path}\n@@ -2,7 +2,9 @@\n 2\n 3\n 4\n-five\n+a\n+b\n+c\n 6\n 7\n 8`,
       },
     ]);
+  });
+});
+
+describe("write_file on a file of another system", () => {
+  const bytesAfter = async (before: Buffer, content: string) => {
+    const path = "/workspace/build.cmd";
+    const { agent, folder, results } = agentMaking([[read(path)], [write(path, content)]]);
+    writeFileSync(join(folder, "build.cmd"), before);
+    const diffs = diffsOf(await collect(agent, go));
+    return { bytes: readFileSync(join(folder, "build.cmd")), said: (await results()).at(-1), diffs };
+  };
+
+  it("keeps line ends and byte order mark, and says so", async () => {
+    const { bytes, said } = await bytesAfter(Buffer.from("\ufeffa\r\nb\r\n"), "a\nc\n");
+    expect(bytes.toString()).toBe("\ufeffa\r\nc\r\n");
+    expect(said).toBe(
+      "Successfully wrote to '/workspace/build.cmd'. Kept from the file before: CRLF line ends, byte order mark",
+    );
+  });
+
+  it.each(["utf-16le", "utf-16be"] as const)("keeps %s", async (encoding) => {
+    const inIt = (text: string): Buffer => encodeText(`\ufeff${text}`, encoding);
+    const { bytes, said, diffs } = await bytesAfter(inIt("eins\r\nzwei 😀\r\n"), "eins\ndrei ß\n");
+    expect(bytes).toEqual(inIt("eins\r\ndrei ß\r\n"));
+    expect(said).toContain(`CRLF line ends, byte order mark, encoding (${encoding.toUpperCase()})`);
+    expect(diffs.at(-1)).toContain("-zwei 😀");
+  });
+
+  it("leaves a text that has the form already as it is, and says nothing", async () => {
+    const { bytes, said } = await bytesAfter(Buffer.from("a\r\n"), "b\r\n");
+    expect(bytes.toString()).toBe("b\r\n");
+    expect(said).toBe("Successfully wrote to '/workspace/build.cmd'");
+  });
+
+  it("shows a person the text as it will be stored", async () => {
+    const path = "/workspace/a.md";
+    const { agent, folder } = agentMaking([[read(path)], [write(path, "one\n2\n")]], {
+      interruptOn: { write_file: true },
+    });
+    writeFileSync(join(folder, "a.md"), encodeText("\ufeffone\r\ntwo\r\n", "utf-16le"));
+    const [open] = paused(await collect(agent, go));
+    expect(open?.request.actionRequests[0]?.preview).toMatchObject({
+      kind: "diff",
+      summary: `Overwrite ${path}`,
+    });
+    expect(open?.request.actionRequests[0]?.preview?.detail).toMatch(/one\S*\n-two\S*\n\+2\S*$/);
+    await answer(agent, open, approve);
+    expect(readFileSync(join(folder, "a.md"))).toEqual(encodeText("\ufeffone\r\n2\r\n", "utf-16le"));
   });
 });
 

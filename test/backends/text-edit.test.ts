@@ -6,7 +6,7 @@ import {
   stringAmbiguous,
   stringNotFound,
 } from "../../src/backends/errors.ts";
-import { editText } from "../../src/backends/text-edit.ts";
+import { editText, inFormOf } from "../../src/backends/text-edit.ts";
 
 const edited = (text: string, oldString: string, newString: string, replaceAll?: boolean): string => {
   const result = editText(text, oldString, newString, replaceAll);
@@ -91,6 +91,27 @@ describe("editText", () => {
 });
 
 const word = fc.string({ unit: fc.constantFrom("a", "b", "\n", "$", "\\", "🎉"), maxLength: 12 });
+
+describe("inFormOf", () => {
+  const MARK = "\ufeff";
+  it.each([
+    ["LF text over CRLF", "a\r\nb\r\n", "x\ny", "x\r\ny", ["CRLF line ends"]],
+    ["CRLF text over LF", "a\nb\n", "x\r\ny\r\n", "x\ny\n", ["LF line ends"]],
+    ["the same line ends", "a\r\nb\r\n", "x\r\ny\r\n", "x\r\ny\r\n", []],
+    ["text with both kinds", "a\r\nb\r\n", "x\r\ny\nz\n", "x\r\ny\nz\n", []],
+    ["text over both kinds, mostly CRLF", "a\r\nb\nc\r\n", "x\ny\n", "x\r\ny\r\n", ["CRLF line ends"]],
+    ["text over one line without an end", "a", "x\r\ny\r\n", "x\r\ny\r\n", []],
+    ["text over nothing", "", "x\r\n", "x\r\n", []],
+    ["one line over CRLF", "a\r\n", "x", "x", []],
+    ["text over a marked one", `${MARK}a`, "x", `${MARK}x`, ["byte order mark"]],
+    ["marked text over a marked one", `${MARK}a`, `${MARK}x`, `${MARK}x`, []],
+    ["marked text over a plain one", "a", `${MARK}x`, `${MARK}x`, []],
+    ["both", `${MARK}a\r\n`, "x\n", `${MARK}x\r\n`, ["CRLF line ends", "byte order mark"]],
+    ["a carriage return that ends no line", "a\r\nb\r\n", "x\ry\n", "x\ry\r\n", ["CRLF line ends"]],
+  ])("%s", (_name, old, given, text, kept) => {
+    expect(inFormOf(old, given)).toEqual({ text, kept });
+  });
+});
 
 describe("editText, for any text", () => {
   it("with LF lines does what splitting and joining does", () => {

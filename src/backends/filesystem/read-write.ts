@@ -34,7 +34,7 @@ import { type Edit, fileLocks } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
-import { MAX_BINARY_SIZE, type PageRequest, readBytes, readFilePage, startsBinary } from "../pages.ts";
+import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
 import { AccessError, type DirectoryHandle, flushed } from "./handles.ts";
 import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions } from "./jail.ts";
 import { codeOf } from "../../core/errors.ts";
@@ -277,9 +277,10 @@ export function readPath(
   return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
     const version = statVersion(stats);
     const mimeType = mimeTypeOf(path);
-    if (isTextType(mimeType) && !(await startsBinary(descriptor))) {
+    const encoding = isTextType(mimeType) ? await encodingOfFile(descriptor) : undefined;
+    if (encoding !== undefined) {
       const page = await readFilePage(path, descriptor, request, options.signal);
-      if (page.error !== undefined) return page;
+      if (page.error !== undefined && (encoding === "utf-8" || page.code !== "encoding")) return page;
       const isText = typeof page.content === "string" && !page.content.includes("\0");
       if (isText) return { ...page, mimeType, version };
     }

@@ -1,9 +1,9 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf } from "../../core/errors.ts";
-import { decodeUtf8 } from "../../core/text.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
 import type { Search } from "../checked-backend.ts";
+import { textOf } from "../encoding.ts";
 import { operationAborted } from "../errors.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
@@ -266,8 +266,8 @@ async function loadText(
           return { kind: "binary" };
         const bytes = await readBytes(descriptor, stats.size, maxFileSize);
         if (bytes.length > maxFileSize) return { kind: "skipped" };
-        if (hasNul(bytes)) return { kind: "binary" };
-        return { kind: "text", text: decodeUtf8(bytes) ?? bytes.toString("utf8") };
+        const text = textOf(bytes)?.text ?? (hasNul(bytes) ? undefined : bytes.toString("utf8"));
+        return text === undefined ? { kind: "binary" } : { kind: "text", text };
       } finally {
         closeSync(descriptor);
       }

@@ -399,7 +399,7 @@ class Adapted implements Operations {
       return this.#files.guard<WriteResult>(path, options, () => this.#backend.write(path, content, options));
     }
     if (path === "/") return isDirectory(path);
-    const given = bytesToWrite(path, content);
+    const given = bytesToWrite(path, content, options.encoding);
     if (!given.ok) return { error: given.error, code: given.code };
     const got = await this.#files.data(path, options);
     if ("error" in got && got.code !== "not_found") return got;

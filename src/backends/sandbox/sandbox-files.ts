@@ -261,10 +261,10 @@ printf '\\n%s stats ' "$mark"; [ ! -s "$names" ] || many <"$names" | encode
 finish directory
 `;
 
-/** Lists the files that contain a literal text. Names with line ends cannot be read from the answer. */
+/** Lists the files that contain a literal text or the mark of UTF-16, in which it has other bytes. Names with line ends cannot be read from the answer. */
 const CONTAINING = `
 printf '\\n%s names ' "$mark"
-find -H "$file" -type f -exec grep -lF -e "$literal" {} + 2>/dev/null | encode
+find -H "$file" -type f -exec grep -lF -e "$literal" -e "$(printf '\\377\\376')" -e "$(printf '\\376\\377')" {} + 2>/dev/null | encode
 finish file
 `;
 
