@@ -118,6 +118,7 @@ export type {
   WriteOptions,
   WriteResult,
 } from "./backends/backend.ts";
+export type { TextEncoding } from "./backends/encoding.ts";
 export type { ExecuteOptions, ExecuteResponse, SandboxBackend, CommandFacts } from "./backends/executor.ts";
 export type { BackendFailure } from "./backends/errors.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";

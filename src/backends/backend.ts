@@ -65,6 +65,8 @@ export interface EditOptions extends CallOptions {
    * last one counts, if the edit succeeds.
    */
   onChange?(before: string, after: string): void;
+  /** Changes a file that its mode lets no one write to. Default false: that fails with `permission_denied`. */
+  evenReadOnly?: boolean | undefined;
 }
 
 export interface WriteOptions extends Omit<EditOptions, "onChange"> {
@@ -116,6 +118,10 @@ export interface FileInfo {
   /** ISO 8601. */
   modified_at?: string;
   version?: string;
+  /** True for a file that its mode lets no one write to. */
+  read_only?: boolean;
+  /** Number of its names, for a file with hard links. */
+  names?: number;
   /** For a link that leads to a place of the backend: that place, even if nothing is there. */
   real_path?: string;
 }
@@ -205,6 +211,8 @@ export interface WriteResult extends Failure {
   /** The change for in-state backends, `null` for external storage. */
   filesUpdate?: Record<string, FileData> | null;
   version?: string;
+  /** Other paths of a file with hard links, which changed with it, as far as they were found. */
+  otherNames?: readonly string[];
   metadata?: Record<string, unknown>;
 }
 

@@ -55,7 +55,9 @@ export interface Search {
   options: GrepOptions;
 }
 
-export interface Edit extends ContentEdit, CallOptions {}
+export interface Edit extends ContentEdit, CallOptions {
+  evenReadOnly?: boolean | undefined;
+}
 
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 

@@ -70,6 +70,11 @@ export const alreadyExists = (path: string) =>
 export const writeToSymlink = (path: string) =>
   failure("symlink", `Cannot write to ${path} because it is a symlink. Symlinks are not allowed.`);
 export const permissionDenied = (path: string) => failure("permission_denied", `Permission denied: ${path}`);
+export const readOnlyFile = (path: string) =>
+  failure(
+    "permission_denied",
+    `File '${path}' is read-only: its mode lets no one write to it. It is changed only after a person has approved that. Ask for it, or write to another file.`,
+  );
 export const ioFailure = (path: string, reason: string) =>
   failure("io", `'${path}' could not be accessed: ${reason}`);
 /** The backend itself failed; `reason` is shown, `thrown` is for the log. */

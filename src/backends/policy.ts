@@ -93,10 +93,21 @@ interface PolicyPath extends Located {
   rules: RulesInPlace;
 }
 
-/** The options of a call for the inner backend, which works at the place that was judged. */
-function optionsAt<Options extends CallOptions>({ real, rules }: PolicyPath, options: Options): Options {
+/**
+ * The options of a call for the inner backend, which works at the place that was judged. A change leaves alone what has
+ * a read-only name, too.
+ */
+function optionsAt<Options extends CallOptions>(
+  { real, rules }: PolicyPath,
+  options: Options,
+  isChange = false,
+): Options {
   if (real === undefined) return options;
   const { hides: outer } = options;
+  if (isChange) {
+    const protects = (path: string): boolean => rules.isHidden(path) || rules.isReadOnly(path);
+    return { ...options, realPath: real, hides: (path) => protects(path) || outer?.(path) === true };
+  }
   const hides = (path: string): boolean => rules.isHidden(path) || outer?.(path) === true;
   return { ...options, realPath: real, hides: rules.hides ? hides : outer };
 }
@@ -226,15 +237,21 @@ class PolicyOperations implements Operations {
   }
 
   async write(at: PolicyPath, content: string, options: WriteOptions) {
-    return (await this.#inner()).write(at.path, content, optionsAt(at, options));
+    return (await this.#inner()).write(at.path, content, optionsAt(at, options, true));
   }
 
   async upload(at: PolicyPath, bytes: Uint8Array, options: CallOptions) {
-    return uploadTo(await this.#inner(), at.path, bytes, optionsAt(at, options));
+    return uploadTo(await this.#inner(), at.path, bytes, optionsAt(at, options, true));
   }
 
   async edit(at: PolicyPath, { oldString, newString, replaceAll, ...options }: Edit) {
-    return (await this.#inner()).edit(at.path, oldString, newString, replaceAll, optionsAt(at, options));
+    return (await this.#inner()).edit(
+      at.path,
+      oldString,
+      newString,
+      replaceAll,
+      optionsAt(at, options, true),
+    );
   }
 
   async delete(at: PolicyPath, options: CallOptions) {

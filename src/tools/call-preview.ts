@@ -1,5 +1,5 @@
 /** Shows a call to a person before they decide on it. */
-import type { Backend, ResolveOptions } from "../backends/backend.ts";
+import type { Backend, FileInfo, ResolveOptions } from "../backends/backend.ts";
 import type { TextEncoding } from "../backends/encoding.ts";
 import { contentOf } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
@@ -8,25 +8,40 @@ import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts"
 import type { BoundPreview, CallPreview } from "./tool.ts";
 
 /** Content of a file at the moment a person is asked about changing it. */
-export type CurrentText =
+export type CurrentText = { entry?: FileInfo | undefined } & (
   | { kind: "absent" }
   | { kind: "text"; text: string; encoding: TextEncoding; version: string | undefined }
-  | { kind: "unreadable"; reason: string };
+  | { kind: "unreadable"; reason: string }
+);
 
 /** Reads the file through the backend, unless it is too large to compare. */
 export async function currentText(path: string, backend: Backend, signal: AbortSignal): Promise<CurrentText> {
   const listed = await backend.ls(path, { signal });
-  const [entry] = listed.files ?? [];
-  if (entry && entry.path === path && (entry.size ?? 0) > MAX_PREVIEW_BYTES) {
-    return { kind: "unreadable", reason: "the file is too large to compare" };
+  const [first] = listed.files ?? [];
+  const entry = first?.path === path ? first : undefined;
+  if ((entry?.size ?? 0) > MAX_PREVIEW_BYTES) {
+    return { kind: "unreadable", reason: "the file is too large to compare", entry };
   }
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
-  if (error !== undefined || !data) return { kind: "unreadable", reason: displayName(error ?? "no content") };
+  if (error !== undefined || !data) {
+    return { kind: "unreadable", reason: displayName(error ?? "no content"), entry };
+  }
   const known = contentOf(path, data);
   return known.ok && known.content.kind === "text"
-    ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version }
-    : { kind: "unreadable", reason: "the file is binary" };
+    ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version, entry }
+    : { kind: "unreadable", reason: "the file is binary", entry };
+}
+
+/** Adds to a preview what else a person has to know about the file. */
+export function withRemarks(shown: BoundPreview, { entry }: CurrentText): BoundPreview {
+  const { read_only: isReadOnly = false, names = 1 } = entry ?? {};
+  const remarks = [
+    ...(isReadOnly ? ["this file is read-only"] : []),
+    ...(names > 1 ? [`this file has ${names} names and changes under all of them`] : []),
+  ];
+  const summary = [shown.summary, ...remarks].join("; ");
+  return { ...shown, summary, ...(isReadOnly ? { evenReadOnly: true } : {}) };
 }
 
 /** A path that a call names, and the place where it leads: an approval is bound to it. */

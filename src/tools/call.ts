@@ -1,11 +1,13 @@
 import { z } from "zod";
-import type { Backend, Failure } from "../backends/backend.ts";
+import type { Backend, Failure, WriteResult } from "../backends/backend.ts";
 import type { Glob } from "../backends/glob.ts";
 import {
   type PathResult,
   baseName,
+  hasSpellings,
   joinPath,
   parentsOf,
+  plainSpelling,
   validatePath,
   withSlash,
   withoutSlash,
@@ -156,6 +158,24 @@ export async function failedAt(
     path,
   );
 }
+
+/** The path of the file that is meant, if only another spelling of `path` is there; see `plainSpelling`. */
+export async function truePath(path: string, backend: Backend): Promise<string> {
+  if (!hasSpellings(path) || backend.followLinks === undefined) return path;
+  const place = await backend.followLinks(path);
+  return place !== undefined && plainSpelling(place) === plainSpelling(path) ? place : path;
+}
+
+/** Ends an answer about a file with hard links: it changed under its other names, too. */
+export function underOtherNames({ otherNames }: WriteResult): string {
+  if (otherNames === undefined) return "";
+  const names = otherNames.slice(0, MAX_OTHER_NAMES).map((name) => `'${displayName(name)}'`);
+  return names.length === 0
+    ? ". The file has another name somewhere else, and changed there too"
+    : `. The same file is ${names.join(", ")}, and changed there too`;
+}
+
+const MAX_OTHER_NAMES = 10;
 
 function cancelled(tool: string): ToolResult {
   return toolError(`${tool} was cancelled.`, { code: "aborted" });

@@ -3,7 +3,7 @@ import type { Backend, FileInfo } from "../backends/backend.ts";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
 import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -35,7 +35,7 @@ async function remove(
   const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   if (path === "/" || path === ".") return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
@@ -59,7 +59,7 @@ async function previewDelete(
 ): Promise<BoundPreview> {
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return argumentsPreview(`Delete; it would fail: ${checked.error}`, { file_path: raw });
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   const to = await destinationOf(path, backend, { lastLink: "itself" });
   const { name } = to;
   if (await isLink(path, backend)) {

@@ -1,8 +1,17 @@
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
 import { displayName } from "../core/text.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
-import { argumentsPreview, currentText, destinationOf, editPreview } from "./call-preview.ts";
+import {
+  backendError,
+  cancellable,
+  checkPath,
+  failedAt,
+  pathArgument,
+  pathText,
+  truePath,
+  underOtherNames,
+} from "./call.ts";
+import { argumentsPreview, currentText, destinationOf, editPreview, withRemarks } from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, replacementDiff } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -54,14 +63,15 @@ async function edit(
   context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
-  const { backend, signal, expectedVersion } = context;
+  const { backend, signal, expectedVersion, evenReadOnly } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   if (!isWellFormed(replacement)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const changes: TextChange[] = [];
   const result = await backend.edit(path, old, replacement, all, {
     signal,
+    evenReadOnly,
     onChange: (before, after) => void changes.push({ path, before, after }),
     ...(expectedVersion === undefined ? {} : { expectedVersion }),
   });
@@ -71,7 +81,7 @@ async function edit(
   }
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {
-    content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'`,
+    content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'${underOtherNames(result)}`,
     artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
     ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
   };
@@ -84,7 +94,7 @@ async function previewEdit(
 ): Promise<BoundPreview> {
   const checked = checkPath(args.file_path, backend, allowedPrefixes);
   if (!checked.ok) return argumentsPreview(`Edit a file; it would fail: ${checked.error}`, args);
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   const to = await destinationOf(path, backend);
   const { name } = to;
   const current = await currentText(path, backend, signal);
@@ -92,14 +102,15 @@ async function previewEdit(
     return argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, to);
   if (current.kind === "unreadable") {
     const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;
-    return argumentsPreview(summary, args, to);
+    return withRemarks(argumentsPreview(summary, args, to), current);
   }
   const { old_string: before, new_string: after, replace_all: everywhere } = args;
   const edited = editText(current.text, before, after, everywhere);
   if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to);
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
   const change = { path, before: current.text, after: edited.text };
-  const preview = await editPreview({ summary, change, to }, { path, before, after }, everywhere);
+  const shown = await editPreview({ summary, change, to }, { path, before, after }, everywhere);
+  const preview = withRemarks(shown, current);
   return current.version === undefined ? preview : { ...preview, version: current.version };
 }
 

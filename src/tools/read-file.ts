@@ -4,7 +4,7 @@ import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { baseName } from "../backends/paths.ts";
 import { displayName, wellFormed } from "../core/text.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
@@ -186,14 +186,17 @@ async function read(
   const { backend, signal } = context;
   const checked = checkPath(args.file_path, backend, settings.allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.file_path);
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   const offset = Math.max(args.offset, 0);
   const limit = linesToAskFor(args.limit, settings.maxChars);
   const result = await backend.read(path, offset, limit, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", mimeType = "application/octet-stream", version, totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
-  const notices = args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : [];
+  const notices = [
+    ...(path === checked.path ? [] : [`[the name of this file is spelt ${displayName(path)}]`]),
+    ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
+  ];
   if (content === "" && !totalLines) {
     return { content: withNotices(EMPTY_REMINDER, notices), artifact: { path, version, totalLines: 0 } };
   }

@@ -60,6 +60,8 @@ export interface BoundPreview extends CallPreview {
   place?: string | undefined;
   /** Version of the file that the preview was made from. The call is handed it, to change no other. */
   version?: string;
+  /** The summary says that the file is read-only. Approved, the call may change it all the same. */
+  evenReadOnly?: true;
 }
 
 /** Starts a subagent and returns its report; provided by the agent layer. */
@@ -75,6 +77,8 @@ export interface ToolContext {
   readonly expectedVersion?: string | undefined;
   /** True if a person approved exactly this call. Default false. */
   readonly approved?: boolean;
+  /** A person approved the change of a file that they were told is read-only. */
+  readonly evenReadOnly?: boolean | undefined;
   readonly spawn?: SpawnSubagent;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
   versionSeen?(path: string): string | undefined;

@@ -4,13 +4,22 @@ import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import { backendError, cancellable, checkPath, pathArgument, pathText } from "./call.ts";
+import {
+  backendError,
+  cancellable,
+  checkPath,
+  pathArgument,
+  pathText,
+  truePath,
+  underOtherNames,
+} from "./call.ts";
 import {
   type Destination,
   argumentsPreview,
   currentText,
   destinationOf,
   diffPreview,
+  withRemarks,
 } from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
@@ -60,7 +69,7 @@ async function write(
   const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   if (checked.directory) return backendError(isDirectory(path), path);
   if (!isWellFormed(content)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const created = await backend.write(path, content, { mode: "create", signal });
@@ -71,7 +80,7 @@ async function write(
   const written = result.path ?? path;
   const form = kept.length === 0 ? "" : `. Kept from the file before: ${kept.join(", ")}`;
   return {
-    content: `Successfully wrote to '${displayName(written)}'${form}`,
+    content: `Successfully wrote to '${displayName(written)}'${form}${underOtherNames(result)}`,
     artifact: { path: written, version: result.version, ...(await artifactOf(change)) },
     ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
   };
@@ -92,9 +101,9 @@ async function overwrite(
   path: string,
   content: string,
   expectedVersion: string,
-  { backend, signal }: ToolContext,
+  { backend, signal, evenReadOnly }: ToolContext,
 ): Promise<Overwritten> {
-  const options = { mode: "overwrite", expectedVersion, signal } as const;
+  const options = { mode: "overwrite", expectedVersion, signal, evenReadOnly } as const;
   const current = await currentText(path, backend, signal);
   if (current.kind !== "text") {
     const result = await backend.write(path, content, options);
@@ -116,14 +125,14 @@ async function previewWrite(
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok)
     return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
-  const { path } = checked;
+  const path = await truePath(checked.path, backend);
   const to = await destinationOf(path, backend);
   const { name } = to;
   if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, to);
   const current = await currentText(path, backend, signal);
   if (current.kind === "unreadable") {
     const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
-    return argumentsPreview(summary, { file_path: path, content }, to);
+    return withRemarks(argumentsPreview(summary, { file_path: path, content }, to), current);
   }
   if (current.kind === "absent") {
     const lines = counted(lineCount(content), "line", "lines");
@@ -133,7 +142,7 @@ async function previewWrite(
   const change = { path, before: current.text, after: inFormOf(current.text, content).text };
   const seen = versionToReplace(path, context);
   if (seen !== undefined && seen === current.version) {
-    return diffPreview({ summary: `Overwrite ${name}`, change, to });
+    return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);
   }
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
   return diffPreview({ summary: `Write ${name}; it would fail, because ${reason}`, change, to });

@@ -201,6 +201,20 @@ describe.each(["/workspace/a.md", "/a.md"])("a read of %s beside a write in one 
     expect((await results())[1]).toBe("1\told");
   });
 
+  it("that searches the folder sees nothing of a write that stands behind it", async () => {
+    const search = { id: "s", name: "grep", args: { pattern: "old" } };
+    const { agent, results } = agentMaking([
+      [write(path, "old")],
+      [search, read(path), edit(path, "old", "new")],
+    ]);
+    await collect(agent, go);
+    expect((await results()).slice(1)).toEqual([
+      `${path}:\n  1: old`,
+      "1\told",
+      `Successfully replaced 1 occurrence(s) in '${path}'`,
+    ]);
+  });
+
   it("says that it is older than a write that waits for a person", async () => {
     const { agent, results } = agentMaking([[write(path, "new"), read(path)]], {
       interruptOn: { write_file: true },

@@ -20,7 +20,7 @@ export const BACKENDS: readonly BackendKind[] = [
   { name: "FilesystemBackend", open: filesystemBackend },
 ];
 
-async function filesystemBackend(files: Files = {}): Promise<Backend> {
+export async function filesystemBackend(files: Files = {}): Promise<Backend> {
   const rootDir = await mkdtemp(join(tmpdir(), "deepagent-tools-"));
   onTestFinished(() => rm(rootDir, { recursive: true, force: true }));
   for (const [path, content] of Object.entries(files)) {

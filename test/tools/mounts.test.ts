@@ -2,6 +2,7 @@ import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
+import { filesystemBackend } from "./backends.ts";
 import { harness, stateBackend } from "./harness.ts";
 
 /** The tree of an agent: thread files at the root, memories in a store. */
@@ -55,4 +56,21 @@ test("a preview reads the current content through the mount", async () => {
     summary: "Edit /memories/a.md (1 occurrence)",
     detail: "--- /memories/a.md\n+++ /memories/a.md\n@@ -1,1 +1,1 @@\n-one\n+two",
   });
+});
+
+test("a file whose name the model spells plainly is used under its true name, which the answers say", async () => {
+  const folder = await filesystemBackend({ "/Shot at 1.01\u202fPM.txt": "one\n" });
+  const tools = harness(new CompositeBackend(stateBackend(), { "/disk/": folder }));
+  const path = "/disk/Shot at 1.01 PM.txt";
+  const shown = "/disk/Shot at 1.01\\u202fPM.txt";
+  expect(await tools.text("read_file", { path })).toBe(`1\tone\n\n[the name of this file is spelt ${shown}]`);
+  expect(await tools.text("edit_file", { path, old_string: "one", new_string: "two" })).toBe(
+    `Successfully replaced 1 occurrence(s) in '${shown}'`,
+  );
+  expect(await tools.text("write_file", { path, content: "x" })).toContain(
+    `Cannot write to ${shown} because it already exists`,
+  );
+  expect((await tools.preview("delete", { path })).summary).toBe(`Delete ${shown}`);
+  expect(await tools.text("delete", { path })).toBe(`Deleted ${shown}`);
+  expect(await tools.text("write_file", { path, content: "x" })).toBe(`Successfully wrote to '${path}'`);
 });

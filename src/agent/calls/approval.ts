@@ -42,6 +42,8 @@ export interface Go {
   approved: boolean;
   /** Version of the file that a person was shown the change of. */
   expectedVersion?: string | undefined;
+  /** The person was told that the file is read-only. */
+  evenReadOnly?: boolean | undefined;
 }
 
 /** The verdict on a call that nobody was asked about, besides the call. */
@@ -116,7 +118,9 @@ export class Approval {
       // A call that was begun may have made the change itself: nobody is asked about that.
       if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
         this.#answered = last;
-        return { ...last.go, expectedVersion: last.go.edited ? undefined : preview?.version };
+        // The preview of the call as the model made it says nothing about an edited one.
+        const { version: expectedVersion, evenReadOnly } = (last.go.edited ? undefined : preview) ?? {};
+        return { ...last.go, expectedVersion, evenReadOnly };
       }
       // The person may still be looking at the earlier question, which showed something else.
       const shown = isAskedAgain ? known : now;

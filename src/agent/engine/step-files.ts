@@ -1,11 +1,12 @@
 /**
- * Files while a step works: calls of one reply see each other's changes, and reads wait for the writes before them.
+ * Files while a step works: calls of one reply see each other's changes, and reads and writes of a file keep their order.
  */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { isAtOrBelow } from "../../backends/paths.ts";
+import type { ToolKind } from "../../tools/tool.ts";
 import type { AgentTool, FilesState } from "../contracts.ts";
 
 interface Change {
@@ -145,28 +146,39 @@ export interface Reply {
 }
 
 /**
- * Waits for the calls that stand before `callId` in its reply and write at, above or below `path`. Calls of a reply
- * run at once, but a read is to show what was written before it.
+ * Waits for the calls that stand before `callId` in its reply and do the opposite, reading or writing, at, above or
+ * below its `path`. Calls of a reply run at once, but a read shows what was written before it, and nothing from after it.
  *
- * @returns those that have not written yet, because a person is asked about them.
+ * @returns writes that were not made yet, because a person is asked about them.
  */
-export async function earlierWrites(
+export async function earlierCalls(
   step: FilesState,
-  { callId, path }: { callId: string; path: string },
+  { callId, toolCall, tool }: { callId: string; toolCall: ToolCall; tool: AgentTool | undefined },
   { calls, tools }: Reply,
 ): Promise<ToolCall[]> {
+  const path = tool?.pathOf(toolCall.args);
+  if (path === undefined) return [];
+  const opposite = OPPOSITES[tool?.kind ?? "plan"];
   const own = calls.findIndex(({ id }) => id === callId);
-  const writes = calls.slice(0, own).filter((call) => touches(tools.get(call.name), call, path));
+  const earlier = calls
+    .slice(0, own)
+    .filter((call) => touches(tools.get(call.name), call, { path, kind: opposite }));
   const open: ToolCall[] = [];
-  for (const call of writes) if ((await endsIn(step).get(call.id ?? "")) === "open") open.push(call);
-  return open;
+  for (const call of earlier) if ((await endsIn(step).get(call.id ?? "")) === "open") open.push(call);
+  return opposite === "write" ? open : [];
 }
 
-function touches(tool: AgentTool | undefined, { args }: ToolCall, path: string): boolean {
-  if (tool?.kind !== "write") return false;
+const OPPOSITES: Partial<Record<ToolKind, ToolKind>> = { read: "write", write: "read" };
+
+function touches(
+  tool: AgentTool | undefined,
+  { args }: ToolCall,
+  { path, kind }: { path: string; kind: ToolKind | undefined },
+): boolean {
+  if (kind === undefined || tool?.kind !== kind) return false;
   const checked = tool.validate(args);
-  const written = checked.ok ? tool.pathOf(checked.args) : undefined;
-  return written !== undefined && (isAtOrBelow(written, path) || isAtOrBelow(path, written));
+  const touched = checked.ok ? tool.pathOf(checked.args) : undefined;
+  return touched !== undefined && (isAtOrBelow(touched, path) || isAtOrBelow(path, touched));
 }
 
 /** Tools whose answer names a file and the version of it that the model then knows. */

@@ -17,7 +17,7 @@ import { MiddlewareFailure, composeToolCall } from "../middleware/middleware.ts"
 import { describeLimit, isBeyondLimit } from "./limits.ts";
 import { type CallTime, type Deadline, callTime } from "./meter.ts";
 import { loadedMeter, restoreStepFiles } from "./resume.ts";
-import { asSibling, earlierWrites, versionSeen } from "./step-files.ts";
+import { asSibling, earlierCalls, versionSeen } from "./step-files.ts";
 import {
   agentRuntime,
   backendRuntime,
@@ -76,9 +76,8 @@ async function runCall(
     return answerWith(made, toolError(`${made.name} was not run: ${why}.`));
   }
   const { toolCall, gate } = checked;
-  const path = checked.tool?.kind === "read" ? checked.tool.pathOf(toolCall.args) : undefined;
   const reply = { calls, tools: definition.tools };
-  const open = path === undefined ? [] : await earlierWrites(state.files, { callId, path }, reply);
+  const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
   const request = { toolCall, tool: checked.tool?.offered, state, runtime: agentRuntime(config) };
   const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
@@ -176,15 +175,15 @@ async function runApproved(
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend, subagents: definition.subagents });
   approval.begin();
-  for (let { expectedVersion } = go, attempt = 1; ; attempt += 1) {
+  for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
     const outcome = await tool.run(call, {
       ...scope,
-      context: { ...scope.context, approved, expectedVersion },
+      context: { ...scope.context, approved, expectedVersion, evenReadOnly },
     });
     if (expectedVersion === undefined || !isConflict(outcome) || attempt === MAX_ATTEMPTS) return outcome;
     const verdict = await approval.again();
     if (!verdict.run) return toolOutcome(call, verdict.result);
-    ({ expectedVersion } = verdict);
+    ({ expectedVersion, evenReadOnly } = verdict);
   }
 }
 

@@ -107,6 +107,7 @@ const scope = (runtime: BackendRuntime | undefined, { prefix }: Mount): BackendR
 
 interface WithPaths extends Failure {
   path?: string;
+  otherNames?: readonly string[];
   recorded?: Record<string, FileData>;
   filesUpdate?: Record<string, never> | Record<string, unknown> | null;
 }
@@ -117,6 +118,9 @@ export function restore<Result extends WithPaths>(target: Target, result: Result
   if (prefix === "/") return result;
   const restored = { ...result };
   if (result.path !== undefined) restored.path = addPrefix(prefix, result.path);
+  if (result.otherNames !== undefined) {
+    restored.otherNames = result.otherNames.map((path) => addPrefix(prefix, path));
+  }
   if (result.filesUpdate !== undefined && result.filesUpdate !== null) {
     // The keys change, the kind of values does not.
     restored.filesUpdate = prefixKeys(prefix, result.filesUpdate as Record<string, null>);

@@ -11,6 +11,7 @@ import type {
   MaybePromise,
   ResolveOptions,
   WriteOptions,
+  WriteResult,
 } from "../backend.ts";
 import {
   COMPLETE,
@@ -25,7 +26,7 @@ import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { PageRequest } from "../pages.ts";
 import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
-import { type DiskTree, HiddenByPath, listDirectory } from "./list.ts";
+import { type DiskTree, HiddenByPath, listDirectory, otherNames } from "./list.ts";
 import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
@@ -225,12 +226,23 @@ class DiskOperations extends PutOperations implements Operations, DiskTree {
     );
   }
 
-  put(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions) {
-    return putPath(this.jail, at, bytes, options);
+  async put(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions) {
+    return this.#withNames(at, await putPath(this.jail, at, bytes, options));
   }
 
-  edit(at: FilesystemPath, edit: Edit) {
-    return editPath(this.jail, at, { ...edit, maxFileSize: this.#maxFileSize });
+  async edit(at: FilesystemPath, edit: Edit) {
+    return this.#withNames(at, await editPath(this.jail, at, { ...edit, maxFileSize: this.#maxFileSize }));
+  }
+
+  /** Names the other paths of a file that was changed under all its names. */
+  async #withNames<Result extends WriteResult>(
+    { segments }: FilesystemPath,
+    result: Result,
+  ): Promise<Result> {
+    const file = result.otherNames === undefined ? undefined : this.jail.follow(segments);
+    const path = file && this.pathOf(file.segments);
+    if (file?.stats === undefined || path === undefined) return result;
+    return { ...result, otherNames: await otherNames(this, path, file.stats) };
   }
 
   delete(at: FilesystemPath, options: CallOptions) {

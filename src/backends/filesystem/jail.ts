@@ -15,7 +15,7 @@ import { codeOf } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { Located } from "../checked-backend.ts";
 import { type BackendFailure, outsideRoot } from "../errors.ts";
-import { validatePath } from "../paths.ts";
+import { hasSpellings, plainSpelling, validatePath } from "../paths.ts";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, identityOf, openRoot } from "./handles.ts";
 
 /**
@@ -311,13 +311,16 @@ export class Jail {
 
   /** Walks until the first link or missing directory. */
   #walkToLink(pending: readonly string[], options: WalkOptions): Step {
+    // The path of an entry itself, a new one or one that was judged before, is taken as it is spelt.
+    const isExact = options.create === true || options.lastLink === "itself" || options.links === "none";
     const passed: string[] = [];
     const open: DirectoryHandle[] = [this.#openRoot(options)];
     let keep: DirectoryHandle | undefined;
     try {
-      for (const [index, name] of pending.entries()) {
+      for (const [index, given] of pending.entries()) {
         // The root handle is never popped: going above it is refused.
         const directory = open.at(-1) as DirectoryHandle;
+        const name = isExact ? given : trueName(directory, given);
         const isLast = index === pending.length - 1;
         if (name === "..") {
           if (passed.pop() === undefined) throw new AccessError("EOUTSIDE");
@@ -355,6 +358,22 @@ export class Jail {
 
 const statAt = (directory: DirectoryHandle, name: string): BigIntStats | undefined =>
   lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false });
+
+/**
+ * Finds the entry that differs from a missing name only in characters that look the same: macOS puts U+202F into the
+ * names of screenshots, and other programs decompose letters. Gives the name itself unless exactly one entry fits.
+ */
+function trueName(directory: DirectoryHandle, name: string): string {
+  if (!hasSpellings(name) || statAt(directory, name) !== undefined) return name;
+  try {
+    const plain = plainSpelling(name);
+    const fitting = readdirSync(directory.at(".")).filter((entry) => plainSpelling(entry) === plain);
+    return fitting.length === 1 ? (fitting[0] ?? name) : name;
+  } catch {
+    // A directory that cannot be listed has only the names that are known.
+    return name;
+  }
+}
 
 const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
 

@@ -7,7 +7,7 @@ import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
 import { type DirectoryHandle, identityOf } from "./handles.ts";
 import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
-import { isTemporaryName, statEntry } from "./read-write.ts";
+import { isReadOnly, isTemporaryName, statEntry } from "./read-write.ts";
 import { codeOf } from "../../core/errors.ts";
 
 export interface WalkRequest {
@@ -198,23 +198,43 @@ export class HiddenByPath implements HiddenFiles {
   }
 
   /** Walks the whole tree, which only a file with several names makes necessary. */
-  #find(): Promise<ReadonlySet<string>> {
-    const { jail } = this.#tree;
-    const top = this.#tree.topSegments();
-    return jail.inDirectory(top, {}, async (directory) => {
-      const found = new Set<string>();
-      const everything = { glob: { reaches: () => true }, onUnreadable: () => undefined };
-      for await (const files of walkFiles(directory, everything)) {
-        for (const file of files) {
-          const segments = [...top, ...file.split("/")];
-          const path = this.#tree.pathOf(segments);
-          const stats = path !== undefined && this.#hides(path) ? jail.follow(segments)?.stats : undefined;
-          if (stats !== undefined && stats.nlink > 1n) found.add(identityOf(stats));
-        }
-      }
-      return found;
-    });
+  async #find(): Promise<ReadonlySet<string>> {
+    const found = await identitiesIn(this.#tree, { accepts: this.#hides });
+    return new Set(found.values());
   }
+}
+
+/** Most time to look for the other names of a file that was changed. */
+const MAX_LOOK_MS = 1000;
+
+/** The other paths of a file, as far as they are found in a second. */
+export async function otherNames(tree: DiskTree, path: string, stats: BigIntStats): Promise<string[]> {
+  const until = performance.now() + MAX_LOOK_MS;
+  const found = await identitiesIn(tree, { accepts: (other) => other !== path, until });
+  return [...found].filter(([, identity]) => identity === identityOf(stats)).map(([other]) => other);
+}
+
+/** The identity of each accepted file with several names, by its path. */
+function identitiesIn(
+  tree: DiskTree,
+  { accepts, until = Infinity }: { accepts: (path: string) => boolean; until?: number },
+): Promise<Map<string, string>> {
+  const top = tree.topSegments();
+  return tree.jail.inDirectory(top, {}, async (directory) => {
+    const found = new Map<string, string>();
+    const everything = { glob: { reaches: () => true }, onUnreadable: () => undefined };
+    for await (const files of walkFiles(directory, everything)) {
+      for (const file of files) {
+        if (performance.now() > until) return found;
+        const segments = [...top, ...file.split("/")];
+        const path = tree.pathOf(segments);
+        if (path === undefined || !accepts(path)) continue;
+        const stats = tree.jail.follow(segments)?.stats;
+        if (stats !== undefined && stats.nlink > 1n) found.set(path, identityOf(stats));
+      }
+    }
+    return found;
+  });
 }
 
 /** An open directory of the jail. */
@@ -265,7 +285,9 @@ function describe(
   }
 }
 
-const sizeAndTime = (stats: { size: bigint; mtime: Date }): Pick<FileInfo, "size" | "modified_at"> => ({
+const sizeAndTime = (stats: BigIntStats): Omit<FileInfo, "path"> => ({
   size: Number(stats.size),
   modified_at: stats.mtime.toISOString(),
+  ...(stats.isFile() && isReadOnly(stats) ? { read_only: true } : {}),
+  ...(stats.isFile() && stats.nlink > 1n ? { names: Number(stats.nlink) } : {}),
 });

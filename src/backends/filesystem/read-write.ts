@@ -7,6 +7,8 @@ import {
   fchmodSync,
   fchownSync,
   fstatSync,
+  fsyncSync,
+  ftruncateSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -16,6 +18,7 @@ import {
   statSync,
   unlinkSync,
   write as writeWithCallback,
+  writeSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +38,7 @@ import * as errors from "../errors.ts";
 import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
-import { AccessError, type DirectoryHandle, flushed } from "./handles.ts";
+import { AccessError, type DirectoryHandle, flushed, identityOf } from "./handles.ts";
 import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions } from "./jail.ts";
 import { codeOf } from "../../core/errors.ts";
 
@@ -153,12 +156,19 @@ interface NewContent {
   mayProceed?(): boolean;
 }
 
+/** Whether the mode of a file lets no one write to it. */
+export const isReadOnly = ({ mode }: BigIntStats): boolean => (mode & 0o222n) === 0n;
+
+/** The part of a result that says that a file was changed under all its names. */
+const allNames = (old: BigIntStats | undefined): Pick<WriteResult, "otherNames"> =>
+  old !== undefined && old.nlink > 1n ? { otherNames: [] } : {};
+
 /** Identifies an entry, whatever path leads to it, in every process of this machine. */
 const entryKey = (directory: DirectoryHandle, name: string): string => `file ${directory.identity()} ${name}`;
 
 /**
- * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Once
- * this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
+ * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Only a
+ * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
  * was false. From that call to the version no other process of this user replaces the file.
  */
 async function putFile(
@@ -171,8 +181,12 @@ async function putFile(
   try {
     const version = await inProcessLock(entryKey(directory, name), () => {
       if (content.mayProceed?.() === false) return undefined;
-      if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
-      else linkExclusively(directory, temporary, name);
+      if (content.mode !== "overwrite") linkExclusively(directory, temporary, name);
+      else if (!replaceEntry(directory, temporary, name, content)) {
+        // Its room is free for the same bytes now.
+        removeIfThere(directory, temporary);
+        writeInPlace(directory, name, content);
+      }
       // Removing the second name changes the status of the file and with it the version.
       removeIfThere(directory, temporary);
       return statVersion(lstatSync(directory.at(name), { bigint: true }));
@@ -200,6 +214,39 @@ async function writeTemporary(
   } catch (thrown) {
     removeIfThere(directory, name);
     throw thrown;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Puts the new file in the place of the old one. Gives false for an old one that has other names or is mounted. */
+function replaceEntry(
+  directory: DirectoryHandle,
+  temporary: string,
+  name: string,
+  { replaces }: NewContent,
+): boolean {
+  if (replaces !== undefined && replaces.nlink > 1n) return false;
+  try {
+    renameSync(directory.at(temporary), directory.at(name));
+    return true;
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (replaces === undefined || (code !== "EBUSY" && code !== "EXDEV")) throw thrown;
+    return false;
+  }
+}
+
+function writeInPlace(directory: DirectoryHandle, name: string, { bytes, replaces }: NewContent): void {
+  const descriptor = directory.openFile(name, constants.O_WRONLY);
+  try {
+    const stats = fstatSync(descriptor, { bigint: true });
+    if (replaces === undefined || identityOf(stats) !== identityOf(replaces)) throw new AccessError("EBUSY");
+    for (let at = 0; at < bytes.byteLength;) {
+      at += writeSync(descriptor, bytes, at, bytes.byteLength - at, at);
+    }
+    ftruncateSync(descriptor, bytes.byteLength);
+    fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
   }
@@ -326,6 +373,7 @@ export function putPath(
     const old = statEntry(directory, name);
     const refused = whyNotWritable(old, path, options);
     if (refused !== undefined) return refused;
+    if (old !== undefined && (await at.hidden?.has(old)) === true) return errors.permissionDenied(path);
     options.signal?.throwIfAborted();
     try {
       const version = await putFile(directory, name, {
@@ -335,7 +383,7 @@ export function putPath(
         mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
       });
       if (version === undefined) return errors.changedSinceRead(path);
-      return { path, filesUpdate: null, version };
+      return { path, filesUpdate: null, version, ...allNames(old) };
     } catch (thrown) {
       if (codeOf(thrown) !== "EEXIST") throw thrown;
       return whyNotWritable(statEntry(directory, name), path, options) ?? errors.alreadyExists(path);
@@ -383,6 +431,7 @@ async function editOnce(
   if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
     return errors.changedSinceRead(path);
   }
+  if (isReadOnly(stats) && edit.evenReadOnly !== true) return errors.readOnlyFile(path);
   const edited = editContent(path, classifyBytes(path, bytes), edit);
   if (!edited.ok) return { error: edited.error, code: edited.code };
   signal?.throwIfAborted();
@@ -393,7 +442,7 @@ async function editOnce(
     mayProceed: () => isSame(statEntry(directory, name), stats),
   });
   if (version === undefined) return errors.changedSinceRead(path);
-  return { path, filesUpdate: null, version, occurrences: edited.occurrences };
+  return { path, filesUpdate: null, version, occurrences: edited.occurrences, ...allNames(stats) };
 }
 
 /** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
@@ -412,14 +461,16 @@ async function exclusively<Result>(
 function whyNotWritable(
   old: BigIntStats | undefined,
   path: string,
-  { mode, expectedVersion }: WriteOptions,
+  { mode, expectedVersion, evenReadOnly }: WriteOptions,
 ): errors.BackendFailure | undefined {
   if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
   if (old?.isDirectory() === true) return errors.isDirectory(path);
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
   const version = old === undefined ? undefined : statVersion(old);
   if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
-  return old === undefined ? undefined : whyNotFile(old, path);
+  if (old === undefined) return undefined;
+  const isRefused = isReadOnly(old) && evenReadOnly !== true;
+  return whyNotFile(old, path) ?? (isRefused ? errors.readOnlyFile(path) : undefined);
 }
 
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>

@@ -1,5 +1,7 @@
 import {
   appendFileSync,
+  chmodSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -47,6 +49,7 @@ const change = (path: string, from: string, to: string, id = "a"): ScriptedToolC
   name: "edit_file",
   args: { file_path: `/workspace/${path}`, old_string: from, new_string: to },
 });
+const editOf = (path: string) => ({ file_path: path, old_string: "old", new_string: "new" });
 const ask = async (agent: Agent, ...calls: ScriptedToolCall[]): Promise<PendingInterrupt[]> => [
   ...paused(await go(agent, calls)),
 ];
@@ -140,6 +143,64 @@ describe("an approved edit", () => {
     expect(preview(again)?.detail).toContain(" and more");
     await answer(agent, again, own);
     expect(read("a.txt")).toBe("theirs\nand more\n");
+  });
+});
+
+describe("a change of a read-only file", () => {
+  it("is refused without an approval, in words that say what to do", async () => {
+    writeFileSync(at("a.txt"), "old\n", { mode: 0o444 });
+    const agent = agentWith({
+      tools: [],
+      backend: new FilesystemBackend({ rootDir: folder, virtualMode: true }),
+    });
+    await go(agent, [{ ...change("a.txt", "old", "new"), args: editOf("/a.txt") }]);
+    expect(await texts(agent)).toEqual([
+      "Error: File '/a.txt' is read-only: its mode lets no one write to it. It is changed only after a person has approved that. Ask for it, or write to another file.",
+    ]);
+    expect(read("a.txt")).toBe("old\n");
+  });
+
+  it("is made when a person approves it, who is told", async () => {
+    writeFileSync(at("a.txt"), "old\n", { mode: 0o444 });
+    const agent = fileAgent();
+    const [open] = await ask(agent, change("a.txt", "old", "new"));
+    expect(preview(open)?.summary).toBe("Edit /workspace/a.txt (1 occurrence); this file is read-only");
+    await answer(agent, open, approve);
+    expect(read("a.txt")).toBe("new\n");
+  });
+
+  it("is asked about again when the file became read-only meanwhile", async () => {
+    writeFileSync(at("a.txt"), "old\n");
+    const agent = fileAgent();
+    const [open] = await ask(agent, change("a.txt", "old", "new"));
+    chmodSync(at("a.txt"), 0o444);
+    const again = await askedAgain(agent, open);
+    expect(preview(again)?.summary).toContain("this file is read-only");
+    await answer(agent, again, approve);
+    expect(read("a.txt")).toBe("new\n");
+  });
+
+  it("is not made for another call than the one that was shown", async () => {
+    writeFileSync(at("a.txt"), "old\n");
+    writeFileSync(at("ro.txt"), "old\n", { mode: 0o444 });
+    const agent = fileAgent();
+    const [open] = await ask(agent, change("a.txt", "old", "new"));
+    await answer(agent, open, edit("edit_file", editOf("/workspace/ro.txt")));
+    expect(read("ro.txt")).toBe("old\n");
+    expect((await texts(agent)).at(-1)).toContain("'/workspace/ro.txt' is read-only");
+  });
+
+  it("with several names says so, before and after", async () => {
+    writeFileSync(at("a.txt"), "old\n");
+    linkSync(at("a.txt"), at("b.txt"));
+    const agent = fileAgent();
+    const [open] = await ask(agent, change("a.txt", "old", "new"));
+    expect(preview(open)?.summary).toContain("; this file has 2 names and changes under all of them");
+    await answer(agent, open, approve);
+    expect([read("a.txt"), read("b.txt")]).toEqual(["new\n", "new\n"]);
+    expect((await texts(agent)).at(-1)).toBe(
+      "Successfully replaced 1 occurrence(s) in '/workspace/a.txt'. The same file is '/workspace/b.txt', and changed there too",
+    );
   });
 });
 

@@ -9,6 +9,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { fileNotFound } from "../../../src/backends/errors.ts";
+import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { isWindowsAlias } from "../../../src/backends/filesystem/handles.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { base, make, outside, root } from "./jail-folder.ts";
@@ -45,6 +47,49 @@ describe("a root that is gone or replaced", () => {
     mkdirSync(root);
     expect((await backend.write("/b.txt", "b")).error).toBeUndefined();
     expect((await backend.glob("**")).files?.map(({ path }) => path)).toEqual(["/b.txt"]);
+  });
+});
+
+describe("names with characters that look alike", () => {
+  const SHOT = "Screenshot at 1.01.11\u202fAM.txt";
+  const NFD = "cafe\u0301";
+
+  it.each([true, false])("are found by their plain spelling (descriptor paths: %s)", async (way) => {
+    mkdirSync(join(root, NFD));
+    writeFileSync(join(root, NFD, SHOT), "one\n");
+    writeFileSync(join(root, "d\u2019\u00e9cran\u00a0x"), "two\n");
+    const backend = make({ descriptorPaths: way });
+    const plain = "/caf\u00e9/Screenshot at 1.01.11 AM.txt";
+    expect(await backend.read(plain)).toMatchObject({ content: "one\n" });
+    expect(await backend.read("/d'e\u0301cran x")).toMatchObject({ content: "two\n" });
+    expect(await backend.edit(plain, "one", "1")).toMatchObject({ occurrences: 1 });
+    expect(backend.followLinks(plain)).toBe(`/${NFD}/${SHOT}`);
+    expect(backend.followLinks(plain, { lastLink: "itself" })).toBe(plain);
+    expect(await backend.write(plain, "another file")).toMatchObject({ path: plain });
+    expect(await backend.read(plain)).toMatchObject({ content: "another file" });
+    expect(readFileSync(join(root, NFD, SHOT), "utf8")).toBe("1\n");
+  });
+
+  it("are not guessed: several fit, or another name is there", async () => {
+    writeFileSync(join(root, "a\u00a0b"), "1");
+    writeFileSync(join(root, "a\u202fb"), "2");
+    const backend = make();
+    expect(await backend.read("/a b")).toEqual(fileNotFound("/a b"));
+    writeFileSync(join(root, "a b"), "3");
+    expect(await backend.read("/a b")).toMatchObject({ content: "3" });
+    expect(await backend.read("/A B")).toEqual(fileNotFound("/A B"));
+    expect(await backend.read("/a\u2003b")).toEqual(fileNotFound("/a\u2003b"));
+  });
+
+  it("are judged by their true spelling", async () => {
+    writeFileSync(join(root, "my\u00a0keys"), "SECRET");
+    const policy = new PolicyBackend(make(), { denyGlobs: ["/my\u00a0keys"] });
+    expect((await policy.read("/my keys")).content).toBeUndefined();
+    expect((await policy.edit("/my keys", "SECRET", "x")).error).toBeDefined();
+    expect(await make({ hidden: [join(root, "my\u00a0keys")] }).read("/my keys")).toEqual(
+      fileNotFound("/my keys"),
+    );
+    expect(readFileSync(join(root, "my\u00a0keys"), "utf8")).toBe("SECRET");
   });
 });
 

@@ -94,6 +94,7 @@ describe("searching with and without ripgrep", () => {
       "/latin1.txt:1",
       "/new\nline.txt:1",
       "/node_modules/x/index.js:1",
+      "/utf16.txt:1",
     ]);
     await bothWays("^hit$", { options: { regex: true } });
     await bothWays("HIT", { options: { caseSensitive: false } });

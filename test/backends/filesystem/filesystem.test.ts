@@ -2,6 +2,7 @@ import {
   chmodSync,
   existsSync,
   linkSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -136,11 +137,54 @@ describe("writing", () => {
     expect(readdirSync(root)).toEqual(["run.sh"]);
   });
 
-  it("replaces the entry, so that another name of the file keeps its content", async () => {
+  it("changes a file with several names under all of them, and gives those that it finds", async () => {
+    mkdirSync(join(root, "dir"));
     linkSync(join(outside, "secret.txt"), join(root, "hard.txt"));
-    await make().edit("/hard.txt", "SECRET", "changed");
-    expect(readFileSync(join(root, "hard.txt"), "utf8")).toBe("changed\n");
-    expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("SECRET\n");
+    linkSync(join(outside, "secret.txt"), join(root, "dir/other.txt"));
+    const backend = make();
+    const edited = await backend.edit("/hard.txt", "SECRET", "a longer text");
+    expect(edited).toMatchObject({ occurrences: 1, otherNames: ["/dir/other.txt"] });
+    expect(edited.version).toBe((await backend.read("/dir/other.txt")).version);
+    const written = await backend.write("/dir/other.txt", "short", { mode: "overwrite" });
+    expect(written.otherNames).toEqual(["/hard.txt"]);
+    for (const name of ["root/hard.txt", "root/dir/other.txt", "outside/secret.txt"]) {
+      expect(readFileSync(join(base, name), "utf8")).toBe("short");
+    }
+    expect(readdirSync(root)).toEqual(["dir", "hard.txt"]);
+    expect((await backend.ls("/hard.txt")).files).toMatchObject([{ names: 3 }]);
+    rmSync(join(root, "dir/other.txt"));
+    expect(await backend.edit("/hard.txt", "short", "long")).toMatchObject({ otherNames: [] });
+  });
+
+  it("leaves a file alone that has a hidden name besides, and one that cannot be written to", async () => {
+    writeFileSync(join(root, "key"), "KEY");
+    linkSync(join(root, "key"), join(root, "copy"));
+    const hides = (path: string): boolean => path === "/key";
+    const options = { mode: "overwrite", hides } as const;
+    expect(await make().write("/copy", "x", options)).toEqual(errors.permissionDenied("/copy"));
+    expect(await make().edit("/copy", "KEY", "x", false, options)).toEqual(errors.permissionDenied("/copy"));
+    expect(readFileSync(join(root, "key"), "utf8")).toBe("KEY");
+  });
+
+  it("changes a read-only file only when that is allowed, and keeps its mode", async () => {
+    writeFileSync(join(root, "ro.txt"), "one");
+    chmodSync(join(root, "ro.txt"), 0o444);
+    const backend = make();
+    const refused = errors.readOnlyFile("/ro.txt");
+    expect(await backend.edit("/ro.txt", "one", "two")).toEqual(refused);
+    expect(await backend.write("/ro.txt", "two", { mode: "overwrite" })).toEqual(refused);
+    expect(await backend.uploadFiles([["/ro.txt", new Uint8Array(1)]])).toMatchObject([
+      { error: "permission_denied" },
+    ]);
+    expect((await backend.ls("/")).files).toMatchObject([{ path: "/ro.txt", read_only: true }]);
+    expect(readFileSync(join(root, "ro.txt"), "utf8")).toBe("one");
+    const allowed = { evenReadOnly: true };
+    expect((await backend.edit("/ro.txt", "one", "two", false, allowed)).error).toBeUndefined();
+    expect(
+      (await backend.write("/ro.txt", "three", { mode: "overwrite", ...allowed })).error,
+    ).toBeUndefined();
+    expect(readFileSync(join(root, "ro.txt"), "utf8")).toBe("three");
+    expect(statSync(join(root, "ro.txt")).mode & 0o777).toBe(0o444);
   });
 
   it("shows nobody a temporary file", async () => {
