@@ -120,6 +120,8 @@ export interface FileInfo {
   version?: string;
   /** True for a file that its mode lets no one write to. */
   read_only?: boolean;
+  /** True for a file that git ignores, in the results of a search. It comes after all others. */
+  ignored?: boolean;
   /** Number of its names, for a file with hard links. */
   names?: number;
   /** For a link that leads to a place of the backend: that place, even if nothing is there. */
@@ -128,6 +130,8 @@ export interface FileInfo {
 
 export interface GrepMatch {
   path: string;
+  /** See `FileInfo`. */
+  ignored?: boolean;
   /** Counts from 1. */
   line: number;
   text: string;

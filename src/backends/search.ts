@@ -77,6 +77,8 @@ function findWith(expression: RE2JS, line: string): { start: number; end: number
 /** A file to search. `load` is called once, in order, and only while the search goes on. */
 export interface SearchFile {
   path: string;
+  /** See `FileInfo`. */
+  ignored?: boolean;
   load(): SearchableContent | Promise<SearchableContent>;
 }
 
@@ -126,7 +128,8 @@ export async function searchFiles(
         contextLines: options.contextLines ?? 0,
         deadline,
       });
-      for (const match of found.matches.slice(0, room)) matches.push({ path: file.path, ...match });
+      const facts = { path: file.path, ...(file.ignored === true ? { ignored: true } : {}) };
+      for (const match of found.matches.slice(0, room)) matches.push({ ...facts, ...match });
       if (found.matches.length > room || found.timedOut) return result(true);
     }
     if (!slice.isOver()) continue;
@@ -263,8 +266,12 @@ export function excerpt(line: string, start: number, end: number): string {
 /** Copies a line, which would otherwise keep the whole text of its file in memory. */
 const detach = (text: string): string => Buffer.from(text, "utf8").toString("utf8");
 
-export const sortByPath = <Entry extends { path: string }>(entries: Entry[]): Entry[] =>
-  entries.sort((left, right) => comparePaths(left.path, right.path));
+/** Puts entries in the order of their paths, those that git ignores after all others. */
+export const sortByPath = <Entry extends { path: string; ignored?: boolean }>(entries: Entry[]): Entry[] =>
+  entries.sort(
+    (left, right) =>
+      Number(left.ignored === true) - Number(right.ignored === true) || comparePaths(left.path, right.path),
+  );
 
 /** Lists the entries directly in `directory`, for a backend with a flat set of paths, which imply the directories. */
 export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult {

@@ -101,9 +101,10 @@ export interface FilesystemOptions {
   /** `root` (default): nothing outside `rootDir` is reached. `none`: every file this process can reach. */
   containment?: "root" | "none";
   /**
-   * `glob`, and `grep` in directories, skip `.git` and files that the `.gitignore` files below `rootDir` exclude. An
-   * excluded directory can still be searched by name, listed and read. Default false, because files that an agent or
-   * a build has just written are often excluded and would not be found.
+   * `glob`, and `grep` in directories, leave out `.git` and files that git ignores by the `.gitignore` files below
+   * `rootDir`, its `.git/info/exclude` and the excludes file of the user. An ignored directory can still be searched by
+   * name, listed and read. Default false: these files come last, because files that an agent or a build has just
+   * written are often ignored and would not be found.
    */
   respectGitignore?: boolean;
   /** Path of the `rg` binary; `false` searches without. Default: the one of `@vscode/ripgrep`, if there. */
@@ -265,10 +266,9 @@ class DiskOperations extends PutOperations implements Operations, DiskTree {
     const { jail } = this;
     try {
       return await jail.inDirectory(at.segments, { links: at.links }, (directory, segments) => {
-        const root = { tree: this, directory, segments, path: at.path, hidden: at.hidden };
-        return this.#options.respectGitignore === true
-          ? withGitignore(root, this.topSegments(), run)
-          : run(root);
+        const leavesOut = this.#options.respectGitignore === true;
+        const root = { tree: this, directory, segments, path: at.path, hidden: at.hidden, leavesOut };
+        return withGitignore(root, this.topSegments(), run);
       });
     } catch (thrown) {
       const isFile = codeOf(thrown) === "ENOTDIR" && jail.follow(at.segments)?.stats !== undefined;

@@ -1,4 +1,6 @@
-import { closeSync, constants, fstatSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, readFileSync, readSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
@@ -25,7 +27,12 @@ export class GitignoreRules {
       .flatMap((line) => ruleOf(line.replace(/\r$/, "")) ?? [])
       .reverse();
     this.#directory = directory;
-    this.#above = above;
+    // Most directories add no rules, and each file is judged.
+    this.#above = above?.isEmpty === true ? undefined : above;
+  }
+
+  get isEmpty(): boolean {
+    return this.#rules.length === 0 && this.#above === undefined;
   }
 
   /** Whether a path below the directory is excluded. Its parents must not be. Both are relative to the same folder. */
@@ -74,30 +81,67 @@ const toOurDialect = (pattern: string): string =>
     .replace(/\[:(\w+):\]/g, (whole, name: string) => CLASSES[name] ?? whole)
     .replace(/\\.|[{},]|^[!~]/gs, (found) => (found.startsWith("\\") ? found : `\\${found}`));
 
+const isLeftOut = (path: string, isDirectory: boolean, rules: GitignoreRules): boolean =>
+  path === ".git" || path.endsWith("/.git") || rules.exclude(path, isDirectory);
+
+/** The text of the excludes file that a user has for all repositories; empty if there is none. */
+export function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
+  const home = env["HOME"] ?? homedir();
+  const folder = join(env["XDG_CONFIG_HOME"] ?? join(home, ".config"), "git");
+  const configs = [env["GIT_CONFIG_GLOBAL"] ?? join(home, ".gitconfig"), join(folder, "config")];
+  const named = configs
+    .map((path) => EXCLUDES_FILE.exec(textAt(path))?.[1])
+    .find((path) => path !== undefined);
+  return textAt(resolve(home, named?.replace(/^~(?=\/)/, home) ?? join(folder, "ignore")));
+}
+
+/** The path in a configuration file of git. */
+const EXCLUDES_FILE = /^[ \t]*\[core\][^[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t\r]*$/im;
+
+function textAt(path: string): string {
+  try {
+    const stats = statSync(path);
+    return stats.isFile() && stats.size <= MAX_SIZE ? readFileSync(path, "utf8") : "";
+  } catch {
+    return "";
+  }
+}
+
 /** Larger files are ignored. They take long to apply, because each name is compared with each line. */
 const MAX_SIZE = 32 * 1024;
 
 /**
- * Decides which files a search skips: those that the `.gitignore` files of a tree exclude, and `.git`. Reads each file
- * once, when it is first needed. A directory that is searched by name is not skipped, even if it is excluded.
+ * Tells which files git ignores in a tree, and `.git`. Reads each `.gitignore` file once, when it is first needed. A
+ * directory that is searched by name is not ignored, even if it is excluded.
  */
 export class GitignoreTree {
   readonly #trail: DirectoryTrail;
   readonly #searched: readonly string[];
-  /** By path from the top; undefined for an excluded directory. */
+  readonly #prefix: string;
+  readonly #without = new Set<string>();
+  /** By path from the top with a slash at its end; undefined for an excluded directory. */
   readonly #known = new Map<string, GitignoreRules | undefined>();
 
   /** `top` stays open. Paths are relative to `searched`, a directory below it. */
   constructor(top: DirectoryHandle, searched: readonly string[]) {
     this.#trail = new DirectoryTrail(top);
     this.#searched = searched;
+    this.#prefix = searched.map((name) => `${name}/`).join("");
   }
 
   /** Whether a path, or a directory on the way to it, is excluded. */
   excludes(path: string, isDirectory: boolean): boolean {
-    const names = path.split("/");
-    const rules = this.#rulesIn([...this.#searched, ...names.slice(0, -1)]);
-    return rules === undefined || this.#isLeftOut([...this.#searched, ...names], isDirectory, rules);
+    const slash = path.lastIndexOf("/");
+    const directory = slash === -1 ? this.#prefix : `${this.#prefix}${path.slice(0, slash)}/`;
+    const rules = this.#known.has(directory)
+      ? this.#known.get(directory)
+      : this.#rulesIn(directory.split("/").slice(0, -1));
+    return rules === undefined || isLeftOut(this.#prefix + path, isDirectory, rules);
+  }
+
+  /** Says that a directory, given with a slash at its end, has no `.gitignore` file. */
+  addsNothing(directory: string): void {
+    this.#without.add(this.#prefix + directory);
   }
 
   close(): void {
@@ -106,25 +150,32 @@ export class GitignoreTree {
 
   #rulesIn(directory: readonly string[]): GitignoreRules | undefined {
     const path = directory.join("/");
-    if (this.#known.has(path)) return this.#known.get(path);
-    const above = directory.length === 0 ? undefined : this.#rulesIn(directory.slice(0, -1));
+    const key = directory.length === 0 ? "" : `${path}/`;
+    if (this.#known.has(key)) return this.#known.get(key);
+    const above = directory.length === 0 ? this.#rulesOfAll() : this.#rulesIn(directory.slice(0, -1));
     const isSearched = directory.length > this.#searched.length;
-    const leftOut = isSearched && (above === undefined || this.#isLeftOut(directory, true, above));
-    const rules = leftOut ? undefined : new GitignoreRules(this.#read(path), path, above);
-    this.#known.set(path, rules);
+    const leftOut = isSearched && (above === undefined || isLeftOut(path, true, above));
+    const rules = leftOut ? undefined : this.#rulesAt(path, key, above);
+    this.#known.set(key, rules);
     return rules;
   }
 
-  #isLeftOut(names: readonly string[], isDirectory: boolean, rules: GitignoreRules): boolean {
-    return names.at(-1) === ".git" || rules.exclude(names.join("/"), isDirectory);
+  #rulesAt(path: string, key: string, above: GitignoreRules | undefined): GitignoreRules {
+    if (above !== undefined && this.#without.has(key)) return above;
+    return new GitignoreRules(this.#read(path, ".gitignore"), path, above);
   }
 
-  /** Reads a `.gitignore` file; empty if it cannot be read. Follows no link, like git. */
-  #read(directory: string): string {
+  /** The rules beside those of `.gitignore` files, which count before them. */
+  #rulesOfAll(): GitignoreRules {
+    const ofUser = new GitignoreRules(globalExcludes(), "", undefined);
+    return new GitignoreRules(this.#read("", ".git/info/exclude"), "", ofUser);
+  }
+
+  /** Reads a file with rules; empty if it cannot be read. Follows no link, like git. */
+  #read(directory: string, name: string): string {
     let descriptor: number | undefined;
     try {
-      const path = directory === "" ? ".gitignore" : `${directory}/.gitignore`;
-      descriptor = this.#trail.openFile(path, constants.O_RDONLY);
+      descriptor = this.#trail.openFile(directory === "" ? name : `${directory}/${name}`, constants.O_RDONLY);
       const stats = fstatSync(descriptor);
       if (!stats.isFile() || stats.size > MAX_SIZE) return "";
       const bytes = Buffer.alloc(stats.size);

@@ -15,6 +15,8 @@ export interface WalkRequest {
   glob: Pick<Glob, "reaches">;
   /** Whether a link leads to a file and belongs to the result. Default: no link does. */
   isFile?(link: string): boolean;
+  /** Called with the names in each directory, before one of its files or directories is asked about. */
+  onNames?(directory: string, names: readonly string[]): void;
   /** Called for each directory that could not be read. */
   onUnreadable(directory: string): void;
 }
@@ -94,7 +96,9 @@ class Level {
   async #read(): Promise<readonly string[]> {
     try {
       const isFile = (name: string): boolean => this.#request.isFile?.(this.#prefix + name) === true;
-      return namesIn(this.#directory, await this.#directory.entries(), isFile);
+      const names = namesIn(this.#directory, await this.#directory.entries(), isFile);
+      this.#request.onNames?.(this.#prefix, names);
+      return names;
     } catch {
       this.#request.onUnreadable(this.#prefix.slice(0, -1));
       return [];

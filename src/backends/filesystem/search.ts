@@ -19,7 +19,7 @@ import {
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
-import { type OpenDirectory, walkFiles } from "./list.ts";
+import { type OpenDirectory, type WalkRequest, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
@@ -28,15 +28,17 @@ const MAX_GLOB_RESULTS = 100_000;
 
 /** The directory in which a search starts. */
 export interface SearchRoot extends OpenDirectory {
-  /** Decides which files are skipped. Default: none. */
-  ignored?: GitignoreTree;
+  /** Tells the files that git ignores. */
+  ignored: GitignoreTree;
+  /** Whether these are left out. Otherwise they come last. */
+  leavesOut: boolean;
   /** Files that are not read. Default: none. */
   hidden?: HiddenFiles | undefined;
 }
 
-/** Calls `use` with a root that skips files excluded by the `.gitignore` files in `top` and below. */
+/** Calls `use` with a root that knows which files git ignores in `top` and below. */
 export function withGitignore<Result>(
-  root: SearchRoot,
+  root: Omit<SearchRoot, "ignored">,
   top: readonly string[],
   use: (root: SearchRoot) => Promise<Result>,
 ): Promise<Result> {
@@ -52,14 +54,54 @@ export function withGitignore<Result>(
   });
 }
 
-/** The pattern without the files that are skipped. */
-function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
-  if (ignored === undefined) return glob;
+/** The pattern without the files that are left out. `onIgnored` is told each of these and their directories. */
+function keptOf(glob: Glob, { ignored }: SearchRoot, onIgnored?: (path: string) => void): Glob {
+  const isKept = (path: string, isDirectory: boolean): boolean => {
+    const isIgnored = ignored.excludes(path, isDirectory);
+    if (isIgnored) onIgnored?.(path);
+    return !isIgnored;
+  };
   return {
     ...glob,
-    matches: (path) => glob.matches(path) && !ignored.excludes(path, false),
-    reaches: (directory) => glob.reaches(directory) && !ignored.excludes(directory, true),
+    matches: (path) => glob.matches(path) && isKept(path, false),
+    reaches: (directory) => glob.reaches(directory) && isKept(directory, true),
   };
+}
+
+const selectionOf = (glob: Glob, root: SearchRoot): Glob => (root.leavesOut ? keptOf(glob, root) : glob);
+
+interface Portion {
+  files: readonly string[];
+  ignored: boolean;
+}
+
+/** Gives the matching files in path order, those that git ignores after all others. */
+async function* walkInOrder(
+  root: SearchRoot,
+  glob: Glob,
+  request: Omit<WalkRequest, "glob">,
+): AsyncGenerator<Portion> {
+  const { ignored, leavesOut, directory } = root;
+  const onTheWay = new Set<string>();
+  const kept = keptOf(glob, root, (path) => {
+    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+      onTheWay.add(path.slice(0, at));
+    }
+    onTheWay.add(path);
+  });
+  const onNames = (at: string, names: readonly string[]): void => {
+    if (!names.includes(".gitignore")) ignored.addsNothing(at);
+  };
+  for await (const files of walkFiles(directory, { ...request, glob: kept, onNames })) {
+    yield { files: files.filter((path) => kept.matches(path)), ignored: false };
+  }
+  if (leavesOut || onTheWay.size === 0) return;
+  const reaches = (path: string): boolean =>
+    glob.reaches(path) && (onTheWay.has(path) || ignored.excludes(path, true));
+  for await (const files of walkFiles(directory, { ...request, glob: { reaches } })) {
+    const late = files.filter((path) => glob.matches(path) && ignored.excludes(path, false));
+    yield { files: late, ignored: true };
+  }
 }
 
 /** Finds the files below the root that match, in path order, and links to files inside the jail. */
@@ -73,7 +115,6 @@ export async function globDirectory(
   const files: FileInfo[] = [];
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
-  const glob = selectionOf(compiled.glob, root);
   const links = new Map<string, Pick<FileInfo, "real_path">>();
   const isFile = (link: string): boolean => {
     const followed = root.tree.jail.follow([...root.segments, ...link.split("/")]);
@@ -81,15 +122,15 @@ export async function globDirectory(
     links.set(link, { real_path: root.tree.pathOf(followed.segments) });
     return true;
   };
-  const request = { glob, isFile, onUnreadable: () => (skipped += 1) };
+  const request = { isFile, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.path);
-  for await (const paths of walkFiles(root.directory, request)) {
+  for await (const portion of walkInOrder(root, compiled.glob, request)) {
     if (options.signal?.aborted === true) return operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
-    for (const path of paths) {
-      if (!glob.matches(path)) continue;
+    const ignored = portion.ignored ? { ignored: true } : {};
+    for (const path of portion.files) {
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
-      files.push({ path: base + path, is_dir: false, ...links.get(path) });
+      files.push({ path: base + path, is_dir: false, ...links.get(path), ...ignored });
     }
   }
   return { files, skipped, truncated: false };
@@ -102,7 +143,7 @@ export interface FilesystemSearch extends Search {
 }
 
 /**
- * Finds the matching lines below the root, in path order. ripgrep only proposes files. Each is opened inside the jail
+ * Finds the matching lines below the root, in path order, those of ignored files last. ripgrep only proposes files. Each is opened inside the jail
  * and searched here, so the result is the same without ripgrep and contains nothing from outside.
  */
 export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
@@ -117,12 +158,11 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   let skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
-  const walk = { glob, onUnreadable: () => (skipped += 1) };
   const portions = isUsable
-    ? [[...new Set(proposed.files)].filter((path) => !path.includes("\\")).sort(comparePaths)]
-    : walkFiles(root.directory, walk);
+    ? inOrder(root, glob, proposed.files)
+    : walkInOrder(root, filter.glob, { onUnreadable: () => (skipped += 1) });
   const trail = new DirectoryTrail(root.directory);
-  const result = await searchFiles(candidates(root, glob, portions, { trail, ...search }), {
+  const result = await searchFiles(candidates(root, portions, { trail, ...search }), {
     pattern,
     maxCount,
     options,
@@ -136,6 +176,18 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
     skipped: (result.skipped ?? 0) + skipped,
     truncated: result.truncated === true || proposed?.end === "timeout",
   };
+}
+
+/** Puts the proposed files that match in order, those that git ignores after all others. */
+function inOrder({ ignored, leavesOut }: SearchRoot, glob: Glob, proposed: readonly string[]): Portion[] {
+  const chosen = [...new Set(proposed)].filter((path) => !path.includes("\\") && glob.matches(path));
+  const sorted = chosen.sort(comparePaths);
+  if (leavesOut) return [{ files: sorted, ignored: false }];
+  const late = new Set(sorted.filter((path) => ignored.excludes(path, false)));
+  return [
+    { files: sorted.filter((path) => !late.has(path)), ignored: false },
+    { files: [...late], ignored: true },
+  ];
 }
 
 /** Finds the matching lines of one file, which is searched even if `.gitignore` excludes it. */
@@ -160,7 +212,7 @@ export async function grepFile(
 }
 
 async function propose(
-  { tree, directory, segments, ignored }: SearchRoot,
+  { tree, directory, segments, ignored, leavesOut }: SearchRoot,
   filter: Glob,
   { pattern, maxCount, options, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
@@ -176,7 +228,7 @@ async function propose(
     caseSensitive: options.caseSensitive !== false,
     maxFiles: Math.min(Math.max(maxCount * 10, 1000), 10_000),
     globs: toRipgrepGlobs(filter),
-    excluded: ignored === undefined ? [] : [".git", ...(await directoriesLeftOut(directory, ignored))],
+    excluded: leavesOut ? [".git", ...(await directoriesLeftOut(directory, ignored))] : [],
     signal: options.signal,
   };
   if (LIMITS_MEMORY) {
@@ -227,17 +279,17 @@ function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: Ripgre
 
 async function* candidates(
   root: SearchRoot,
-  glob: Glob,
-  portions: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
+  portions: Iterable<Portion> | AsyncIterable<Portion>,
   { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
 ): AsyncGenerator<SearchFile> {
   const limits = { maxFileSize, hidden: root.hidden };
-  for await (const paths of portions) {
-    for (const path of paths) {
+  for await (const { files, ignored } of portions) {
+    for (const path of files) {
       const name = baseName(path);
-      if (!glob.matches(path) || isTemporaryName(name)) continue;
+      if (isTemporaryName(name)) continue;
       yield {
         path: joinPath(root.path, path),
+        ignored,
         load: () => loadText(name, limits, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
       };
     }

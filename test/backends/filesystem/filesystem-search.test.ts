@@ -84,17 +84,17 @@ describe("searching with and without ripgrep", () => {
     symlinkSync(".", join(root, "loop"));
     expect(found(await bothWays("hit"))).toEqual([
       "/-e.txt:1",
-      "/.git/config:1",
       "/.gitignore:3",
-      "/b.log:1",
       "/bom.txt:1",
       "/cr.txt:1",
       "/crlf.txt:1",
-      "/ignored/a.txt:1",
       "/latin1.txt:1",
       "/new\nline.txt:1",
       "/node_modules/x/index.js:1",
       "/utf16.txt:1",
+      "/.git/config:1",
+      "/b.log:1",
+      "/ignored/a.txt:1",
     ]);
     await bothWays("^hit$", { options: { regex: true } });
     await bothWays("HIT", { options: { caseSensitive: false } });

@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
 import { attempts } from "../../support/effort.ts";
 
@@ -175,5 +176,68 @@ describe("respectGitignore", () => {
       }),
       attempts(60),
     );
+  });
+});
+
+describe("without respectGitignore", () => {
+  const all = async (options: FilesystemOptions = {}) => make({ respectGitignore: false, ...options });
+  const paths = (found: { path: string }[] | undefined) => found?.map(({ path }) => path);
+
+  it("what git ignores comes last, whatever its path, and fills no cap", async () => {
+    plant({
+      ".gitignore": "a_modules\n",
+      "zoo/.gitignore": "*.gen.ts\n",
+      "zoo/a.gen.ts": "hit",
+      "zoo/b.ts": "hit",
+    });
+    for (let index = 0; index < 30; index += 1) plant({ [`a_modules/x/${index}.ts`]: "hit" });
+    for (const ripgrep of [undefined, false as const]) {
+      const backend = await all(ripgrep === undefined ? {} : { ripgrep });
+      const { matches, truncated } = await backend.grep("hit", "/", "*.ts", 3);
+      expect(paths(matches)).toEqual(["/zoo/b.ts", "/a_modules/x/0.ts", "/a_modules/x/1.ts"]);
+      expect(truncated).toBe(true);
+      expect(matches?.map(({ ignored = false }) => ignored)).toEqual([false, true, true]);
+      expect(paths((await backend.grep("hit", "/", "*.ts")).matches)).toHaveLength(32);
+    }
+    const { files } = await (await all()).glob("**/*.ts");
+    expect(files).toHaveLength(32);
+    expect([files?.[0]?.path, files?.at(-1)?.path]).toEqual(["/zoo/b.ts", "/zoo/a.gen.ts"]);
+    const tree = new CompositeBackend(await all(), { "/a/": await all(), "/z/": await all() });
+    expect(paths((await tree.glob("*/zoo/*.ts")).files)).toEqual([
+      "/a/zoo/b.ts",
+      "/z/zoo/b.ts",
+      "/a/zoo/a.gen.ts",
+      "/z/zoo/a.gen.ts",
+    ]);
+    expect(paths((await tree.grep("hit", "/", "*.ts", 2)).matches)).toEqual(["/a/zoo/b.ts", "/z/zoo/b.ts"]);
+    // The directory that is asked for is not ignored.
+    expect((await (await all()).glob("**", "/a_modules")).files?.[0]?.ignored).toBeUndefined();
+  });
+
+  it("the excludes of a repository and of the user count, behind .gitignore", async () => {
+    plant({
+      ".git/info/exclude": "a.txt\nb.txt\n",
+      ".gitignore": "!b.txt\n",
+      "a.txt": "hit",
+      "b.txt": "hit",
+      "c.txt": "hit",
+      "d.txt": "hit",
+      "home/config/git/ignore": "c.txt\n",
+      "home/.gitconfig": '[user]\n\tname = x\n[core]\n\tpager = less\n\texcludesFile = "~/my ignores"\n',
+      "home/my ignores": "d.txt\n",
+    });
+    const home = join(root, "home");
+    vi.stubEnv("HOME", home);
+    vi.stubEnv("XDG_CONFIG_HOME", join(home, "config"));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const wanted = ["/b.txt", "/c.txt"];
+    expect(paths((await make().glob("*.txt")).files)).toEqual(wanted);
+    expect(paths((await (await all()).grep("hit", "/", "?.txt")).matches)).toEqual([
+      ...wanted,
+      "/a.txt",
+      "/d.txt",
+    ]);
+    rmSync(join(home, ".gitconfig"));
+    expect(paths((await make().glob("*.txt")).files)).toEqual(["/b.txt", "/d.txt"]);
   });
 });
