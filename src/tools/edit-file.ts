@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { nearestLines } from "../backends/near-match.ts";
 import { editText } from "../backends/text-edit.ts";
 import { displayName } from "../core/text.ts";
 import {
@@ -77,7 +78,10 @@ async function edit(
   });
   if (result.error !== undefined) {
     const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
-    return failedAt(path, isMiss ? { ...result, error: `${result.error}. ${ON_MISS}` } : result, context);
+    const current = isMiss ? await currentText(path, backend, signal) : undefined;
+    const near = current?.kind === "text" ? nearestLines(current.text, old) : undefined;
+    const hint = near === undefined ? ON_MISS : `${ON_MISS} ${near}`;
+    return failedAt(path, isMiss ? { ...result, error: `${result.error}. ${hint}` } : result, context);
   }
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {

@@ -165,7 +165,7 @@ async function searchFiles(
   const isMisread = matches.length === 0 && !args.regex && METACHARACTERS.test(args.pattern);
   const isElsewhere = matches.length === 0 && result.truncated !== true && typeof args.glob === "string";
   const notices = [
-    ...(isMisread ? [READ_LITERALLY] : []),
+    ...(isMisread ? [await asExpression(args, path, context)] : []),
     ...(isElsewhere ? await lookedAtRoot(filter.glob, path, context) : []),
     ...formatted.notices,
   ];
@@ -200,7 +200,27 @@ function resultNotices(
 
 /** Characters that mean something else in an expression. */
 const METACHARACTERS = /[\\^$.*+?()[\]{}|]/;
-const READ_LITERALLY = "[the pattern was searched as literal text; for an expression, set regex to true]";
+const MAX_FOUND_AS_EXPRESSION = 100;
+
+/** Says what a pattern without matches finds as an expression. */
+async function asExpression(
+  { pattern, glob, case_sensitive: caseSensitive }: GrepArguments,
+  path: string,
+  { backend, signal }: ToolContext,
+): Promise<string> {
+  const options = { signal, caseSensitive, regex: true };
+  const filter = glob ? patternFrom(glob, path) : null;
+  const { matches = [], code } = compileSearch(pattern, options).ok
+    ? await backend.grep(pattern, path, filter, MAX_FOUND_AS_EXPRESSION, options)
+    : { code: "invalid_pattern" };
+  const [first] = matches;
+  const most = matches.length === MAX_FOUND_AS_EXPRESSION ? "at least " : "";
+  const finds =
+    first === undefined
+      ? `as an expression it ${code === undefined ? "matches nothing either" : "cannot be searched"}`
+      : `with regex: true it matches ${most}${counted(matches.length, "line", "lines")}, the first in ${displayName(first.path)}:${first.line}`;
+  return `[the pattern was searched as literal text; ${finds}]`;
+}
 
 /** The artifact is stored with the message and is not evicted, so it is bounded here. */
 const MAX_ARTIFACT_MATCHES = 1000;

@@ -101,6 +101,13 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
   });
 });
 
+test("a miss shows the nearest lines of the file, and what differs", async () => {
+  const tools = harness(stateBackend({ "/a.ts": "if (x) {\n\tsay(“hi”);\n}\n" }));
+  expect(await tools.text("edit_file", edit("/a.ts", '  say("hi");\n}', "y"))).toBe(
+    `Error: String not found in file: '  say("hi");\n}'. ${ON_MISS} Lines 2 to 3 of the file differ in quotes, dashes, tabs and blanks:\n\tsay(“hi”);\n}`,
+  );
+});
+
 const ON_MISS =
   "Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.";
 

@@ -42,11 +42,17 @@ describe.each(BACKENDS)("grep over $name", ({ open }) => {
   test("nothing found", async () => {
     const tools = harness(await open(files));
     expect(await tools.text("grep", { pattern: "zzz" })).toBe("No matches found for pattern 'zzz'");
-    for (const pattern of ["o.e", "one|nothing"]) {
+    for (const [pattern, finds] of [
+      ["o.e", "with regex: true it matches 1 line, the first in /a.ts:1"],
+      ["one|nothing", "with regex: true it matches 2 lines, the first in /a.ts:1"],
+      ["\\bzzz.*", "as an expression it matches nothing either"],
+      ["one(", "as an expression it cannot be searched"],
+    ]) {
       expect(await tools.text("grep", { pattern })).toBe(
-        `No matches found for pattern '${pattern}'\n\n[the pattern was searched as literal text; for an expression, set regex to true]`,
+        `No matches found for pattern '${pattern}'\n\n[the pattern was searched as literal text; ${finds}]`,
       );
     }
+    expect(await tools.text("grep", { pattern: "o.e", glob: "*.md" })).toContain("matches nothing either");
     expect(await tools.text("grep", { pattern: "z+", regex: true })).toBe(
       "No matches found for pattern 'z+'",
     );

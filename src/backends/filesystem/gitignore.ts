@@ -85,7 +85,7 @@ const isLeftOut = (path: string, isDirectory: boolean, rules: GitignoreRules): b
   path === ".git" || path.endsWith("/.git") || rules.exclude(path, isDirectory);
 
 /** The text of the excludes file that a user has for all repositories; empty if there is none. */
-export function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
+function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
   const home = env["HOME"] ?? homedir();
   const folder = join(env["XDG_CONFIG_HOME"] ?? join(home, ".config"), "git");
   const configs = [env["GIT_CONFIG_GLOBAL"] ?? join(home, ".gitconfig"), join(folder, "config")];

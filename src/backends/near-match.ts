@@ -1,0 +1,60 @@
+/** Finds the place that an edit probably meant when its text is not in the file. */
+import { headOf } from "../core/text.ts";
+
+/** The differences that are looked for, from the smallest on: each makes two lines equal that differ in nothing else. */
+const FOLDS: readonly [difference: string, fold: (line: string) => string][] = [
+  ["blanks at the ends of lines", (line) => line.trimEnd()],
+  ["quotes or dashes", (line) => plainMarks(line).trimEnd()],
+  ["tabs and spaces at the beginning of lines", (line) => line.trim()],
+  ["the number of blanks", (line) => line.replace(/\s+/g, " ").trim()],
+  ["quotes, dashes, tabs and blanks", (line) => alike(line)],
+  ["upper and lower case, quotes and blanks", (line) => plainMarks(line).replace(/\s+/g, "").toLowerCase()],
+];
+
+const plainMarks = (line: string): string =>
+  line
+    .replace(/[\u2018\u2019\u201a\u2032`\u201c\u201d\u201e\u2033"]/g, "'")
+    .replace(/[\u2010-\u2015\u2212]/g, "-")
+    .replace(/[\u00a0\u2000-\u200a\u202f\u3000]/g, " ");
+
+const alike = (line: string): string => plainMarks(line).replace(/\s+/g, " ").trim();
+
+const MAX_LINES = 20_000;
+const MAX_SHOWN_LINES = 8;
+const MAX_SHOWN_CHARS = 200;
+
+/** Describes the lines that are nearest to a text that is not there. Gives undefined if none are alike. */
+export function nearestLines(text: string, missing: string): string | undefined {
+  const lines = text.split("\n", MAX_LINES).map((line) => line.replace(/\r$/, ""));
+  const wanted = missing.replace(/^\n+|\n+$/g, "").split(/\r?\n/);
+  if (wanted.every((line) => line.trim() === "")) return undefined;
+  for (const [difference, fold] of FOLDS) {
+    const at = indexOfLines(lines.map(fold), wanted.map(fold));
+    if (at !== -1)
+      return shown(lines, at, wanted.length, `differ${wanted.length === 1 ? "s" : ""} in ${difference}`);
+  }
+  const known = lines.map(alike);
+  for (const [index, line] of wanted.slice(0, MAX_WANTED).map(alike).entries()) {
+    const at = line.length < MIN_LINE ? -1 : known.findIndex((each) => each.includes(line));
+    if (at !== -1) return shown(lines, Math.max(at - index, 0), wanted.length, "are alike, but not the same");
+  }
+  return undefined;
+}
+
+/** Lines of the missing text that are looked for one by one. */
+const MAX_WANTED = 50;
+/** A shorter line stands in many places. */
+const MIN_LINE = 8;
+
+function indexOfLines(lines: readonly string[], wanted: readonly string[]): number {
+  return lines.findIndex((_, at) => wanted.every((line, index) => lines[at + index] === line));
+}
+
+function shown(lines: readonly string[], at: number, count: number, difference: string): string {
+  const end = Math.min(at + count, lines.length);
+  const part = lines
+    .slice(at, Math.min(end, at + MAX_SHOWN_LINES))
+    .map((line) => headOf(line, MAX_SHOWN_CHARS));
+  const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;
+  return `${name} ${difference}:\n${part.join("\n")}`;
+}
