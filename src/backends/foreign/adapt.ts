@@ -406,7 +406,8 @@ class Adapted implements Operations {
     const old = "data" in got ? got.data : undefined;
     const refused = refusedWrite(path, old, options);
     if (refused !== undefined) return refused;
-    const text = isTextType(mimeTypeOf(path)) ? content : undefined;
+    const isPlain = isTextType(mimeTypeOf(path)) && (options.encoding ?? "utf-8") === "utf-8";
+    const text = isPlain ? content : undefined;
     return this.#files.put(path, given.bytes, old === undefined ? text : undefined, options);
   }
 
@@ -422,7 +423,9 @@ class Adapted implements Operations {
     const edited = editFileData(path, old.data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
     // A plain edit is left to the backend, which keeps other facts that it stores about the file.
-    const isPlain = oldString !== "" && !hasCarriageReturn(old.data);
+    // Bytes are text that the backend itself does not read, in UTF-16.
+    const isText = !(old.data.content instanceof Uint8Array);
+    const isPlain = oldString !== "" && isText && !hasCarriageReturn(old.data);
     const written =
       isPlain || this.#backend.uploadFiles === undefined
         ? await there()
