@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { inProcessLock } from "../../../src/backends/filesystem/read-write.ts";
+import { inProcessLock } from "../../../src/backends/filesystem/process-lock.ts";
 
 const configured = process.env["TMPDIR"];
 let base: string;
