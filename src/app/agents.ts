@@ -17,6 +17,7 @@ import {
   type ToolWishes,
   chooseTools,
   loadAgentFiles,
+  notingFiles,
 } from "../agent/definition/agent-files.ts";
 import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
@@ -142,9 +143,9 @@ export async function openAgents(
     const lent = models.lentTo(lender);
     const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
-    const described = await withAgentFiles(config, tree.mounts(owner), logger);
-    const { subagents, notices } = withModels(described, lent, namedModels(settings, choice));
-    const own = { interruptOn, subagents, notices, servers: Object.keys(config.mcpServers), log: logger };
+    const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
+    const found = withModels(described, lent, namedModels(settings, choice));
+    const own = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
     const foreign = await withForeignTools(tools, chat, own);
     return buildAgent({
       ...foreign,
@@ -210,12 +211,14 @@ async function withAgentFiles(
   { subagents, workspace }: Config,
   files: Backend,
   log: Logger,
-): Promise<DescribedSubagent[]> {
-  if (workspace === undefined) return subagents;
+): Promise<{ described: DescribedSubagent[]; skipped: string[] }> {
+  if (workspace === undefined) return { described: subagents, skipped: [] };
   const names = new Set(subagents.map(({ name }) => name));
-  const described = await loadAgentFiles(files, AGENT_FILES, log);
-  const others = described.filter(({ name }) => !names.has(name));
-  return [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
+  const skipped: string[] = [];
+  const noting = notingFiles(log, (text) => skipped.push(`Subagent file: ${text}`));
+  const others = (await loadAgentFiles(files, AGENT_FILES, noting)).filter(({ name }) => !names.has(name));
+  const described = [...subagents, ...others.map((file) => ({ ...file, isFile: true, buildOnUse: true }))];
+  return { described, skipped };
 }
 
 /** Folders of files that describe subagents. */
@@ -235,6 +238,8 @@ const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], n
 interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
+  /** Notices about files of subagents, which are in the log already. */
+  skipped: readonly string[];
   /** Further notices about subagents. */
   notices: readonly string[];
   /** Names of the configured MCP servers. */
@@ -273,7 +278,8 @@ async function withForeignTools(
     const isModel = own.notices.includes(problem);
     own.log.warn(isModel ? "subagent_model_not_allowed" : "subagent_tool_not_as_named", { problem });
   }
-  const notes = [...detours.map(({ text }) => text), ...mistakes];
+  const skipped = offers === undefined ? [] : own.skipped;
+  const notes = [...detours.map(({ text }) => text), ...skipped, ...mistakes];
   return {
     tools,
     middleware: reportMissingTools({ problems, leftOut }, notes),

@@ -22,7 +22,7 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { skillFolders } from "./file-tree.ts";
+import { linkedSkills, skillFolders } from "./file-tree.ts";
 import { type Owner, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
@@ -168,13 +168,15 @@ const sameFolders = (folders: readonly string[]): SandboxMount[] =>
 
 /** Skills at the paths the agent knows; one by one, because folders of several sources lie side by side. */
 function skillMounts(config: ExecutorConfig): SandboxMount[] {
-  return skillFolders(config)
+  const linked = linkedSkills(config).map(([at, folder]) => ({ folder, at }));
+  const own = skillFolders(config)
     .filter(([, folder]) => existsSync(folder))
     .flatMap(([at, folder]) =>
       readdirSync(folder, { withFileTypes: true })
         .filter((entry) => entry.isDirectory())
         .map(({ name }) => ({ folder: join(folder, name), at: `${at}/${name}` })),
     );
+  return [...own, ...linked];
 }
 
 /** An executor, and where its files are in the tree. */

@@ -17,6 +17,7 @@ import { StateBackend } from "../backends/stores/state.ts";
 import { packageRoot } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { MountsConfig } from "../config/sections.ts";
+import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
 import { type Owner, ownedPath, workspaceOf } from "./owned-places.ts";
@@ -30,12 +31,13 @@ export type FileTreeConfig = Pick<
 /** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */
 export class FileTree {
   readonly #config: FileTreeConfig;
-  readonly #storeOf: (principal: Principal) => BaseStore;
+  readonly #storeOf: ((principal: Principal) => BaseStore) | undefined;
   readonly #served: ServerMounts | undefined;
   readonly #folders = new Map<string, Backend>();
   readonly #rules: PolicyRules | undefined;
 
-  constructor(config: FileTreeConfig, storeOf: (principal: Principal) => BaseStore, served?: ServerMounts) {
+  /** Without `storeOf` it has no memories. */
+  constructor(config: FileTreeConfig, storeOf?: (principal: Principal) => BaseStore, served?: ServerMounts) {
     this.#config = config;
     this.#served = served;
     this.#storeOf = storeOf;
@@ -81,12 +83,16 @@ export class FileTree {
               new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb }),
             ),
           }),
-      [MEMORIES_MOUNT]: new StoreBackend({
-        store: this.#storeOf(owner.principal),
-        namespace: memoryNamespace(owner.principal),
-      }),
+      ...(this.#storeOf === undefined
+        ? {}
+        : {
+            [MEMORIES_MOUNT]: new StoreBackend({
+              store: this.#storeOf(owner.principal),
+              namespace: memoryNamespace(owner.principal),
+            }),
+          }),
       ...Object.fromEntries(
-        skillFolders(this.#config).map(([path, folder]) => [
+        [...skillFolders(this.#config), ...linkedSkills(this.#config)].map(([path, folder]) => [
           path,
           new PolicyBackend(this.#folder(folder), { readOnly: true }),
         ]),
@@ -117,7 +123,7 @@ export function memoryNamespace(principal: Principal): string[] {
 }
 
 /** Folders of the workspace that may hold skills, lowest priority first. */
-export const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
+const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
 
 /** Mount points with their folders: the skills of the package, then the configured folders by name. */
 export function skillFolders(
@@ -133,6 +139,30 @@ export function skillFolders(
     return [`${SKILLS_MOUNT}/${name}`, folder];
   });
   return isBundled ? [[SKILLS_MOUNT, bundled], ...folders] : folders;
+}
+
+/**
+ * Mount points of skills that are links to folders elsewhere, as installers of skills make them. Leaves out the links of
+ * a folder in a workspace, because its agent may have made them, and all that do not lead to a skill.
+ */
+export function linkedSkills(
+  config: Pick<Config, "skills" | "globalSkills" | "workspace" | "privatePaths">,
+): [string, string][] {
+  const { workspace, privatePaths = [] } = config;
+  return skillFolders(config).flatMap(([at, folder]) => {
+    const root = realPath(folder);
+    const isOwn = workspace !== undefined && isInside(realPath(workspace), root);
+    if (isOwn || !existsSync(root)) return [];
+    return readdirSync(root, { withFileTypes: true })
+      .filter((entry) => entry.isSymbolicLink())
+      .map(({ name }): [string, string] => [`${at}/${name}`, realPath(join(root, name))])
+      .filter(
+        ([, target]) =>
+          !isInside(root, target) &&
+          !privatePaths.some((place) => isInside(realPath(place), target)) &&
+          existsSync(join(target, "SKILL.md")),
+      );
+  });
 }
 
 function freeName(name: string, taken: ReadonlySet<string>): string {

@@ -5,6 +5,7 @@ import {
   type ToolOffer,
   chooseTools,
   loadAgentFiles,
+  notingFiles,
 } from "../agent/definition/agent-files.ts";
 import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../agent/definition/prompts.ts";
 import {
@@ -15,14 +16,14 @@ import {
   loadSkills,
 } from "../agent/definition/skill-files.ts";
 import { type Environment, modelChoice } from "../agent/models/choose.ts";
-import { WORKSPACE_SKILLS, skillFolders } from "../app/file-tree.ts";
+import { FileTree } from "../app/file-tree.ts";
 import { namedModels, withAllowedModels } from "../app/models.ts";
-import { WORKSPACE_MOUNT } from "../app/settings.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
-import { type LogFields, type Logger, silentLogger } from "../core/logger.ts";
+import { type Logger, silentLogger } from "../core/logger.ts";
 import { listedTypes } from "../tools/task.ts";
+import { LOCAL } from "./local-runs.ts";
 
 /** One thing a run needs. */
 export interface Check {
@@ -38,12 +39,8 @@ type FilesConfig = Pick<Config, "subagents" | "workspace">;
 export async function checkSubagentTools(config: FilesConfig, offer: ToolOffer): Promise<Check[]> {
   const name = "Subagent";
   const broken: Check[] = [];
-  const skipped = (event: string, { path, folder, problem, error }: LogFields = {}): void => {
-    const what = event === "agent_files_not_read" ? "has too many files" : "is left out";
-    const text = `${String(path ?? folder)} ${what}: ${String(problem ?? error)}`;
-    broken.push({ name, ok: false, text });
-  };
-  const files = await agentFiles(config, { ...silentLogger, warn: skipped });
+  const log = notingFiles(silentLogger, (text, isLeftOut) => broken.push({ name, ok: !isLeftOut, text }));
+  const files = await agentFiles(config, log);
   const used = [...config.subagents, ...files.map((file) => ({ ...file, isFile: true }))];
   const notes = used.flatMap((subagent) => chooseTools(subagent, offer).notes);
   return [...broken, ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text }))];
@@ -72,7 +69,7 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
 async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise<Check[]> {
   const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
   const subagents = [general, ...config.subagents, ...files];
-  const { skills, sources } = await skillsOf(config);
+  const { skills, sources, problems } = await skillsOf(config);
   const rooms = listRooms(config.limits, sources, subagents);
   const counts = [
     {
@@ -82,35 +79,27 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
     },
     { kind: "skills", all: skills.length, shown: listedSkills(skills, sources, rooms.skills) },
   ];
-  return counts
+  const cuts = counts
     .filter(({ all, shown }) => shown.length < all)
     .map(({ kind, all, shown }) => ({
       name: "Prompt",
       ok: true,
       text: `lists ${shown.length} of ${all} ${kind} that were read, as limits.listedCharacters (${config.limits.listedCharacters}) allows; the agent finds the others in their folders`,
     }));
+  return [...problems, ...cuts];
 }
 
 /** Skills as agents see them: the operator's, then those of the workspace. */
-async function skillsOf(config: Config): Promise<{ skills: SkillMetadata[]; sources: string[] }> {
-  const { workspace } = config;
-  const own =
-    workspace === undefined
-      ? []
-      : WORKSPACE_SKILLS.map((folder) => ({ mount: WORKSPACE_MOUNT, rootDir: workspace, folder }));
-  const places = [
-    ...skillFolders(config).map(([mount, rootDir]) => ({ mount, rootDir, folder: "/" })),
-    ...own,
-  ];
-  const found = new Map<string, SkillMetadata>();
-  for (const { mount, rootDir, folder } of places) {
-    if (folderProblem(rootDir) !== undefined) continue;
-    const files = new FilesystemBackend({ rootDir, virtualMode: true });
-    const skills = await loadSkills(files, [folder], silentLogger, MOST_READ - found.size);
-    for (const skill of Object.values(skills)) found.set(skill.name, { ...skill, path: mount + skill.path });
-  }
-  return {
-    skills: [...found.values()],
-    sources: places.map(({ mount, folder }) => mount + (folder === "/" ? "" : folder)),
-  };
+async function skillsOf(
+  config: Config,
+): Promise<{ skills: SkillMetadata[]; sources: string[]; problems: Check[] }> {
+  const owner = { principal: LOCAL };
+  const tree = new FileTree({ ...config, workspaceFolder: undefined });
+  const sources = tree.skillSources(owner);
+  const problems: Check[] = [];
+  const log = notingFiles(silentLogger, (text, isLeftOut) =>
+    problems.push({ name: "Skill", ok: !isLeftOut, text }),
+  );
+  const skills = Object.values(await loadSkills(tree.mounts(owner), sources, log, MOST_READ));
+  return { skills, sources, problems };
 }

@@ -44,6 +44,7 @@ describe("an agent file", () => {
         model: "anthropic:claude-haiku-4-5",
         tools: ["Read", "Grep"],
       },
+      warnings: [],
     });
     const other = parseAgentFile("/a.md", file("reviewer", "x", "model: sonnet\n"));
     expect(other).toHaveProperty("agent", expect.not.objectContaining({ model: expect.anything() }));
@@ -58,9 +59,9 @@ describe("an agent file", () => {
     [
       "front matter that takes long to parse",
       `---\n${"k:\n".repeat(50_000)}---\nx`,
-      "the front matter is longer than 6000",
+      "the front matter is longer than 65536",
     ],
-    ["front matter without an end", `---\n${"x".repeat(50_000)}`, "the front matter is longer than 6000"],
+    ["front matter without an end", `---\n${"x".repeat(70_000)}`, "the front matter is longer than 65536"],
     ["broken YAML", "---\n: [\n---\nx", "front matter"],
   ])("with %s is refused with the reason", (_what, text, problem) => {
     expect(parseAgentFile("/a.md", text)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
@@ -79,6 +80,15 @@ describe("an agent file", () => {
     const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
     expect(parsed).toMatchObject({ ok: true, agent: { disallowedTools: ["Write"] } });
     expect(parsed.ok && parsed.agent.tools).toEqual(tools);
+  });
+
+  it("with a description that is too long is cut with a warning", () => {
+    const text = `---\nname: a\ndescription: ${"d".repeat(2000)}\n---\nWork.`;
+    expect(parseAgentFile("/a.md", text)).toEqual({
+      ok: true,
+      agent: { name: "a", description: "d".repeat(1024), systemPrompt: "Work." },
+      warnings: ["/a.md: description is longer than 1024 characters and was cut"],
+    });
   });
 
   it("of a later folder counts; folders that are missing and files that are broken are left out", async () => {

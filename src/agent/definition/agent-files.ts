@@ -1,68 +1,20 @@
-import { parse } from "yaml";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
-import { type Logger, createLogger } from "../../core/logger.ts";
+import { type LogFields, type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import type { FileToolName } from "../../tools/options.ts";
 import type { AgentTool, ToolInput } from "../contracts.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
+import { frontMatterOf } from "./front-matter.ts";
 import type { SubAgent } from "./params.ts";
 import { GENERAL_PURPOSE } from "./prompts.ts";
 
 /** Reads subagents from Markdown files, in Claude Code's format, and finds the tools that they name. */
-
-/** A Markdown file that begins with YAML between `---` lines. */
-export interface FrontMatter {
-  /** The values of the YAML; `undefined` if it cannot be parsed. */
-  fields: unknown;
-  /** Why there are none: what the front matter is or is not, with the line in the file. */
-  problem?: string;
-  /** The text after it. */
-  body: string;
-}
-
-/** Longest front matter, in characters: YAML of 6000 can take the parser 50 ms, and twice as much three times that. */
-const MAX_LENGTH = 6000;
-
-const OPENING = /^\uFEFF?---[^\S\n]{0,100}\n/;
-const CLOSING = /^---[^\S\n]{0,100}$/m;
-
-/** `undefined` when the text does not begin with front matter. */
-export function frontMatterOf(text: string): FrontMatter | undefined {
-  const start = OPENING.exec(headOf(text, 200))?.[0].length;
-  if (start === undefined) return undefined;
-  const beginning = text.slice(start, start + MAX_LENGTH);
-  const closing = CLOSING.exec(beginning);
-  if (!closing) {
-    const problem = `is longer than ${MAX_LENGTH} characters`;
-    return text.length > start + MAX_LENGTH ? { fields: undefined, problem, body: "" } : undefined;
-  }
-  const body = text.slice(start + closing.index + closing[0].length).replace(/^\n/, "");
-  return { ...parseYaml(beginning.slice(0, closing.index)), body };
-}
-
-function parseYaml(block: string): { fields: unknown; problem?: string } {
-  try {
-    return { fields: parse(block, { maxAliasCount: 0, logLevel: "error" }) };
-  } catch (error) {
-    return { fields: undefined, problem: `is not YAML: ${yamlProblem(error)}` };
-  }
-}
-
-/** The parser counts lines of the block, which begins in the second line of the file. */
-function yamlProblem(error: unknown): string {
-  if (!(error instanceof Error)) return "it is not YAML";
-  const [said = ""] = error.message.split("\n");
-  const where = / at line (\d+), column \d+:?$/.exec(said);
-  const what = said.slice(0, where?.index).replace(/[.:]$/, "");
-  const line = where ? ` in line ${Number(where[1]) + 1}` : "";
-  return `${what}${line}; put quotes around a text with ': ' or '#' in it`;
-}
 
 /** A subagent that a Markdown file describes. */
 export interface AgentFile {
@@ -79,9 +31,13 @@ export interface AgentFile {
   disallowedTools?: string[];
 }
 
-export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
+export type ParsedAgentFile =
+  | { ok: true; agent: AgentFile; warnings: string[] }
+  | { ok: false; problem: string };
 
 const MAX_BYTES = 100 * 1024;
+/** Characters. Every call of the model pays for the descriptions. */
+const LONGEST_DESCRIPTION = 1024;
 
 /** Files come with a workspace that others may have written, so they only add subagents. */
 const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file does not replace; give the file another name, or put the subagent under "subagents" in the configuration`;
@@ -91,7 +47,7 @@ export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent
 
 const Fields = z.looseObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
-  description: z.string().trim().min(1).max(1024),
+  description: z.string().trim().min(1),
   model: z.string().optional(),
   tools: toolList("tools"),
   disallowedTools: toolList("disallowedTools"),
@@ -132,11 +88,14 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
+  const isCut = description.length > LONGEST_DESCRIPTION;
+  const cut = `description is longer than ${LONGEST_DESCRIPTION} characters and was cut`;
   return {
     ok: true,
+    warnings: isCut ? [`${path}: ${cut}`] : [],
     agent: {
       name,
-      description,
+      description: headOf(description, LONGEST_DESCRIPTION),
       systemPrompt,
       ...(model?.includes(":") ? { model } : defined({ modelAlias: model?.trim() || undefined })),
       ...defined({ tools, disallowedTools }),
@@ -171,6 +130,19 @@ export async function loadAgentFiles(
 const MOST_FILES = 200;
 const TOO_MANY = `only the first ${MOST_FILES} are read, and the others cannot be started`;
 
+/** Logs to `log` as well, and gives `note` one text for each file or folder that is left out or cut. */
+export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean) => void): Logger {
+  const warn = (event: string, fields: LogFields = {}): void => {
+    log.warn(event, fields);
+    const texts = fields as Record<string, string | undefined>; // but `paths`, of which nothing is said here
+    const { path, folder = path, source = folder, error, problem = error, warning } = texts;
+    if (warning !== undefined) note(warning, false);
+    else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);
+    else if (problem !== undefined) note(`${source} is left out: ${problem}`, true);
+  };
+  return { ...log, warn };
+}
+
 async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
   const file = await readText(backend, path, MAX_BYTES);
   if (file.text === undefined) {
@@ -178,9 +150,12 @@ async function readAgentFile(backend: Backend, path: string, log: Logger): Promi
     return undefined;
   }
   const parsed = parseAgentFile(path, file.text);
-  if (parsed.ok) return parsed.agent;
-  log.warn("agent_file_skipped", { path, problem: parsed.problem });
-  return undefined;
+  if (!parsed.ok) {
+    log.warn("agent_file_skipped", { path, problem: parsed.problem });
+    return undefined;
+  }
+  for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
+  return parsed.agent;
 }
 
 /** Which tools a subagent is to have, as its description says. */

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import type { Backend } from "../../backends/backend.ts";
+import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { joinPath, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
-import { frontMatterOf } from "./agent-files.ts";
+import { frontMatterOf } from "./front-matter.ts";
 import { asMaterial } from "./prompts.ts";
 
 /** Reads `SKILL.md` files, and chooses those that a prompt has room for. Loads no LangChain. */
@@ -97,8 +97,20 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
   }
   const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
   if (own) return [own.path];
+  await reportLinks(backend, files, log);
   return files.filter(({ is_dir }) => is_dir).map(({ path }) => joinPath(withoutSlash(path), FILE));
 }
+
+/** Warns of links that lead out of a backend; its list shows them with their names alone. */
+async function reportLinks(backend: Backend, files: readonly FileInfo[], log: Logger): Promise<void> {
+  for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
+    const { code } = await backend.ls(path);
+    if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
+  }
+}
+
+const LEADS_OUT =
+  "it is a link that leads out of its folder; links are followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
 
 async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
   const file = await readText(backend, path, MAX_BYTES);
@@ -169,7 +181,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   }
   const parsed = Required.safeParse(found.fields);
   if (!parsed.success) return { ok: false, problem: `${path}: ${missing(found.fields)}` };
-  const warnings: string[] = [];
+  const warnings = found.notice === undefined ? [] : [`${path}: the front matter ${found.notice}`];
   const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
   const option = <Field extends keyof typeof OPTIONAL>(
     field: Field,

@@ -4,6 +4,7 @@ import { resolveBackend } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts.ts";
+import { notingFiles } from "../definition/agent-files.ts";
 import { SKILLS_PROMPT } from "../definition/prompts.ts";
 import {
   MOST_READ,
@@ -14,7 +15,7 @@ import {
   skillLine,
 } from "../definition/skill-files.ts";
 import { latest } from "../engine/state.ts";
-import { backendRuntime, threadFiles } from "../engine/task-context.ts";
+import { agentPath, backendRuntime, emit, threadFiles } from "../engine/task-context.ts";
 import { appendSystemPrompt, warnOnce } from "./middleware.ts";
 import { unlisted } from "./planning.ts";
 
@@ -47,7 +48,12 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
         backend,
         backendRuntime(runtime, threadFiles(runtime), state, log),
       );
-      const skillsMetadata = await loadSkills(resolved, sources, log, most);
+      const skipped: string[] = [];
+      const noting = notingFiles(log, (text, isLeftOut) => isLeftOut && skipped.push(`Skill: ${text}`));
+      const skillsMetadata = await loadSkills(resolved, sources, noting, most);
+      if (agentPath(runtime).length === 0) {
+        for (const message of shortened(skipped)) emit(runtime, { kind: "warning", agent: [], message });
+      }
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },
     wrapModelCall: (request, next) => {
@@ -61,6 +67,15 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
     },
   };
 }
+
+/** Limits what a run says of skills, whose number nobody limits. */
+function shortened(notices: readonly string[]): string[] {
+  const more = notices.length - MOST_NOTICES;
+  const rest = `${more} more problems of skills are not shown here; \`doctor\` lists all.`;
+  return [...notices.slice(0, MOST_NOTICES), ...(more > 0 ? [rest] : [])];
+}
+
+const MOST_NOTICES = 20;
 
 const skillsOf = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
   (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel

@@ -17,8 +17,8 @@ describe("a skill", () => {
     [file('name: " "', "description: d"), "name and description must not be blank"],
     [file("- name: a"), "the front matter must be lines of `field: value`"],
     [
-      file("name: a", "description: Use it: when needed"),
-      "the front matter is not YAML: Nested mappings are not allowed in compact mappings in line 3; put quotes around",
+      file(": [", "  description: d"),
+      "the front matter is not YAML: Flow sequence in block collection must be sufficiently indented and end with a ] in line",
     ],
   ])("that cannot be used says why: %j", (text, problem) => {
     const parsed = parseSkill(PATH, text);
@@ -63,6 +63,17 @@ describe("a skill", () => {
   it("may come from Windows", () => {
     const text = `\uFEFF${file("name: a", "description: d").replaceAll("\n", "\r\n")}`;
     expect(parseSkill(PATH, text)).toMatchObject({ ok: true, warnings: [] });
+  });
+});
+
+it("whose front matter is not YAML is read line by line, with a warning", () => {
+  const parsed = parseSkill(PATH, file("name: a", "description: Use it: when needed"));
+  expect(parsed).toEqual({
+    ok: true,
+    skill: { name: "a", description: "Use it: when needed", path: PATH },
+    warnings: [
+      `${PATH}: the front matter is not YAML: Nested mappings are not allowed in compact mappings in line 3; put quotes around a text with ': ' or '#' in it; it was read line by line`,
+    ],
   });
 });
 

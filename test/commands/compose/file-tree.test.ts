@@ -4,7 +4,13 @@ import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
-import { FileTree, ServerMounts, memoryNamespace, skillFolders } from "../../../src/app/file-tree.ts";
+import {
+  FileTree,
+  ServerMounts,
+  linkedSkills,
+  memoryNamespace,
+  skillFolders,
+} from "../../../src/app/file-tree.ts";
 import { ownedPath } from "../../../src/app/owned-places.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 
@@ -230,5 +236,34 @@ describe("skillFolders", () => {
 
   it("does without bundled skills", () => {
     expect(skillFolders({ skills: [] }, join(folder, "missing"))).toEqual([]);
+  });
+});
+
+describe("linkedSkills", () => {
+  const skill = (path: string): string => join(make(`${path}/SKILL.md`, "Look."), "..");
+
+  it("mounts skills that links of configured folders lead to, also for commands", async () => {
+    const [skills, far] = [make("home/.claude/skills"), skill("home/.agents/skills/far")];
+    symlinkSync("../../.agents/skills/far", join(skills, "far"));
+    symlinkSync(make("home/secrets"), join(skills, "secrets"));
+    symlinkSync(skill("data/hidden"), join(skills, "hidden"));
+    symlinkSync(join(folder, "gone"), join(skills, "gone"));
+    const privatePaths = [join(folder, "data")];
+    const config = { workspace: make("project"), skills: [skills], privatePaths };
+    expect(linkedSkills(config)).toEqual([["/skills/skills/far", far]]);
+    const files = { ...ALL };
+    const mounts = new FileTree({ ...config, respectGitignore: true, files }).mounts({ principal: "local" });
+    expect(await mounts.read("/skills/skills/far/SKILL.md")).toMatchObject({ content: "Look." });
+    expect(await mounts.write("/skills/skills/far/new.md", "")).toMatchObject({ code: "permission_denied" });
+    const listed = (await mounts.ls("/skills/skills")).files ?? [];
+    expect(listed.filter(({ path }) => path.includes("far"))).toMatchObject([
+      { path: "/skills/skills/far/", is_dir: true },
+    ]);
+  });
+
+  it("leaves out the links of a folder in the workspace", () => {
+    const workspace = make("project");
+    symlinkSync(skill("elsewhere/x"), join(make("project/skills"), "x"));
+    expect(linkedSkills({ workspace, skills: [join(workspace, "skills")] })).toEqual([]);
   });
 });

@@ -179,3 +179,24 @@ test("a run tells once that its prompt has no room for all skills and subagents 
   for (const own of ["codebase-research", "/workspace/skills", "/workspace/.claude/agents"])
     expect(body).toContain(own);
 });
+
+it("files of subagents and skills that are left out are named once in the run", async () => {
+  const world = await openWorld("memory", {
+    files: {
+      ".claude/agents/nameless.md": "---\ndescription: d\n---\nWork.",
+      ".claude/agents/long.md": `---\nname: long\ndescription: ${"d".repeat(2000)}\n---\nWork.`,
+      "skills/lost/SKILL.md": "---\nname: lost\n---\nWork.",
+    },
+    think: play({ Go: [{ toolCalls: [{ id: "c", name: "ls", args: { path: "/" } }] }, { text: "done" }] }),
+  });
+  const client = await world.connect("v1");
+  const { structured } = await client.call("run_deep_agent", { task: "Go" });
+  const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
+  const events = JSON.stringify(contents);
+  for (const notice of [
+    /Subagent file: \/workspace\/\.claude\/agents\/nameless\.md is left out: [^"]*: name: /g,
+    /Subagent file: \/workspace\/\.claude\/agents\/long\.md: description is longer than 1024 characters and was cut/g,
+    /Skill: \/workspace\/skills\/lost\/SKILL\.md is left out: [^"]*: description is missing/g,
+  ])
+    expect(events.match(notice)).toHaveLength(1);
+});

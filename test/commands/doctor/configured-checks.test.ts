@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -75,6 +75,37 @@ it("names tools of subagents that do not exist, and files that describe none", a
     },
     { name: "Subagent", ok: true, text: expect.stringContaining("'WebFetch', which belongs to Claude Code") },
     { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },
+  ]);
+});
+
+it("names skills that are left out, and links that lead out of the workspace", async () => {
+  const workspace = filesIn({
+    "skills/lost/SKILL.md": "---\nname: lost\n---\n",
+    "skills/loose/SKILL.md": "---\nname: loose\ndescription: a: b\n---\n",
+  });
+  symlinkSync("/usr", join(workspace, "skills/far"));
+  expect(await checkAgentFiles(read({ model: "offline", workspace }), {})).toEqual([
+    {
+      name: "Skill",
+      ok: false,
+      text: expect.stringMatching(
+        /^\/workspace\/skills\/far is left out: it is a link that leads out of its folder/,
+      ),
+    },
+    {
+      name: "Skill",
+      ok: true,
+      text: expect.stringMatching(
+        /^\/workspace\/skills\/loose\/SKILL\.md: the front matter is not YAML: .*line by line$/,
+      ),
+    },
+    {
+      name: "Skill",
+      ok: false,
+      text: expect.stringMatching(
+        /^\/workspace\/skills\/lost\/SKILL\.md is left out: .*description is missing/,
+      ),
+    },
   ]);
 });
 

@@ -1,0 +1,114 @@
+import { parse } from "yaml";
+import { headOf } from "../../core/text.ts";
+
+/** Reads front matter, also the kind that other programs accept although it is not YAML. */
+
+/** A Markdown file that begins with fields between `---` lines. */
+export interface FrontMatter {
+  /** The values of the fields; `undefined` if they cannot be read. */
+  fields: unknown;
+  /** The reason why `fields` is missing, with the line in the file. */
+  problem?: string;
+  /** Why the fields were read line by line, if they were. */
+  notice?: string;
+  /** The text after it. */
+  body: string;
+}
+
+/** Longest front matter, in characters. */
+const MAX_LENGTH = 65_536;
+/** Longest text for the parser: YAML of 6000 characters can take 50 ms, and twice as much three times that. */
+const MAX_YAML = 6000;
+/** The work of a call of the parser, in characters. */
+const CALL = 60;
+
+const OPENING = /^\uFEFF?---[^\S\n]{0,100}\n/;
+const CLOSING = /^---[^\S\n]{0,100}$/m;
+
+/** `undefined` when the text does not begin with front matter. */
+export function frontMatterOf(text: string): FrontMatter | undefined {
+  const start = OPENING.exec(headOf(text, 200))?.[0].length;
+  if (start === undefined) return undefined;
+  const beginning = text.slice(start, start + MAX_LENGTH);
+  const closing = CLOSING.exec(beginning);
+  if (!closing) {
+    const problem = `is longer than ${MAX_LENGTH} characters`;
+    return text.length > start + MAX_LENGTH ? { fields: undefined, problem, body: "" } : undefined;
+  }
+  const body = text.slice(start + closing.index + closing[0].length).replace(/^\n/, "");
+  return { ...readFields(beginning.slice(0, closing.index)), body };
+}
+
+/** Reads strict YAML; otherwise each field by itself, line by line. */
+function readFields(block: string): Omit<FrontMatter, "body"> {
+  const strict = parseYaml(block);
+  if ("fields" in strict) return strict;
+  const fields = looseFields(block);
+  return fields === undefined
+    ? { fields, problem: strict.problem }
+    : { fields, notice: `${strict.problem}; it was read line by line` };
+}
+
+function parseYaml(block: string): { fields: unknown } | { problem: string } {
+  if (block.length > MAX_YAML) return { problem: `is longer than ${MAX_YAML} characters` };
+  try {
+    return { fields: parse(block, { maxAliasCount: 0, logLevel: "error" }) };
+  } catch (error) {
+    return { problem: `is not YAML: ${yamlProblem(error)}` };
+  }
+}
+
+/** The parser counts lines of the block, which begins in the second line of the file. */
+function yamlProblem(error: unknown): string {
+  if (!(error instanceof Error)) return "it is not YAML";
+  const [said = ""] = error.message.split("\n");
+  const where = / at line (\d+), column \d+:?$/.exec(said);
+  const what = said.slice(0, where?.index).replace(/[.:]$/, "");
+  const line = where ? ` in line ${Number(where[1]) + 1}` : "";
+  return `${what}${line}; put quotes around a text with ': ' or '#' in it`;
+}
+
+/** Fields stand at the beginning of a line, or behind tabs. */
+const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$/i;
+/** Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues. */
+const IN_TEXTS = /^([A-Z]|(user|assistant)$)/;
+
+interface Field {
+  name: string;
+  lines: string[];
+}
+
+/**
+ * Takes each line `name: value` as a field, and the lines up to the next one as its continuation. Of two fields with one
+ * name the later counts. Gives `undefined` if no line begins a field.
+ */
+function looseFields(block: string): Record<string, unknown> | undefined {
+  const fields: Field[] = [];
+  for (const line of block.split(/\r?\n/)) {
+    const [, name, value = ""] = FIELD.exec(line) ?? [];
+    if (name !== undefined && (fields.length === 0 || !IN_TEXTS.test(name)))
+      fields.push({ name, lines: [value.trim()] });
+    else if (!line.startsWith("#")) fields.at(-1)?.lines.push(line);
+  }
+  if (fields.length === 0) return undefined;
+  let left = MAX_YAML;
+  const values = fields.map(({ name, lines }): [string, unknown] => {
+    const source = `value: ${lines.join("\n").trimEnd()}`;
+    left -= source.length + CALL;
+    const own = left < 0 ? undefined : parseYaml(source);
+    const value = own && "fields" in own ? Reflect.get(Object(own.fields), "value") : textOf(lines);
+    return [name, value];
+  });
+  return Object.fromEntries(values);
+}
+
+/** The text of a field that is not YAML: a block text, a text in quotes, or all of its lines. */
+function textOf([first = "", ...more]: readonly string[]): string {
+  const rest = more.map((line) => line.trim());
+  const isBlock = /^[|>][-+]?$/.test(first);
+  const text = (isBlock ? rest : [first, ...rest]).join(first.startsWith("|") ? "\n" : " ").trim();
+  const quoted = isBlock ? undefined : /^(["'])(.*)\1$/s.exec(text);
+  if (!quoted) return text;
+  const [, mark, inner = ""] = quoted;
+  return mark === "'" ? inner.replaceAll("''", "'") : inner.replace(/\\(["\\])/g, "$1");
+}
