@@ -1,56 +1,79 @@
+import { StringDecoder } from "node:string_decoder";
 import type { ExecuteResponse } from "../executor.ts";
+import { type Row, SCREEN_ROWS, TerminalScreen } from "./terminal-screen.ts";
 
 /** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";
 
-const NEWLINE = 0x0a;
-const STDERR_PREFIX = Buffer.from("[stderr] ");
-const LINE_END = Buffer.from("\n");
+const STREAMS = ["stdout", "stderr"] as const;
+/** UTF-16 code units of rows that can still change. */
+const MAX_OPEN = 256 * 1024;
+
+/** A row of a stream, in the order of the output. */
+interface Line {
+  stream: OutputStream;
+  row: Row;
+  isEnded: boolean;
+}
 
 /**
- * Collects the output of a command: whole lines of both streams in the order of their arrival, with a mark on those of
- * standard error. Shows `limit` bytes, holds `room` bytes, and drops the rest.
+ * Collects the output of a command as a terminal would show it: whole lines of both streams in the order of their
+ * arrival, with a mark on those of standard error. Shows `limit` bytes, holds `room` bytes, and drops the rest.
  */
 export class CommandOutput {
   /** Bytes. */
   readonly limit: number;
   readonly #room: number;
   readonly #onOutput: ((chunk: string) => void) | undefined;
-  /** The unfinished line of each stream. */
-  readonly #partial: Record<OutputStream, Buffer[]> = { stdout: [], stderr: [] };
+  readonly #decoders = { stdout: new StringDecoder(), stderr: new StringDecoder() };
+  readonly #screens = { stdout: this.#screenOf("stdout"), stderr: this.#screenOf("stderr") };
+  /** Lines that can still change. */
+  readonly #open: Line[] = [];
+  /** Lines that cannot change, on their way into the buffer. */
+  #settled = "";
+  #isInLine = false;
+  /** Lines for `onOutput`, as they first were. */
+  #news = "";
+  /** Bytes for `onOutput`. */
+  #left: number;
   #kept: Buffer = Buffer.alloc(0);
   #length = 0;
-  /** Whether some output was dropped. */
+  /** True if some output was dropped. */
   #isFull = false;
   #isClosed = false;
 
   constructor(limit: number, onOutput?: (chunk: string) => void, room: number = limit) {
     this.limit = limit;
+    this.#left = limit;
     this.#room = Math.max(limit, room);
     this.#onOutput = onOutput;
   }
 
-  /** Whether some output is not shown. */
+  /** True if some output is not shown. */
   get truncated(): boolean {
-    return this.#isFull || this.#length > this.limit;
+    return this.#isFull || this.#length + this.#openBytes().length > this.limit;
   }
 
   add(stream: OutputStream, bytes: Buffer): void {
     if (this.#isFull || this.#isClosed) return;
-    const partial = this.#partial[stream];
-    const end = bytes.lastIndexOf(NEWLINE) + 1;
-    if (end > 0) {
-      this.#append(stream, Buffer.concat([...partial, bytes.subarray(0, end)]));
-      partial.length = 0;
-    }
-    if (end < bytes.length) partial.push(Buffer.from(bytes.subarray(end)));
-    if (this.#length + sizeOf(partial) > this.#room) this.#flush(stream);
+    const screen = this.#screens[stream];
+    screen.write(this.#decoders[stream].write(bytes));
+    const units = this.#open.reduce((sum, { row }) => sum + row.length, screen.unfinished?.length ?? 0);
+    if (units > MAX_OPEN) this.#settle(0);
+    if (this.#length + units > this.#room) return this.finish();
+    this.#keep();
+    this.#tell();
   }
 
   /** Ends the output: unfinished lines are kept as they are. */
   finish(): void {
-    this.#flush("stdout");
-    this.#flush("stderr");
+    for (const stream of STREAMS) {
+      this.#screens[stream].write(this.#decoders[stream].end());
+      this.#screens[stream].finish();
+    }
+    this.#settle(0);
+    this.#keep();
+    this.#tell();
   }
 
   /** As `finish`, and drops later output of a command that has been answered. */
@@ -61,9 +84,9 @@ export class CommandOutput {
 
   /** The shown output so far, with unfinished lines. */
   text(): string {
-    if (this.truncated) return this.#kept.subarray(0, this.#shown(this.#length)).toString("utf8");
-    const unfinished = Buffer.concat(this.#partial.stdout);
-    return Buffer.concat([this.#kept.subarray(0, this.#length), unfinished]).toString("utf8");
+    const unfinished = this.#isFull ? "" : (this.#screens.stdout.unfinished?.text ?? "");
+    const parts = [this.#kept.subarray(0, this.#length), this.#openBytes(), Buffer.from(unfinished)];
+    return beginningOf(Buffer.concat(parts), this.limit).toString("utf8");
   }
 
   /** The whole held output if it is longer than the shown one. `isCut` says that even more was written. */
@@ -73,47 +96,61 @@ export class CommandOutput {
     return { text, isCut: this.#isFull, bytes: this.#room };
   }
 
-  /** How much of the first `length` bytes is shown. */
-  #shown(length: number): number {
-    return length <= this.limit ? length : characterBoundary(this.#kept, this.limit);
+  #screenOf(stream: OutputStream): TerminalScreen {
+    return new TerminalScreen((row, isEnded) => {
+      const line = { stream, row, isEnded };
+      this.#open.push(line);
+      if (this.#onOutput !== undefined && this.#left > 0) this.#news += textOf(line, false);
+      this.#settle(SCREEN_ROWS);
+    });
   }
 
-  #flush(stream: OutputStream): void {
-    const partial = this.#partial[stream];
-    if (partial.length === 0) return;
-    const bytes = Buffer.concat(partial);
-    partial.length = 0;
-    this.#append(stream, bytes);
-  }
-
-  #append(stream: OutputStream, bytes: Buffer): void {
-    if (stream === "stdout") return this.#keep(bytes);
-    const startsLine = this.#length === 0 || this.#kept[this.#length - 1] === NEWLINE;
-    const marked: Buffer[] = startsLine ? [] : [LINE_END];
-    for (let at = 0; at < bytes.length;) {
-      const next = bytes.indexOf(NEWLINE, at) + 1 || bytes.length;
-      marked.push(STDERR_PREFIX, bytes.subarray(at, next));
-      at = next;
+  /** All but the last lines cannot change any more. */
+  #settle(most: number): void {
+    for (let line = this.#open[0]; line !== undefined && this.#open.length > most; line = this.#open[0]) {
+      this.#open.shift();
+      this.#settled += textOf(line, this.#isInLine);
+      if (!line.row.isErased) this.#isInLine = !line.isEnded;
     }
-    this.#keep(Buffer.concat(marked));
   }
 
-  #keep(bytes: Buffer): void {
-    if (this.#isFull) return;
+  #openBytes(): Buffer {
+    let isInLine = this.#isInLine;
+    const texts = this.#open.map((line) => {
+      const text = textOf(line, isInLine);
+      if (!line.row.isErased) isInLine = !line.isEnded;
+      return text;
+    });
+    return Buffer.from(texts.join(""));
+  }
+
+  /** Moves the settled lines into the buffer. */
+  #keep(): void {
+    const bytes = Buffer.from(this.#settled);
+    this.#settled = "";
     const before = this.#length;
-    const room = this.#room - before;
-    this.#isFull = bytes.length > room;
-    const kept = this.#isFull ? bytes.subarray(0, characterBoundary(bytes, room)) : bytes;
+    const kept = beginningOf(bytes, this.#room - before);
+    this.#isFull ||= kept.length < bytes.length;
     const length = before + kept.length;
     if (length > this.#kept.length) this.#kept = grown(this.#kept, Math.min(length * 2, this.#room));
     kept.copy(this.#kept, before);
     this.#length = length;
-    const [from, to] = [this.#shown(before), this.#shown(length)];
-    if (to > from) this.#onOutput?.(this.#kept.subarray(from, to).toString("utf8"));
+  }
+
+  #tell(): void {
+    const shown = beginningOf(Buffer.from(this.#news), this.#left);
+    this.#left = shown.length < Buffer.byteLength(this.#news) ? 0 : this.#left - shown.length;
+    this.#news = "";
+    if (shown.length > 0) this.#onOutput?.(shown.toString("utf8"));
   }
 }
 
-const sizeOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, { length }) => sum + length, 0);
+/** `isInLine`: the text before it has no end of line. */
+function textOf({ stream, row, isEnded }: Line, isInLine: boolean): string {
+  if (row.isErased) return "";
+  const end = isEnded ? "\n" : "";
+  return stream === "stdout" ? row.text + end : `${isInLine ? "\n" : ""}[stderr] ${row.text}${end}`;
+}
 
 function grown(bytes: Buffer, length: number): Buffer {
   const larger = Buffer.alloc(length);
@@ -121,12 +158,13 @@ function grown(bytes: Buffer, length: number): Buffer {
   return larger;
 }
 
-/** The last position at or before `at` that is not inside a UTF-8 character. */
-function characterBoundary(bytes: Buffer, at: number): number {
-  for (let back = 0; back < 4 && at >= back; back += 1) {
-    if (((bytes[at - back] ?? 0) & 0xc0) !== 0x80) return at - back;
+/** At most so many bytes, without a part of a UTF-8 character at the end. */
+function beginningOf(bytes: Buffer, length: number): Buffer {
+  if (bytes.length <= length) return bytes;
+  for (let end = length; end >= 0 && end > length - 4; end -= 1) {
+    if (((bytes[end] ?? 0) & 0xc0) !== 0x80) return bytes.subarray(0, end);
   }
-  return at;
+  return bytes.subarray(0, length);
 }
 
 const TIMEOUT_EXIT_CODE = 124;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CommandOutput } from "../../../src/backends/sandbox/command-output.ts";
+import { terminalText } from "../../../src/backends/sandbox/terminal-screen.ts";
 
 function outputOf(limit: number, ...writes: [stream: "stdout" | "stderr", text: string][]): CommandOutput {
   const output = new CommandOutput(limit);
@@ -50,7 +51,11 @@ describe("CommandOutput", () => {
   });
 
   it("is text of at most the limit, whatever is written and in whatever pieces", () => {
-    const write = fc.tuple(fc.constantFrom("stdout", "stderr"), fc.string({ unit: "binary", maxLength: 30 }));
+    // Controls are the subject of the screen; its tests have them.
+    const plain = fc
+      .string({ unit: "binary", maxLength: 30 })
+      .map((text) => text.replace(/(?![\t\n])\p{Cc}/gu, "."));
+    const write = fc.tuple(fc.constantFrom("stdout", "stderr"), plain);
     fc.assert(
       fc.property(fc.array(write, { maxLength: 20 }), fc.nat(100), fc.nat(5), (writes, limit, size) => {
         const output = new CommandOutput(limit);
@@ -71,5 +76,40 @@ describe("CommandOutput", () => {
         }
       }),
     );
+  });
+
+  it("has what a terminal shows, in whatever pieces it comes", () => {
+    const part = fc.constantFrom("a", "bc", "é🎉", "\n", "\r", "\b", "\t", "\x1b[K", "\x1b[2K", "\x1b[1K", "\x1b[2A", "\x1b[B", "\x1b[3G", "\x1b[2;3H", "\x1b[J", "\x1b[2J", "\x1b[31m", "\x1b]0;t\x07", "\x1b[?1049h", "\x1b[?1049l", "\x1b7", "\x1b8"); // prettier-ignore
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 40 }), fc.integer({ min: 1, max: 7 }), (parts, size) => {
+        const text = parts.join("");
+        const output = new CommandOutput(100_000);
+        const bytes = Buffer.from(text);
+        for (let at = 0; at < bytes.length; at += size) output.add("stdout", bytes.subarray(at, at + size));
+        output.finish();
+        expect(output.text()).toBe(terminalText(text));
+        expect(terminalText(output.text())).toBe(output.text());
+      }),
+    );
+  });
+
+  it("draws over the lines of each stream by itself", () => {
+    const output = outputOf(
+      1000,
+      ["stdout", "1 of 2\n1 of 3\n"],
+      ["stderr", "\x1b[33mslow\x1b[0m\n10%\r20%\r"],
+      ["stdout", "\x1b[2A2 of 2\n3 of 3\n"],
+      ["stderr", "100%\n"],
+    );
+    expect(output.text()).toBe("2 of 2\n3 of 3\n[stderr] slow\n[stderr] 100%\n");
+  });
+
+  it("has room for the last frame of more frames than it could hold", () => {
+    const output = new CommandOutput(100);
+    for (let count = 1; count <= 10_000; count += 1) output.add("stdout", Buffer.from(`\r${count} of 10000`));
+    output.add("stdout", Buffer.from("\ndone\n"));
+    output.finish();
+    expect(output.text()).toBe("10000 of 10000\ndone\n");
+    expect(output.truncated).toBe(false);
   });
 });
