@@ -146,7 +146,7 @@ export {
 } from "./backends/sandbox/create-sandbox.ts";
 export type { DaytonaOptions } from "./backends/sandbox/daytona.ts";
 export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
-export type { SandboxMount } from "./backends/sandbox/bubblewrap.ts";
+export type { SandboxMount } from "./backends/sandbox/environment.ts";
 export type { NoSandbox } from "./backends/sandbox/probe.ts";
 export type { EnvironmentOptions } from "./backends/sandbox/environment.ts";
 export type { ShellLimits } from "./backends/sandbox/shell-backend.ts";

@@ -6,7 +6,6 @@ import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
 import {
   BubblewrapBackend,
   type BubblewrapOptions,
-  type SandboxMount,
   probeBubblewrap,
 } from "../backends/sandbox/bubblewrap.ts";
 import {
@@ -15,6 +14,8 @@ import {
   prepare,
   setupScriptOf,
 } from "../backends/sandbox/create-sandbox.ts";
+import type { SandboxMount } from "../backends/sandbox/environment.ts";
+import { gitIdentity } from "../backends/sandbox/git-view.ts";
 import type { NoSandbox } from "../backends/sandbox/probe.ts";
 import { systemCallFilter } from "../backends/sandbox/process-limits.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../backends/sandbox/seatbelt.ts";
@@ -86,7 +87,13 @@ async function workspaceExecutor(
   config: ExecutorConfig,
   { platform, provider }: { platform: NodeJS.Platform; provider?: "bubblewrap" | "local" },
 ): Promise<ExecutorChoice> {
-  const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
+  const {
+    workspace: rootDir,
+    workspaceFolder,
+    execute,
+    respectGitignore,
+    privatePaths: hidden = [],
+  } = config;
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   if (platform === "win32") return { kind: "none", reason: NO_SHELL };
@@ -100,15 +107,20 @@ async function workspaceExecutor(
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
+  // Folders of principals do not belong to the person whose repository and identity these are.
+  const repository = workspaceFolder === undefined;
+  const env = repository ? await gitIdentity(rootDir) : {};
   const sandbox =
     platform === "darwin" && provider === undefined
-      ? await seatbelt({ ...limits, readOnly: execute.readOnly, protectsStarters: true }, platform)
+      ? await seatbelt({ ...limits, env, readOnly: execute.readOnly, protectsStarters: true }, platform)
       : await bubblewrap(
           {
             ...limits,
             mountPath: WORKSPACE_MOUNT,
             readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
             protectsStarters: true,
+            repository,
+            env,
             memoryMb,
             maxProcesses,
           },

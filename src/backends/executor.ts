@@ -58,6 +58,8 @@ export interface CommandFacts {
   folder?: string;
   /** Whether commands reach the network. */
   network?: boolean;
+  /** True if programs that a command leaves running end with it. */
+  endsLeftovers?: boolean;
   /** Seconds after which a command is ended unless its call says otherwise. */
   timeout?: number;
   /** Bytes of output that are shown. */

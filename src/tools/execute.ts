@@ -103,7 +103,7 @@ function confinement(isolation: BackendCapabilities["isolation"] | undefined): s
 async function run(
   { command, timeout, cwd, background }: Arguments,
   { backend, signal, approved = false }: ToolContext,
-  { allowedPrefixes, maxChars }: FileToolSettings,
+  { allowedPrefixes, maxChars, jobs }: FileToolSettings,
 ): Promise<ToolResult> {
   if (command.trim() === "") return toolError("Command must be a non-empty string.");
   if (!canExecute(backend)) {
@@ -122,12 +122,12 @@ async function run(
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
   const { output, whole = output } = response;
+  const isTold = jobs === true && backend.commands?.endsLeftovers === true && leavesPrograms(command);
+  const end = [endLines(response, timeout), ...(isTold ? [ENDED] : [])].join("\n");
   const isShown = !response.truncated && output.length <= (maxChars ?? Infinity);
   return {
-    content: commandText(response, timeout),
-    ...(isShown || maxChars === undefined
-      ? {}
-      : { whole: { text: wellFormed(whole), end: endLines(response, timeout) } }),
+    content: commandText(response, end),
+    ...(isShown || maxChars === undefined ? {} : { whole: { text: wellFormed(whole), end } }),
     artifact: {
       exitCode: response.timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
       truncated: response.truncated,
@@ -155,14 +155,23 @@ async function startJob(
 }
 
 /** Output, then what became of the command. A non-zero exit and a timeout are results, not errors. */
-function commandText(response: ExecuteResponse, timeout: number | undefined): string {
+function commandText(response: ExecuteResponse, end: string): string {
   const output = wellFormed(response.output).replace(/\n$/, "");
   return [
     output === "" ? "<no output>" : output,
-    endLines(response, timeout),
+    end,
     ...(response.truncated ? ["[Output was truncated due to size limits]"] : []),
   ].join("\n");
 }
+
+/** True if a command line starts a program with `&` and does not wait for it. */
+function leavesPrograms(command: string): boolean {
+  const bare = command.replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<=^|\s)#.*$/gms, "");
+  return /(?<![&<>|])&(?![&>])/.test(bare) && !/\bwait\b/.test(bare);
+}
+
+const ENDED =
+  "[Programs that this command left running in the background were ended with it. To keep one running, run its command line without `&` and with background: true.]";
 
 const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
   [

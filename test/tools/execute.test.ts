@@ -126,3 +126,26 @@ describe("execute", () => {
     );
   });
 });
+
+describe("a command that leaves programs running", () => {
+  const told = (endsLeftovers: boolean, jobs: boolean, command: string) => {
+    const commands = { endsLeftovers };
+    const backend = foreignBackend({ id: "test", commands, execute: () => DONE });
+    return harness(backend, { jobs }).text("execute", { command });
+  };
+
+  test.each([
+    ["sleep 100 & echo on", true],
+    ["nohup sleep 100 >/dev/null 2>&1 &\necho on", true],
+    ["sleep 0 & wait; echo on", false],
+    ["echo on && true 2>&1 | cat &> /dev/stdout", false],
+    ["echo 'on & off' \"a & b\" c\\&d # & e", false],
+  ])("is answered with a way to keep them: %s", async (command, isTold) => {
+    expect((await told(true, true, command)).includes("background: true")).toBe(isTold);
+  });
+
+  test("says nothing where they stay, and where no job can be started", async () => {
+    expect(await told(false, true, "sleep 100 &")).not.toContain("background");
+    expect(await told(true, false, "sleep 100 &")).not.toContain("background");
+  });
+});

@@ -7,7 +7,8 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
-import { SYSTEM_PATH, commandZone, programPath } from "./environment.ts";
+import { type SandboxMount, SYSTEM_PATH, commandZone, programPath } from "./environment.ts";
+import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import {
@@ -20,16 +21,14 @@ import {
 } from "./shell-backend.ts";
 import { StarterGuards, refusalNote } from "./starter-guard.ts";
 
-/** A folder of this machine at a path inside the sandbox. */
-export interface SandboxMount {
-  folder: string;
-  at: string;
-}
-
 /** The view and the limits of a command in the sandbox. */
 interface SandboxShape {
-  /** The one place that commands may change. */
+  /** The folder of the files, which commands may change. */
   writable: SandboxMount;
+  /** The path at which commands see that folder; a link if that is not the mount itself. */
+  shownAt: string;
+  /** Folders of Git outside it, which commands may change. */
+  repositories: readonly SandboxMount[];
   readOnly: readonly SandboxMount[];
   /** Paths of this machine that are empty in every mount. */
   hidden: readonly string[];
@@ -139,7 +138,7 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): Bubb
 }
 
 function sandboxArguments(shape: SandboxShape): string[] {
-  const { writable, readOnly, env } = shape;
+  const { writable, shownAt, repositories, readOnly, env } = shape;
   return [
     ISOLATION,
     shape.hasSizeLimits ? ["--disable-userns"] : [],
@@ -151,7 +150,8 @@ function sandboxArguments(shape: SandboxShape): string[] {
     scratch("/tmp", shape),
     scratch("/dev/shm", shape),
     readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
-    ["--bind", writable.folder, writable.at],
+    [writable, ...repositories].flatMap(({ folder, at }) => ["--bind", folder, at]),
+    shownAt === writable.at ? [] : ["--symlink", writable.at, shownAt],
     masks(shape),
     // If the server runs as root, the settings of the kernel would be writable.
     ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
@@ -164,7 +164,7 @@ function sandboxArguments(shape: SandboxShape): string[] {
  * Covers hidden and fixed paths below any mount. Where commands may write, the directories on the way become mounts,
  * too: a mount cannot be renamed, so commands cannot move such a path away from its cover.
  */
-function masks({ writable, readOnly, hidden, fixed }: SandboxShape): string[] {
+function masks({ writable, repositories, readOnly, hidden, fixed }: SandboxShape): string[] {
   // A hidden path may lie in a fixed one, whose mount would show it again.
   const covers = [
     ...fixed.map((path) => ({ path, mount: fix })),
@@ -172,11 +172,13 @@ function masks({ writable, readOnly, hidden, fixed }: SandboxShape): string[] {
   ];
   const places = covers.map(({ path, mount }) => ({ path: realPath(path), mount }));
   const system = SYSTEM_FOLDERS.map((path) => ({ folder: path, at: path }));
-  return [...system, ...readOnly, writable].flatMap((mounted) => {
+  const changeable = [writable, ...repositories];
+  return [...system, ...readOnly, ...changeable].flatMap((mounted) => {
     const folder = realPath(mounted.folder);
     const inside = places.filter(({ path }) => path !== folder && isInside(folder, path));
-    const onTheWay =
-      mounted === writable ? new Set(inside.flatMap(({ path }) => directoriesBetween(folder, path))) : [];
+    const onTheWay = changeable.includes(mounted)
+      ? new Set(inside.flatMap(({ path }) => directoriesBetween(folder, path)))
+      : [];
     const at = (path: string): string => join(mounted.at, relative(folder, path));
     return [
       ...[...onTheWay].flatMap((path) => ["--bind-try", path, at(path)]),
@@ -238,6 +240,11 @@ export interface BubblewrapOptions extends ShellLimits {
    * Git, and settings of editors and agents. Default false.
    */
   protectsStarters?: boolean;
+  /**
+   * Git works in a worktree and in a folder inside a repository, because commands also see the folder of Git, where
+   * they cannot change hooks and settings. Default false.
+   */
+  repository?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
   /** MiB of memory of one process. Default 2048. */
@@ -263,6 +270,7 @@ const OPTIONS: OptionTable<BubblewrapOptions> = {
   mountPath: "a text",
   readOnly: "a list",
   protectsStarters: "true or false",
+  repository: "true or false",
   env: "a plain object",
   memoryMb: "a number",
   maxProcesses: "a number",
@@ -289,14 +297,17 @@ export class BubblewrapBackend extends ShellBackend {
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
     const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
     const shape = shapeOf(options, hasSizeLimits);
-    const guards = options.protectsStarters === true ? new StarterGuards(shape.writable.folder) : undefined;
+    const { folder } = shape.writable;
+    const repositories = shape.repositories.map((mount) => mount.folder);
+    const isGuarded = options.protectsStarters === true || repositories.length > 0;
+    const guards = isGuarded ? new StarterGuards(folder, repositories) : undefined;
     super(
       { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb },
       {
         ...options,
         name: "bubblewrap",
         isolation: "process",
-        facts: { directory: options.mountPath ?? "/workspace", network: false },
+        facts: { directory: options.mountPath ?? "/workspace", network: false, endsLeftovers: true },
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
         launch: (command, call) => {
@@ -396,12 +407,14 @@ function isAtLeast(version: string, [major, minor]: readonly [number, number]): 
 function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
   const { readOnly = [], hidden = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
   const { LANG = "C.UTF-8" } = process.env;
+  const folder = realpathSync.native(resolve(options.rootDir));
+  const shownAt = withoutSlash(options.mountPath ?? "/workspace");
+  const view = options.repository === true ? gitView(folder, shownAt) : undefined;
   return {
-    writable: {
-      folder: realpathSync.native(resolve(options.rootDir)),
-      at: withoutSlash(options.mountPath ?? "/workspace"),
-    },
-    readOnly,
+    writable: { folder, at: view?.at ?? shownAt },
+    shownAt,
+    repositories: view?.writable ?? [],
+    readOnly: [...readOnly, ...(view?.readOnly ?? [])],
     hidden,
     fixed: [],
     env: {
@@ -411,6 +424,8 @@ function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxSha
       LANG,
       TERM: "dumb",
       TZ: commandZone(),
+      // The stand-in for the repository lies in another file system than the folder.
+      ...(view?.at === undefined ? {} : { GIT_DISCOVERY_ACROSS_FILESYSTEM: "true" }),
       ...options.env,
     },
     memory: memoryMb * MIB,
@@ -431,7 +446,7 @@ function launch(
   command: string,
   call: LaunchOptions,
 ): Launch | BackendFailure {
-  const { folder, at } = shape.writable;
+  const { folder } = shape.writable;
   const valid = validatePath(call.cwd ?? "/");
   if (!valid.ok) return { error: valid.error, code: valid.code };
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
@@ -440,13 +455,13 @@ function launch(
   if (Object.entries(env).some((pair) => pair.join("").includes("\0"))) {
     return { code: "unsupported", error: "An environment variable contains a NUL character." };
   }
-  const guard = call.approved === true ? undefined : guards?.begin();
+  const guard = guards?.begin(call.approved === true);
   if (guard !== undefined && "error" in guard) return guard;
   const { fixed = [], empty = [], release } = guard ?? {};
   const guarded = { ...shape, env, fixed: [...shape.fixed, ...fixed], hidden: [...shape.hidden, ...empty] };
   return {
     file: programPath(program),
-    ...bubblewrapCall(guarded, command, addPrefix(at, valid.path)),
+    ...bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path)),
     // Commands can read the environment of Bubblewrap, so it is empty.
     env: {},
     cwd: "/",

@@ -2,6 +2,12 @@ import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { timeZone } from "../../core/clock.ts";
 
+/** A folder of this machine at a path inside the sandbox. */
+export interface SandboxMount {
+  folder: string;
+  at: string;
+}
+
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

@@ -5,7 +5,7 @@ import type { BackendFailure } from "../errors.ts";
 import { SYSTEM_PATH } from "./environment.ts";
 import { Placeholders, REMOVE_HOLDERS, ownHolders } from "./placeholders.ts";
 import { LastWill } from "./process-runner.ts";
-import { startingPlaces } from "./starting-places.ts";
+import { type ProtectedPlaces, gitPlaces, startingPlaces } from "./starting-places.ts";
 
 /** The protection of one command, for mounts. */
 export interface StarterGuard {
@@ -17,33 +17,52 @@ export interface StarterGuard {
   release: () => void;
 }
 
+/** A folder whose places are guarded. */
+interface Guarded {
+  find: () => ProtectedPlaces;
+  /** Existing places that earlier commands found. A command may have made more folders than the search looks into. */
+  known: Set<string>;
+}
+
 /** Guards one folder while commands run in it. Works on Linux only, because holders are known by `/proc`. */
 export class StarterGuards {
   readonly #root: string;
-  /** Places that earlier commands found. A command may have made more folders than the search looks into. */
-  readonly #known = new Set<string>();
+  readonly #workspace: Guarded;
+  readonly #repositories: readonly Guarded[];
   /** Removes what is held if this process is killed. */
   #will: LastWill | undefined;
 
-  /** `root`: a real path. */
-  constructor(root: string) {
+  /** `root`: a real path. `repositories`: folders of Git outside it, which are guarded from approved commands, too. */
+  constructor(root: string, repositories: readonly string[] = []) {
     this.#root = root;
+    this.#workspace = { find: () => startingPlaces(root), known: new Set() };
+    this.#repositories = repositories.map((folder) => ({ find: () => gitPlaces(folder), known: new Set() }));
   }
 
-  /** Begins to guard the folder for one command. */
-  begin(): StarterGuard | BackendFailure {
-    const { existing, missing, withoutCommonFolder, links } = startingPlaces(this.#root);
-    const problem = linkProblem(this.#root, links);
+  /** Begins to guard the folder for one command. Gives `undefined` if an approved one needs no guard. */
+  begin(isApproved: boolean): StarterGuard | BackendFailure | undefined {
+    const guarded = isApproved ? this.#repositories : [this.#workspace, ...this.#repositories];
+    if (guarded.length === 0) return undefined;
+    const places = guarded.map(({ find }) => find());
+    const problem = linkProblem(
+      this.#root,
+      places.flatMap(({ links }) => links),
+    );
     if (problem !== undefined) return { code: "unsupported", error: `The command was not run: ${problem}` };
     try {
-      const held = Placeholders.hold(missing, withoutCommonFolder);
+      const held = Placeholders.hold(
+        places.flatMap(({ missing }) => missing),
+        places.flatMap(({ withoutCommonFolder }) => withoutCommonFolder),
+      );
       this.#will ??= new LastWill({
         file: "/bin/sh",
         args: ["-c", REMOVE_HOLDERS, ownHolders(), ...held.folders],
         env: { PATH: SYSTEM_PATH },
       });
-      for (const path of existing) this.#known.add(path);
-      return { fixed: [...this.#known, ...held.files], empty: held.folders, release: () => held.release() };
+      for (const [index, { known }] of guarded.entries())
+        for (const path of places[index]?.existing ?? []) known.add(path);
+      const fixed = guarded.flatMap(({ known }) => [...known]);
+      return { fixed: [...fixed, ...held.files], empty: held.folders, release: () => held.release() };
     } catch (error) {
       return {
         code: "io",

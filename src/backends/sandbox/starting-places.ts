@@ -136,6 +136,13 @@ export function startingPlaces(root: string): ProtectedPlaces {
   return search.found;
 }
 
+/** Finds the places in the folder of a repository, which is a real path. */
+export function gitPlaces(folder: string): ProtectedPlaces {
+  const search = new Search(folder);
+  search.gitFolder(folder);
+  return search.found;
+}
+
 class Search {
   readonly found: ProtectedPlaces = { existing: [], missing: [], withoutCommonFolder: [], links: [] };
   readonly #root: string;
@@ -167,7 +174,7 @@ class Search {
   /** Adds the places of one folder. Gives the folders in it that may be projects, too. */
   #project(folder: string): string[] {
     const entries = entriesOf(folder);
-    if (isGitFolder(entries)) this.#gitFolder(folder);
+    if (isGitFolder(entries)) this.gitFolder(folder);
     for (const { name } of entries) {
       const path = join(folder, name);
       if (name === ".git") this.#git(path);
@@ -180,15 +187,15 @@ class Search {
 
   /** A repository, or the file that a worktree or a submodule has in its place. */
   #git(path: string): void {
-    if (statsOf(path)?.isDirectory() === true && !isPlaceholder(path)) return this.#gitFolder(path);
+    if (statsOf(path)?.isDirectory() === true && !isPlaceholder(path)) return this.gitFolder(path);
     this.#add(path, dirname(path) === this.#root);
     const target = /^gitdir: (.+)$/m.exec(textOf(path))?.[1];
     const folder = target === undefined ? this.#root : realPath(resolve(dirname(path), target));
-    if (folder !== this.#root && isInside(this.#root, folder)) this.#gitFolder(folder);
+    if (folder !== this.#root && isInside(this.#root, folder)) this.gitFolder(folder);
   }
 
   /** A folder with the settings and hooks of a repository; those of its submodules and worktrees are in it. */
-  #gitFolder(folder: string): void {
+  gitFolder(folder: string): void {
     if (this.#seen.has(folder)) return;
     this.#seen.add(folder);
     const config = textOf(join(folder, "config"));
@@ -212,7 +219,7 @@ class Search {
   /** Names of submodules have slashes, so that their folders lie at any depth. */
   #modules(folder: string, depth: number): void {
     const entries = entriesOf(folder);
-    if (isGitFolder(entries)) return this.#gitFolder(folder);
+    if (isGitFolder(entries)) return this.gitFolder(folder);
     if (depth === 0) return;
     for (const entry of entries) if (entry.isDirectory()) this.#modules(join(folder, entry.name), depth - 1);
   }

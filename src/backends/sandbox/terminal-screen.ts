@@ -29,7 +29,7 @@ export class Row {
     const isPlain = !/[\ud800-\udfff]/.test(text);
     if (this.#cells === undefined && column === this.#length) {
       this.#text += text;
-      this.#length += isPlain ? text.length : [...text].length;
+      this.#length += isPlain ? text.length : Array.from(text).length;
       return this.#length;
     }
     const cells = this.#editable();
@@ -50,7 +50,7 @@ export class Row {
   }
 
   #editable(): string[] {
-    return (this.#cells ??= [...this.#text]);
+    return (this.#cells ??= Array.from(this.#text));
   }
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { onTestFinished } from "vitest";
-import type { SandboxMount } from "../../../src/backends/sandbox/bubblewrap.ts";
+import type { SandboxMount } from "../../../src/backends/sandbox/environment.ts";
 
 /** A directory that is gone after the test. */
 export function folder(): string {
