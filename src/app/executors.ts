@@ -16,6 +16,7 @@ import {
 } from "../backends/sandbox/create-sandbox.ts";
 import type { SandboxMount } from "../backends/sandbox/environment.ts";
 import { gitIdentity } from "../backends/sandbox/git-view.ts";
+import { programFolders } from "../backends/sandbox/program-folders.ts";
 import type { NoSandbox } from "../backends/sandbox/probe.ts";
 import { systemCallFilter } from "../backends/sandbox/process-limits.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../backends/sandbox/seatbelt.ts";
@@ -109,7 +110,8 @@ async function workspaceExecutor(
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
   // Folders of principals do not belong to the person whose repository and identity these are.
   const repository = workspaceFolder === undefined;
-  const env = repository ? await gitIdentity(rootDir) : {};
+  const programs = programFolders(process.env, rootDir);
+  const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
   const sandbox =
     platform === "darwin" && provider === undefined
       ? await seatbelt({ ...limits, env, readOnly: execute.readOnly, protectsStarters: true }, platform)
@@ -117,7 +119,7 @@ async function workspaceExecutor(
           {
             ...limits,
             mountPath: WORKSPACE_MOUNT,
-            readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
+            readOnly: [...programs.mounts, ...sameFolders(execute.readOnly), ...skillMounts(config)],
             protectsStarters: true,
             repository,
             env,

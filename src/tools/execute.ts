@@ -122,7 +122,7 @@ async function run(
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
   const { output, whole = output } = response;
-  const isTold = jobs === true && backend.commands?.endsLeftovers === true && leavesPrograms(command);
+  const isTold = jobs && backend.commands?.endsLeftovers === true && leavesPrograms(command);
   const end = [endLines(response, timeout), ...(isTold ? [ENDED] : [])].join("\n");
   const isShown = !response.truncated && output.length <= (maxChars ?? Infinity);
   return {

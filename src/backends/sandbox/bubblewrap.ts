@@ -7,7 +7,7 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
-import { type SandboxMount, SYSTEM_PATH, commandZone, programPath } from "./environment.ts";
+import { SYSTEM_FOLDERS, SYSTEM_PATH, type SandboxMount, commandZone, programPath } from "./environment.ts";
 import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
@@ -44,9 +44,6 @@ interface SandboxShape {
   /** Whether this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
   hasSizeLimits: boolean;
 }
-
-/** Folders of programs and libraries; some systems have them as links into `/usr`. */
-const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
 
 /** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
 const SYSTEM_FILES = [

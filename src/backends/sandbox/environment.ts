@@ -8,6 +8,19 @@ export interface SandboxMount {
   at: string;
 }
 
+/** Folders of programs and libraries; some systems have them as links into `/usr`. */
+export const SYSTEM_FOLDERS: readonly string[] = [
+  "/usr",
+  "/bin",
+  "/sbin",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
+  "/opt",
+  "/nix/store",
+];
+
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
