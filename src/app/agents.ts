@@ -1,6 +1,5 @@
 /** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
 import { readFile } from "node:fs/promises";
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import {
   type Agent,
   type DeepAgentParams,
@@ -23,7 +22,6 @@ import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
-import { LazyModel } from "../agent/models/resolve.ts";
 import { PROFILES } from "../agent/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
@@ -146,7 +144,7 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     const found = withModels(described, lent, namedModels(settings, choice));
     const own = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
-    const foreign = await withForeignTools(tools, chat, own);
+    const foreign = await withForeignTools(tools, own);
     return buildAgent({
       ...foreign,
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
@@ -250,11 +248,9 @@ interface OwnParts {
 /** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
 async function withForeignTools(
   mcp: McpTools | undefined,
-  model: string | BaseChatModel,
   own: OwnParts,
 ): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
-  const media = new LazyModel(model);
-  const offers = await mcp?.forAgent((mimeType) => media.acceptsMedia(mimeType));
+  const offers = await mcp?.forAgent();
   const { tools, gated, problems, leftOut, notes: detours } = offers ?? NOTHING;
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
     const names = new Set(offered.map(({ name }) => name));

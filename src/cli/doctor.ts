@@ -296,7 +296,7 @@ export async function checkTools(
 ): Promise<Check[]> {
   const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: silentLogger });
   try {
-    const offers = await mcp.forAgent(() => true);
+    const offers = await mcp.forAgent();
     const servers = Object.keys(config.mcpServers);
     const missing = offers.problems.map(({ server }) => server);
     return [

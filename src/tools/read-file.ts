@@ -2,8 +2,11 @@ import { Buffer } from "node:buffer";
 import { z } from "zod";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
+import { hasNul } from "../backends/mime.ts";
+import { pageRequest, readTextPage } from "../backends/pages.ts";
 import { baseName } from "../backends/paths.ts";
-import { displayName, wellFormed } from "../core/text.ts";
+import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
+import { decodeUtf8, displayName, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -19,26 +22,28 @@ import {
 /** Largest binary file given to a model. */
 const MAX_MEDIA_BYTES = 10 * 1024 * 1024;
 
-/** The LangChain content block that carries media of this MIME type; `undefined`: no model takes it. */
-function mediaBlockType(mimeType: string): "image" | "audio" | "video" | "file" | undefined {
-  const type = /^(image|audio|video)\//.exec(mimeType)?.[1];
-  if (type === "image" || type === "audio" || type === "video") return type;
-  return mimeType === "application/pdf" ? "file" : undefined;
-}
-
 /** Bytes of a binary file as the model gets them: one content block, or the error that says why not. */
 function mediaResult(
   path: string,
-  mimeType: string,
+  named: string,
   bytes: Uint8Array,
   accepts: (mimeType: string) => boolean,
 ): ToolResult {
-  const type = mediaBlockType(mimeType);
-  if (type === undefined || !accepts(mimeType)) {
-    return toolError(
-      `File '${displayName(path)}' is binary (${mimeType}, ${bytes.length} bytes) and cannot be shown as text`,
-      { code: "binary" },
-    );
+  const facts = mediaFacts(bytes, named);
+  const { mimeType = named } = facts;
+  const type = mediaKind(mimeType);
+  const name = displayName(path);
+  if (type === undefined) {
+    const size = `${bytes.length} bytes`;
+    return toolError(`File '${name}' is binary (${mimeType}, ${size}) and cannot be shown as text`, {
+      code: "binary",
+    });
+  }
+  const problem = mediaProblem(facts, { accepts });
+  if (problem !== undefined) {
+    return toolError(`File '${name}' (${describeMedia(facts, named)}) cannot be shown. ${problem}`, {
+      code: "binary",
+    });
   }
   if (bytes.length > MAX_MEDIA_BYTES) return backendError(binaryTooLarge(bytes.length), path);
   const block: ContentBlock = {
@@ -48,6 +53,12 @@ function mediaResult(
     ...(type === "file" ? { metadata: { filename: displayName(baseName(path)) } } : {}),
   };
   return { content: [block], artifact: { path, mimeType, size: bytes.length } };
+}
+
+/** The text of a file whose name says otherwise, such as the pointer of Git LFS in the place of a picture. */
+function textInside(bytes: Uint8Array): string | undefined {
+  const isText = bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
+  return isText ? decodeUtf8(bytes) : undefined;
 }
 
 /**
@@ -189,9 +200,13 @@ async function read(
   const path = await truePath(checked.path, backend);
   const offset = Math.max(args.offset, 0);
   const limit = linesToAskFor(args.limit, settings.maxChars);
-  const result = await backend.read(path, offset, limit, { signal });
+  const given = await backend.read(path, offset, limit, { signal });
+  const { mimeType = "application/octet-stream", version } = given;
+  const bytes = typeof given.content === "string" ? undefined : given.content;
+  const text = bytes && textInside(bytes);
+  const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
   if (result.error !== undefined) return failedAt(path, result, context);
-  const { content = "", mimeType = "application/octet-stream", version, totalLines } = result;
+  const { content = "", totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
     ...(path === checked.path ? [] : [`[the name of this file is spelt ${displayName(path)}]`]),

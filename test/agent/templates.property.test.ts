@@ -164,7 +164,6 @@ describe("text from outside", () => {
         tool: { name: "tool", title: description, description, inputSchema: { type: "object" } },
         problem: () => undefined,
         resultProblem: undefined,
-        acceptsMedia: () => false,
       });
       const model = scriptedModel(() => ({ text: "end" }));
       const graph = createDeepAgent({ checkpointer: new MemorySaver(), model, tools: [made] });

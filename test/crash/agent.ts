@@ -75,7 +75,7 @@ export async function openAgent(
     limits: { subagentDepth: 2 },
     checkpointer,
   } satisfies DeepAgentParams;
-  const { tools } = await mcp.forAgent(() => false);
+  const { tools } = await mcp.forAgent();
   return buildAgent({
     ...shared,
     tools: [append, lines, ...tools],

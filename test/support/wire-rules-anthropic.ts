@@ -149,6 +149,8 @@ function blockProblem(role: string, at: string, content: readonly Json[]): WireE
       return invalid(
         `${place}.${type}.source.base64.media_type: Input should be one of ${MEDIA[type]?.join(", ")}`,
       );
+    const refused = source["type"] === "base64" ? sourceProblem(type, source, place) : undefined;
+    if (refused !== undefined) return refused;
     if (type === "tool_use" && !/^[a-zA-Z0-9_-]{1,200}$/.test(text(block["name"])))
       return invalid(`${place}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,200}$'`);
     if (type.endsWith("thinking") && "cache_control" in block)
@@ -160,6 +162,37 @@ function blockProblem(role: string, at: string, content: readonly Json[]): WireE
     if (problem !== undefined) return problem;
   }
   return undefined;
+}
+
+/** Beginnings of files in base64. */
+const MAGIC: Readonly<Record<string, string>> = {
+  "image/png": "iVBORw0KGgo",
+  "image/jpeg": "/9j/",
+  "image/gif": "R0lGOD",
+  "image/webp": "UklGR",
+  "application/pdf": "JVBERi0",
+};
+
+/** The service opens what it is sent, and refuses what it cannot read. */
+function sourceProblem(type: string, source: Json, place: string): WireError | undefined {
+  const [media, data] = [text(source["media_type"]), text(source["data"])];
+  const at = `${place}.${type}.source.base64`;
+  if (data === "") return invalid(`${at}.data: ${type} cannot be empty`);
+  const found = Object.keys(MAGIC).find((kind) => data.startsWith(MAGIC[kind] ?? ""));
+  if (found !== media) {
+    return invalid(
+      `${at}: The image was specified using the ${media} media type, but the image appears to be a ${found ?? "unknown"} image`,
+    );
+  }
+  const bytes = Buffer.from(data, "base64");
+  if (data.length > 5 * 1024 ** 2 && type === "image")
+    return invalid(`${at}: image exceeds 5 MB maximum: ${data.length} bytes > 5242880 bytes`);
+  if (media === "image/png" && !bytes.includes("IEND")) return invalid("Could not process image");
+  if (media === "image/png" && Math.max(bytes.readUInt32BE(16), bytes.readUInt32BE(20)) > 8000)
+    return invalid(`${at}.data: At least one of the image dimensions exceed max allowed size: 8000 pixels`);
+  return media === "application/pdf" && !bytes.includes("%%EOF")
+    ? invalid("The PDF specified was not valid.")
+    : undefined;
 }
 
 function toolResultProblem(block: Json, at: string): WireError | undefined {

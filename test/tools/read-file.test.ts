@@ -6,8 +6,9 @@ import { describe, expect, test } from "vitest";
 import { BACKENDS } from "./backends.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 import { attempts } from "../support/effort.ts";
+import { FILES, base64 } from "../support/media-files.ts";
 
-const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 1]);
+const PNG = FILES["image/png"];
 const lines = (count: number, text = "line"): string =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
 
@@ -113,25 +114,62 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
   });
 
   test("PDF, audio and video are content blocks; a PDF has a name", async () => {
-    const bytes = Uint8Array.from([0, 1, 2]);
-    const tools = harness(await open({ "/d/a.pdf": bytes, "/a.mp3": bytes, "/a.mp4": bytes }));
+    const pdf = FILES["application/pdf"];
+    const [mp3, mp4] = [FILES["audio/mpeg"], FILES["video/mp4"]];
+    const tools = harness(await open({ "/d/a.pdf": pdf, "/a.mp3": mp3, "/a.mp4": mp4 }));
     const block = async (path: string) => (await tools.call("read_file", { file_path: path })).content;
     expect(await block("/d/a.pdf")).toEqual([
-      { type: "file", mimeType: "application/pdf", data: "AAEC", metadata: { filename: "a.pdf" } },
+      { type: "file", mimeType: "application/pdf", data: base64(pdf), metadata: { filename: "a.pdf" } },
     ]);
-    expect(await block("/a.mp3")).toEqual([{ type: "audio", mimeType: "audio/mpeg", data: "AAEC" }]);
-    expect(await block("/a.mp4")).toEqual([{ type: "video", mimeType: "video/mp4", data: "AAEC" }]);
+    expect(await block("/a.mp3")).toEqual([{ type: "audio", mimeType: "audio/mpeg", data: base64(mp3) }]);
+    expect(await block("/a.mp4")).toEqual([{ type: "video", mimeType: "video/mp4", data: base64(mp4) }]);
   });
 
-  test("media the model does not take are an error", async () => {
-    const backend = await open({ "/pic.png": PNG, "/pic.tiff": PNG });
+  test("media have the type of their bytes, whatever their name", async () => {
+    const jpeg = FILES["image/jpeg"];
+    const tools = harness(
+      await open({ "/shot.png": jpeg, "/shot": jpeg, "/shot.txt": jpeg, "/shot.pdf": jpeg }),
+    );
+    for (const path of ["/shot.png", "/shot", "/shot.txt", "/shot.pdf"]) {
+      const { content } = await tools.call("read_file", { file_path: path });
+      expect(content).toEqual([{ type: "image", mimeType: "image/jpeg", data: base64(jpeg) }]);
+    }
+  });
+
+  test("an SVG, and a text with the name of a picture, are read as text", async () => {
+    const pointer = "version https://git-lfs.github.com/spec/v1\nsize 12345\n";
+    const tools = harness(await open({ "/a.svg": "<svg/>\n", "/logo.png": Buffer.from(pointer) }));
+    expect(await tools.text("read_file", { file_path: "/a.svg" })).toBe("1\t<svg/>");
+    expect(await tools.text("read_file", { file_path: "/logo.png" })).toBe(
+      "1\tversion https://git-lfs.github.com/spec/v1\n\tsize 12345",
+    );
+    expect(await tools.text("read_file", { file_path: "/logo.png", offset: 1 })).toBe("2\tsize 12345");
+  });
+
+  test("media the model does not take, and broken ones, are an error that says what to do", async () => {
+    const cut = PNG.subarray(0, 40);
+    const backend = await open({
+      "/pic.png": PNG,
+      "/pic.tiff": FILES["image/tiff"],
+      "/cut.png": cut,
+      "/none.png": new Uint8Array(),
+    });
     const none = harness(backend, { acceptsMedia: () => false });
     expect(await none.text("read_file", { file_path: "/pic.png" })).toBe(
-      "Error: File '/pic.png' is binary (image/png, 12 bytes) and cannot be shown as text",
+      "Error: File '/pic.png' (image/png, 3 × 2 px, 57 bytes) cannot be shown. The model does not take images. Extract what you need as text, with a command if you can run one, and read that.",
     );
-    expect(await harness(backend).text("read_file", { file_path: "/pic.tiff" })).toBe(
-      "Error: File '/pic.tiff' is binary (image/tiff, 12 bytes) and cannot be shown as text",
+    const some = harness(backend);
+    expect(await some.text("read_file", { file_path: "/pic.tiff" })).toBe(
+      "Error: File '/pic.tiff' (image/tiff, 8 bytes) cannot be shown. The model does not take this format. Convert it to PNG, with a command if you can run one, and read that.",
     );
+    expect(await some.text("read_file", { file_path: "/cut.png" })).toBe(
+      "Error: File '/cut.png' (image/png, 3 × 2 px, 40 bytes) cannot be shown. It cannot be read: it is cut off, its end is missing. Make it or fetch it again.",
+    );
+    expect(await some.call("read_file", { file_path: "/none.png" })).toMatchObject({
+      content:
+        "Error: File '/none.png' (image/png, 0 bytes) cannot be shown. It cannot be read: it is empty (0 bytes). Make it or fetch it again.",
+      status: "error",
+    });
   });
 
   test("a binary file over 10 MiB is refused", async () => {

@@ -12,6 +12,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { agentPath, backendRuntime, threadFiles } from "../engine/task-context.ts";
+import { type Block, isMedia, keyOf, mediaLeftOut, mediaName } from "./media.ts";
 import { copyMessage, textOf } from "./messages.ts";
 import {
   HISTORY_FOLDER,
@@ -123,16 +124,6 @@ const CHARS_PER_TOKEN = 4;
 
 /** About what providers count for an image; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
-const MEDIA: ReadonlySet<string> = new Set(["image", "image_url", "audio", "video", "file", "document"]);
-type Block = Exclude<BaseMessage["content"], string>[number];
-
-const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
-
-/** The name of a block of media that cannot be shown: its MIME type, or its kind. */
-function mediaName(block: Block): string {
-  const type: unknown = block["mimeType"] ?? block["mime_type"];
-  return typeof type === "string" ? type : block.type;
-}
 
 /** Calls in a provider's own form, which the message has in ours too. */
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
@@ -235,7 +226,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
   const shown = withoutMedia
-    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? mediaLeftOut(message) : message))
+    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? withoutMediaOf(message) : message))
     : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
   return [summaryMessage(compaction.summary, compaction.verbatim), ...shown];
@@ -245,12 +236,6 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
 export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
   const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
   return index <= 0 ? messages : messages.slice(index);
-}
-
-/** The key of a message whose text can be moved; for results it is the call's id. */
-export function keyOf(message: BaseMessage): string | undefined {
-  if (ToolMessage.isInstance(message)) return message.tool_call_id;
-  return HumanMessage.isInstance(message) ? message.id : undefined;
 }
 
 /** A message as it is shown when its text is in a file. */
@@ -274,18 +259,9 @@ function withMovedText(message: BaseMessage, moved: Readonly<Record<string, stri
   return short;
 }
 
-const mediaLeftOut = byIdentity((message: BaseMessage) =>
-  copyMessage(message, { content: bareContent(message.content) }),
+const withoutMediaOf = byIdentity((message: BaseMessage) =>
+  mediaLeftOut(message, "with it the conversation is too long to read"),
 );
-
-function bareContent(content: BaseMessage["content"]): BaseMessage["content"] {
-  if (typeof content === "string") return content;
-  return content.map((block) =>
-    isMedia(block)
-      ? { type: "text", text: `[${mediaName(block)} left out: with it the conversation is too long to read]` }
-      : block,
-  );
-}
 
 /** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
 const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {

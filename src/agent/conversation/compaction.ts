@@ -24,7 +24,6 @@ import {
   cutIndex,
   historyPath,
   isOver,
-  keyOf,
   leaveOutMedia,
   moveTexts,
   piecesOf,
@@ -33,6 +32,7 @@ import {
   transcript,
   triggerTokens,
 } from "./compacted-view.ts";
+import { keyOf } from "./media.ts";
 import { isPerson, isReply, textOf, withStartNote } from "./messages.ts";
 
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */

@@ -28,8 +28,11 @@ export const LEFT_OFF = "_leftOff";
 /** Channel of what compaction has moved out of the model's sight. */
 export const COMPACTION = "_summarization";
 
+/** Channel of messages whose media the provider refused, with its words. */
+export const REFUSED_MEDIA = "_refusedMedia";
+
 /** Channels for the agent's own use. They are never shown. */
-const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION]);
+const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION, REFUSED_MEDIA]);
 
 export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
 
@@ -82,7 +85,7 @@ export function latest<Value extends object>(initial: Value): DeltaValue<Value, 
 export type TextsByName = Readonly<Record<string, string>>;
 
 /** A channel of texts by name, the newest of each name. */
-const textsByName = () =>
+export const textsByName = (): DeltaValue<TextsByName, TextsByName> =>
   new DeltaValue(
     z.custom<TextsByName>().default(() => ({})),
     {
@@ -155,7 +158,9 @@ const ISOLATED = new Set([
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = ["skillsMetadata", "memoryContents", COMPACTION].filter((key) => state[key] !== undefined);
+  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA].filter(
+    (key) => state[key] !== undefined,
+  );
   return Object.fromEntries(keys.map((key) => [key, state[key]]));
 }
 

@@ -27,7 +27,7 @@ export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][numb
 
 export interface McpTools {
   /** Connects where needed, and asks every server what it offers now. Never rejects. */
-  forAgent(acceptsMedia: (mimeType: string) => boolean): Promise<McpToolSet>;
+  forAgent(): Promise<McpToolSet>;
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
 }
@@ -44,10 +44,8 @@ export function openMcpTools(
   const killAll = (): void => connections.forEach((connection) => connection.kill());
   if (connections.length > 0) process.once("exit", killAll);
   return {
-    forAgent: async (acceptsMedia) => {
-      const sets = await Promise.all(
-        connections.map((connection) => toolsOf(connection, acceptsMedia, options)),
-      );
+    forAgent: async () => {
+      const sets = await Promise.all(connections.map((connection) => toolsOf(connection, options)));
       return {
         tools: sets.flatMap(({ tools }) => tools),
         gated: sets.flatMap(({ gated }) => gated),
@@ -63,11 +61,7 @@ export function openMcpTools(
   };
 }
 
-async function toolsOf(
-  connection: McpConnection,
-  acceptsMedia: (mimeType: string) => boolean,
-  { log }: ConnectionOptions,
-): Promise<McpToolSet> {
+async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): Promise<McpToolSet> {
   const { name: server, config } = connection;
   let list: Awaited<ReturnType<McpConnection["listTools"]>>;
   try {
@@ -103,7 +97,6 @@ async function toolsOf(
       tool,
       problem: checkOf(tool.inputSchema),
       resultProblem: tool.outputSchema && checkOf(tool.outputSchema),
-      acceptsMedia,
     }),
   );
   const gated = tools.flatMap(({ name, kind }, index) =>

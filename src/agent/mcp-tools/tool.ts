@@ -6,6 +6,7 @@ import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolOutcome, withToolCallbacks } from "../calls/agent-tool.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts.ts";
+import { NO_LIMITS, shownBlock } from "../conversation/media.ts";
 import type { ReadResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
@@ -18,8 +19,6 @@ export interface McpToolOptions {
   problem: SchemaCheck;
   /** Checks results; absent if the tool promises no form of them. */
   resultProblem: SchemaCheck | undefined;
-  /** Whether the model takes media of this type. */
-  acceptsMedia: (mimeType: string) => boolean;
 }
 
 /** Whether the server says that a call changes nothing. */
@@ -112,7 +111,7 @@ const MAX_MEDIA = 7_000_000;
 
 /** A server's answer as the model reads it, with a sentence about what does not fit. */
 function resultOf(answer: ReadResult, options: McpToolOptions): ToolResult {
-  const blocks = answer.blocks.map((block) => shownBlock(block, options));
+  const blocks = answer.blocks.map(checkedBlock);
   const texts = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
   if (blocks.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
@@ -125,10 +124,10 @@ function resultOf(answer: ReadResult, options: McpToolOptions): ToolResult {
   return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...media] };
 }
 
-/** Media that the model does not take is described. */
-function shownBlock(block: ContentBlock, { acceptsMedia }: McpToolOptions): ContentBlock {
+/** Media have the type of their bytes; what nobody could read is described. */
+function checkedBlock(block: ContentBlock): ContentBlock {
   const { type, data = "", mimeType = "" } = block;
-  if (type === "text" || (String(data).length <= MAX_MEDIA && acceptsMedia(String(mimeType)))) return block;
+  if (type === "text" || String(data).length <= MAX_MEDIA) return shownBlock(block, NO_LIMITS);
   const size = Math.ceil((String(data).length * 3) / 4096);
   return { type: "text", text: `[${type} ${String(mimeType)}, about ${size} kB, not shown]` };
 }

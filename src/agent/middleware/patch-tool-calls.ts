@@ -1,10 +1,15 @@
 /** Repairs the history that a model sees, so that every provider takes it. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { StateSchema } from "@langchain/langgraph";
 import { byIdentity } from "../../core/by-identity.ts";
 import { wellFormed } from "../../core/text.ts";
-import type { Middleware } from "../contracts.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "../contracts.ts";
+import { mediaToLeaveOut, messagesFor, withoutRefused } from "../conversation/media.ts";
 import { copyMessage, isReply, isResult } from "../conversation/messages.ts";
+import { REFUSED_MEDIA, type TextsByName, textsByName } from "../engine/state.ts";
+import { agentPath, emit } from "../engine/task-context.ts";
+import { mediaRefusal } from "../models/media-limits.ts";
 
 const UNFINISHED = "Tool call was cancelled or did not complete.";
 
@@ -62,15 +67,36 @@ function isWhole(messages: readonly BaseMessage[]): boolean {
 export function patchToolCallsMiddleware(): Middleware {
   return {
     name: "PatchToolCallsMiddleware",
-    wrapModelCall: (request, next) => {
-      const messages = cleanMessages(repairHistory(request.messages));
-      const { model } = request;
-      return next({
-        ...request,
-        messages: isOpenAi(model) ? openAiHistory(messages) : messages,
-      });
-    },
+    stateSchema: new StateSchema({ [REFUSED_MEDIA]: textsByName() }),
+    wrapModelCall: withoutRefusedMedia,
   };
+}
+
+/**
+ * Asks the model; if its provider refuses the request for its media, leaves those out and asks again. The state takes
+ * what was left out with the reply, so that the thread goes on without it.
+ */
+async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
+  const { model, runtime, state, updateState } = request;
+  const history = repairHistory(request.messages);
+  const known = (state[REFUSED_MEDIA] as TextsByName | undefined) ?? {}; // our channel
+  let left: TextsByName = {};
+  for (let attempt = 1; ; attempt += 1) {
+    const sent = cleanMessages(withoutRefused(history, { ...known, ...left }));
+    const shown = messagesFor(model, sent);
+    try {
+      const reply = await next({ ...request, messages: isOpenAi(model) ? openAiHistory(shown) : shown });
+      if (attempt > 1) updateState({ [REFUSED_MEDIA]: left });
+      return reply;
+    } catch (error) {
+      const refusal = runtime.signal?.aborted ? undefined : mediaRefusal(error);
+      const more = refusal ? mediaToLeaveOut(sent, refusal, attempt) : {};
+      if (Object.keys(more).length === 0) throw error;
+      left = { ...left, ...more };
+      const message = `The model's provider refused the request. The agent asks again without ${Object.keys(more).length} messages' media.`;
+      emit(runtime, { kind: "warning", agent: agentPath(runtime), message });
+    }
+  }
 }
 
 interface CallRef {
@@ -161,7 +187,10 @@ function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
     else if (ToolMessage.isInstance(message)) {
       history.push(withoutMedia(message, content));
       media.push(...content.filter(isMedia).map(toOpenAi));
-    } else history.push(AIMessage.isInstance(message) ? withoutForeign(message, content) : message);
+    } else
+      history.push(
+        AIMessage.isInstance(message) ? withoutForeign(message, content) : ownForm(message, content),
+      );
   }
   if (media.length > 0) history.push(mediaMessage(media));
   return history;
@@ -177,6 +206,12 @@ function withoutMedia(message: ToolMessage, content: Blocks): BaseMessage {
   return copyMessage(message, { content: message.text === "" ? "[See the media below.]" : message.text });
 }
 
+/** The media of a caller's message, in the form of OpenAI's package. */
+function ownForm(message: BaseMessage, content: Blocks): BaseMessage {
+  const own = content.map((block) => (isMedia(block) ? toOpenAi(block) : block));
+  return own.every((block, i) => block === content[i]) ? message : copyMessage(message, { content: own });
+}
+
 function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {
   const own = content.filter(({ type }) => !ANTHROPIC_ONLY.has(type));
   return own.length === content.length
@@ -186,10 +221,11 @@ function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {
 
 /** A block of ours in the form that OpenAI's package turns into the provider's, for both of its APIs. */
 function toOpenAi(block: Block): Block {
-  const { type, mimeType, data, metadata } = block as Record<string, unknown>; // of whichever tool
+  const { type, data, metadata, mimeType = block["mime_type"] } = block as Record<string, unknown>; // of whichever tool
   if (typeof mimeType !== "string" || typeof data !== "string") return block;
   if (/^image\/(png|jpeg|gif|webp)$/.test(mimeType))
     return { type: "image_url", image_url: { url: `data:${mimeType};base64,${data}` } };
+  if ("source_type" in block) return block;
   if (mimeType !== "application/pdf")
     return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model cannot take]` };
   const named = { filename: "file.pdf", ...(metadata as object | undefined) };

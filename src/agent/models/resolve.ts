@@ -18,6 +18,7 @@ import {
   variable,
 } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
+import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";
 import { type WaitingLimits, limitSilence } from "./silence.ts";
 import { loadPackage, packageMissing } from "./packages.ts";
@@ -190,13 +191,9 @@ export class LazyModel {
     return this.#resolving;
   }
 
-  /** Whether the model can be given media of this type; what its profile does not say is taken as yes. */
+  /** Whether the model takes media of this type; of one that is not known yet, it is taken as yes. */
   acceptsMedia(mimeType: string): boolean {
-    const profile = this.#resolved?.profile;
-    if (mimeType.startsWith("image/")) return profile?.imageInputs ?? true;
-    if (mimeType.startsWith("audio/")) return profile?.audioInputs ?? true;
-    if (mimeType.startsWith("video/")) return profile?.videoInputs ?? true;
-    return mimeType !== "application/pdf" || (profile?.pdfInputs ?? true);
+    return this.#resolved === undefined || mediaLimits(this.#resolved).each.accepts(mimeType);
   }
 
   async #resolve(): Promise<BaseChatModel> {

@@ -151,7 +151,7 @@ function oddServer(mode = "") {
 describe("a sloppy server", () => {
   it("loses the tools that cannot be used, by name, and no others", async () => {
     const { mcp } = oddServer();
-    const { tools, problems, leftOut } = await mcp.forAgent(() => true);
+    const { tools, problems, leftOut } = await mcp.forAgent();
     expect(problems).toEqual([]);
     expect(tools.map(({ name }) => name)).toEqual([
       "odd__a",
@@ -177,13 +177,13 @@ describe("a sloppy server", () => {
   });
 
   it("ends its list where a page comes again", async () => {
-    const { tools } = await oddServer("loop").mcp.forAgent(() => true);
+    const { tools } = await oddServer("loop").mcp.forAgent();
     expect(tools).toHaveLength(5);
   });
 
   it("is quoted with what does not fit, never as having refused, and without its secrets", async () => {
     const { mcp, log } = oddServer();
-    const { tools } = await mcp.forAgent(() => true);
+    const { tools } = await mcp.forAgent();
     const names = ["a", "promised", "broken", "c", "d"];
     const toolCalls = names.map((name) => ({
       name: `odd__${name}`,
@@ -210,7 +210,7 @@ describe("a sloppy server", () => {
 
 it("a call that could not be sent was not made", async () => {
   const { mcp } = oddServer();
-  const { tools } = await mcp.forAgent(() => true);
+  const { tools } = await mcp.forAgent();
   await mcp.close();
   const toolCalls = [{ name: "odd__d", args: {} }];
   const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));

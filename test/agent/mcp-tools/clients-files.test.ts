@@ -26,7 +26,7 @@ function openFile(mcpServers: Record<string, object>): { mcp: McpTools; log: () 
 }
 
 async function answerOf(mcp: McpTools, name: string): Promise<string | undefined> {
-  const { tools } = await mcp.forAgent(() => true);
+  const { tools } = await mcp.forAgent();
   const model = scriptedModel(({ call }) =>
     call === 0 ? { toolCalls: [{ name, args: {} }] } : { text: "end" },
   );
@@ -41,7 +41,7 @@ it("tools that are switched off, or run unasked, are so by their server's names"
     toy: { command, args, disabledTools: ["crash"], autoApprove: ["store", "gone"] },
     off: { command: "no-such-program", disabled: true },
   });
-  const { tools, gated, problems } = await mcp.forAgent(() => true);
+  const { tools, gated, problems } = await mcp.forAgent();
   const names = tools.map(({ name }) => name);
   expect(names).toContain("toy__store");
   expect(names).not.toContain("toy__crash");

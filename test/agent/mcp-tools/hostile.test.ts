@@ -21,11 +21,11 @@ function open(...servers: Mischief[]) {
   return { mcp, log: () => lines.join("") };
 }
 
-const namesOf = async (mcp: McpTools) => (await mcp.forAgent(() => true)).tools.map(({ name }) => name);
+const namesOf = async (mcp: McpTools) => (await mcp.forAgent()).tools.map(({ name }) => name);
 
 /** What the calls of one reply come back as. */
 async function resultsOf(mcp: McpTools, toolCalls: ScriptedToolCall[]): Promise<string[]> {
-  const { tools } = await mcp.forAgent(() => true);
+  const { tools } = await mcp.forAgent();
   const agent = buildAgent({
     model: scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" })),
     tools,
@@ -74,7 +74,7 @@ describe("a server that does as it likes", () => {
 
   it("has tools with long names or schemas left out, and long descriptions cut", async () => {
     const { mcp, log } = open("plain");
-    const { tools } = await mcp.forAgent(() => true);
+    const { tools } = await mcp.forAgent();
     const names = tools.map(({ name }) => name);
     expect(names).not.toContain("s0__too_large");
     expect(names.filter((name) => name.includes("nnnn"))).toEqual([]);
@@ -120,7 +120,7 @@ describe("a server that does as it likes", () => {
 
   it("with tools without end offers the first of them, and the rest is named", async () => {
     const { mcp, log } = open("many-tools", "endless-pages");
-    const { tools, problems, leftOut } = await mcp.forAgent(() => true);
+    const { tools, problems, leftOut } = await mcp.forAgent();
     expect(tools.filter(({ name }) => name.startsWith("s0__"))).toHaveLength(128);
     expect(tools.map(({ name }) => name)).toContain("s1__constructor");
     expect(problems).toEqual([]);

@@ -14,7 +14,7 @@ import { createLogger } from "../../../src/core/logger.ts";
 import { processesWith } from "../../support/harness-process.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
-import { toyServer } from "./toy-server.ts";
+import { PNG, toyServer } from "./toy-server.ts";
 
 const SECRET = "s3cret-value-of-the-toy";
 
@@ -33,11 +33,9 @@ function open(servers: Record<string, McpServerConfig>, patienceMs?: number) {
 const local = (toy: { command: string; args: string[] }, more: Partial<McpServerConfig> = {}) =>
   ({ ...toy, env: {}, approve: "writes", timeout: 30, ...more }) as McpServerConfig;
 
-const always = () => true;
-
 /** An agent whose first reply makes these calls, with everything the servers offer. */
 async function agentCalling(mcp: ReturnType<typeof openMcpTools>, toolCalls: ScriptedToolCall[]) {
-  const { tools, gated, problems, leftOut } = await mcp.forAgent(always);
+  const { tools, gated, problems, leftOut } = await mcp.forAgent();
   const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
   const agent = buildAgent({
     model,
@@ -55,7 +53,7 @@ describe("tools of an MCP server", () => {
   it("run free when they only read, and after approval when not", async () => {
     const toy = await toyServer();
     const { mcp } = open({ toy: local(toy) });
-    const { tools, gated } = await mcp.forAgent(always);
+    const { tools, gated } = await mcp.forAgent();
     const names = tools.map(({ name }) => name);
     expect(names).toContain("toy__store");
     const lookUp = names.find((name) => name.startsWith("toy__look_up_")) ?? "";
@@ -84,7 +82,7 @@ describe("tools of an MCP server", () => {
       all: local(toy, { approve: "all", tools: ["look.up", "store", "gone"] }),
       none: local(toy, { approve: "none", tools: ["store"] }),
     });
-    const { tools, gated, problems } = await mcp.forAgent(always);
+    const { tools, gated, problems } = await mcp.forAgent();
     expect(tools).toHaveLength(3);
     expect(gated).toEqual(tools.map(({ name }) => name).filter((name) => name.startsWith("all__")));
     expect(problems).toEqual([]);
@@ -104,7 +102,7 @@ describe("tools of an MCP server", () => {
     expect(toy.effects()).toEqual([]);
   });
 
-  it("bring pictures to models that take them, and large results into files", async () => {
+  it("bring pictures with the type of their bytes, and large results into files", async () => {
     const { mcp } = open({ toy: local(await toyServer()) });
     const { agent } = await agentCalling(mcp, [
       { name: "toy__picture", args: {} },
@@ -112,16 +110,8 @@ describe("tools of an MCP server", () => {
     ]);
     await collect(agent, TASK);
     const [picture, large] = await toolMessages(agent);
-    expect(picture?.content).toEqual([{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }]);
+    expect(picture?.content).toEqual([{ type: "image", mimeType: "image/png", data: PNG }]);
     expect(large?.text).toMatch(/^The result of toy__large is too large to show \(200000 characters\)/);
-    const blind = await mcp.forAgent(() => false);
-    const draw = blind.tools.find(({ name }) => name === "toy__picture");
-    const { agent: other } = await agentCalling(
-      { ...mcp, forAgent: async () => ({ ...blind, tools: draw ? [draw] : [], gated: [] }) },
-      [{ name: "toy__picture", args: {} }],
-    );
-    await collect(other, TASK);
-    expect((await toolMessages(other))[0]?.text).toBe("[image image/png, about 1 kB, not shown]");
   });
 
   it("start again after their server ended, which leaves the outcome of the call open", async () => {
@@ -132,7 +122,7 @@ describe("tools of an MCP server", () => {
     expect(crashed?.text).toBe(
       "Error: The MCP server toy failed: it closed the connection. Whether the call took effect is unknown: check before you make it again.",
     );
-    const { tools, problems } = await mcp.forAgent(always);
+    const { tools, problems } = await mcp.forAgent();
     expect(problems).toEqual([]);
     expect(tools.length).toBeGreaterThan(0);
   });
@@ -171,7 +161,7 @@ describe("a server's process", () => {
     const mark = `TOY_MARK=${crypto.randomUUID()}`;
     const env = { TOY_MARK: mark.slice("TOY_MARK=".length) };
     const { mcp } = open({ toy: local(await toyServer("stubborn"), { env }) });
-    await mcp.forAgent(always);
+    await mcp.forAgent();
     expect(processesWith(mark)).toHaveLength(1);
     await mcp.close();
     await expect.poll(() => processesWith(mark)).toEqual([]);
@@ -191,7 +181,7 @@ describe("a server that cannot be used", () => {
       2000,
     );
     // On a busy machine the good one may be late at first, too.
-    const missing = async () => (await mcp.forAgent(always)).problems.length;
+    const missing = async () => (await mcp.forAgent()).problems.length;
     await expect.poll(missing).toBe(3);
     const { agent, model } = await agentCalling(mcp, [{ name: "ls", args: {} }]);
     const events = await collect(agent, TASK);
@@ -271,7 +261,7 @@ describe("a server at a URL", () => {
     const { url } = await listening(createServer());
     await Promise.all(finished.splice(0).map((close) => close()));
     const { mcp } = open({ far: remote(url) });
-    expect((await mcp.forAgent(always)).problems).toEqual([
+    expect((await mcp.forAgent()).problems).toEqual([
       { server: "far", reason: "nothing answers at its address" },
     ]);
   });
@@ -291,7 +281,7 @@ describe("a server at a URL", () => {
       }),
     );
     const { mcp, log } = open({ far: remote(first.url) });
-    expect((await mcp.forAgent(always)).problems).toEqual([
+    expect((await mcp.forAgent()).problems).toEqual([
       { server: "far", reason: "it redirects to another address; configure the address it answers at" },
     ]);
     expect(new Set(seen)).toEqual(new Set([SECRET]));

@@ -9,6 +9,10 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { onTestFinished } from "vitest";
 
+/** A picture of one pixel. The server calls it a JPEG. */
+export const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 const SOURCE = `
 import { appendFileSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
@@ -42,7 +46,7 @@ server.registerTool("large", { description: "Says a lot.", inputSchema: z.object
   text("word ".repeat(40_000)),
 );
 server.registerTool("picture", { description: "Draws.", inputSchema: z.object({}), ...readOnly }, () => ({
-  content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }],
+  content: [{ type: "image", mimeType: "image/jpeg", data: "${PNG}" }],
 }));
 server.registerTool("refuse", { description: "Refuses.", inputSchema: z.object({}), ...readOnly }, () => ({
   isError: true,

@@ -1,0 +1,106 @@
+/** Which media providers take, and the words in which they refuse some. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { byIdentity } from "../../core/by-identity.ts";
+import { defined } from "../../core/defined.ts";
+import { type MediaLimits, mediaKind } from "../../core/media.ts";
+import { failureFacts } from "./failure.ts";
+
+const MB = 1024 ** 2;
+const IMAGES = "image/png image/jpeg image/gif image/webp";
+
+interface Provider extends Omit<MediaLimits, "accepts"> {
+  /** The types it takes. */
+  types: RegExp;
+  /** Images of one request. */
+  images?: number;
+  /** Side of an image in a request with more than `above` of them. */
+  crowd?: { above: number; side: number };
+  /** Characters of base64 of one request. */
+  request?: number;
+}
+
+const typesOf = (types: string): RegExp =>
+  new RegExp(`^(?:${types.replaceAll(" ", "|").replaceAll("+", "\\+")})$`);
+
+/** By LangChain's name for the kind of model; the first that fits counts. */
+const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
+  [
+    /bedrock/, // docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
+    { types: typesOf(`${IMAGES} application/pdf`), image: 5 * MB, side: 8000, images: 20, pdf: 6 * MB },
+  ],
+  [
+    /anthropic/, // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
+    {
+      types: typesOf(`${IMAGES} application/pdf`),
+      ...{ image: 5 * MB, side: 8000, images: 100, crowd: { above: 20, side: 2000 } },
+      ...{ pdf: 32 * MB, pages: 100, request: 32 * MB },
+    },
+  ],
+  [
+    /openai/, // platform.openai.com/docs/guides/images-vision and …/pdf-files
+    {
+      types: typesOf(`${IMAGES} application/pdf audio/mpeg audio/wav`),
+      ...{ frames: 1, images: 500, pdf: 50 * MB, request: 50 * MB },
+    },
+  ],
+  [
+    /google|gemini|vertex/, // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
+    {
+      types: typesOf(`image/(?:png|jpeg|webp|heic|heif) application/pdf audio/.+ video/.+`),
+      ...{ pages: 1000, pdf: 50 * MB, request: 100 * MB },
+    },
+  ],
+];
+const OTHERS: Provider = { types: typesOf(`${IMAGES} application/pdf audio/.+ video/.+`) };
+
+/** The limits of one model for each of its media, and for a request. */
+interface ModelLimits extends Pick<Provider, "images" | "request"> {
+  each: MediaLimits;
+  crowded?: { above: number; each: MediaLimits };
+}
+
+/** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
+export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
+  const { types, crowd, images, request, ...limits } = providerOf(model);
+  const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
+  const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };
+  const accepts = (mimeType: string): boolean =>
+    types.test(mimeType) && takes[mediaKind(mimeType) ?? "file"] !== false;
+  const each = { ...limits, accepts };
+  const crowded = crowd && { above: crowd.above, each: { ...each, side: crowd.side } };
+  return { each, ...defined({ crowded, images, request }) };
+});
+
+const providerOf = (model: BaseChatModel): Provider =>
+  PROVIDERS.find(([named]) => named.test(model._llmType()))?.[1] ?? OTHERS;
+
+/** The words of providers about media that they could not take. */
+const REFUSALS: readonly RegExp[] = [
+  // Anthropic, also through Bedrock and Vertex
+  /could not process (?:image|pdf|document)|image cannot be empty|(?:image|document|pdf)\.source\./i,
+  /does not match the provided media type|image appears to be|dimensions exceed max|image exceeds \S+ MB/i,
+  /password protected|PDF specified was not valid|PDF pages may be|too many images/i,
+  // OpenAI, Azure and servers that speak their protocol
+  /unsupported image|invalid[_ ]image|image_parse_error|invalid base64|image data you provided|is not a valid image/i,
+  /support(?:s|ed)? (?:image|vision|audio|file)|image_url|input_image|input_file|failed to (?:load|decode|process) image/i,
+  // Gemini
+  /unsupported mime ?type|process input image|provided image is not valid|document has no pages|mime type must be/i,
+  // Bedrock
+  /(?:image|document) (?:format|content|bytes)|max pixels|sanitize image|pdf (?:file )?(?:is|was) not valid/i,
+];
+
+/** The refusal of a request for its media. */
+export interface MediaRefusal {
+  /** The provider's words. */
+  text: string;
+  /** False if the words are not about media, but the request may have been refused for them. */
+  isSure: boolean;
+}
+
+/** Reads a failed call; `undefined` if media are not the cause. */
+export function mediaRefusal(error: unknown): MediaRefusal | undefined {
+  const { reason, status, text } = failureFacts(error);
+  const isOpen = ["model_error", "model_unavailable", "model_not_found"].includes(reason);
+  if (isOpen && REFUSALS.some((words) => words.test(text))) return { text, isSure: true };
+  return reason === "model_error" && (status === 400 || status === 422) ? { text, isSure: false } : undefined;
+}

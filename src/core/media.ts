@@ -1,0 +1,207 @@
+/** Reads what media are from their bytes: names, and what servers say about them, are often wrong. */
+import { Buffer } from "node:buffer";
+
+type Sides = readonly [width: number, height: number];
+
+export interface MediaFacts {
+  /** `undefined`: the bytes begin like no known media. */
+  mimeType: string | undefined;
+  size: number;
+  /** Width and height in pixels. */
+  sides?: Sides | undefined;
+  /** Frames of a GIF. */
+  frames?: number | undefined;
+  /** Pages of a PDF, as far as they can be counted without unpacking it. */
+  pages?: number | undefined;
+  /** Names what makes the file unreadable, in a clause. */
+  damage?: string | undefined;
+}
+
+interface Format extends Pick<MediaFacts, "frames" | "pages"> {
+  sides?: Sides | undefined;
+  /** False if the end of the file is missing. */
+  isWhole?: boolean;
+}
+
+/** Reads numbers and texts of a file. Those behind its end are 0 and empty. */
+class Bytes {
+  readonly all: Buffer;
+  constructor({ buffer, byteOffset, byteLength }: Uint8Array) {
+    this.all = Buffer.from(buffer, byteOffset, byteLength);
+  }
+  text = (at: number, length: number): string => this.all.toString("latin1", at, at + length);
+  big = (at: number, size: number): number => (this.#holds(at + size) ? this.all.readUIntBE(at, size) : 0);
+  little = (at: number, size: number): number => (this.#holds(at + size) ? this.all.readUIntLE(at, size) : 0);
+  #holds = (end: number): boolean => end <= this.all.length;
+}
+
+/** Media by their first 64 bytes; the first that fits counts. Brands of ISO base media stand behind `ftyp`. */
+const MAGIC: ReadonlyArray<readonly [type: string, begins: RegExp]> = [
+  ["image/png", /^\x89PNG\r\n\x1a\n/],
+  ["image/jpeg", /^\xff\xd8\xff/],
+  ["image/gif", /^GIF8[79]a/],
+  ["image/webp", /^RIFF[^]{4}WEBP/],
+  ["image/bmp", /^BM[^]{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0/],
+  ["image/tiff", /^(?:II\*\0|MM\0\*)/],
+  ["image/x-icon", /^\0\0\x01\0/],
+  ["image/avif", /^[^]{4}ftyp[^]*avi[fs]/],
+  ["image/heic", /^[^]{4}ftyp[^]*(?:hei[cxms]|hevc)/],
+  ["image/heif", /^[^]{4}ftyp[^]*m[is]f1/],
+  ["audio/mp4", /^[^]{4}ftypM4[AB] /],
+  ["video/quicktime", /^[^]{4}ftypqt /],
+  ["video/mp4", /^[^]{4}ftyp/],
+  ["video/webm", /^\x1aE\xdf\xa3[^]*webm/],
+  ["video/x-matroska", /^\x1aE\xdf\xa3/],
+  ["video/x-msvideo", /^RIFF[^]{4}AVI /],
+  ["video/mpeg", /^\0\0\x01[\xb3\xba]/],
+  ["audio/wav", /^RIFF[^]{4}WAVE/],
+  ["audio/ogg", /^OggS/],
+  ["audio/flac", /^fLaC/],
+  ["audio/aiff", /^FORM[^]{4}AIF/],
+  ["audio/aac", /^\xff[\xf0\xf1\xf8\xf9]/],
+  ["audio/mpeg", /^(?:ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb])/],
+];
+/** The same for types with text before their mark. */
+const MARKED: typeof MAGIC = [
+  ["application/pdf", /%PDF-/],
+  ["image/svg+xml", /^(?:\xef\xbb\xbf)?\s*(?:<!--(?:(?!-->)[^])*-->\s*|<(?:\?|!(?!--))[^>]*>\s*)*<svg[\s>]/i],
+];
+
+/** What the header and the end of a file tell, by type. */
+const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
+  "image/png": ({ all, big }) => ({ sides: [big(16, 4), big(20, 4)], isWhole: all.includes("IEND") }),
+  "image/jpeg": jpeg,
+  "image/gif": gif,
+  "image/webp": (bytes) => ({ sides: webpSides(bytes), isWhole: bytes.all.length >= bytes.little(4, 4) + 8 }),
+  "image/bmp": ({ all, little }) => ({
+    sides: all[14] === 12 ? [little(18, 2), little(20, 2)] : [little(18, 4), Math.abs(little(22, 4) | 0)],
+  }),
+  "image/x-icon": ({ all }) => ({ sides: [all[6] || 256, all[7] || 256] }),
+  "image/avif": heif,
+  "image/heic": heif,
+  "image/heif": heif,
+  "application/pdf": ({ all }) => ({
+    isWhole: all.includes("%%EOF"),
+    pages: all.toString("latin1").match(/\/Type\s*\/Page(?![a-z])/gi)?.length ?? 0,
+  }),
+};
+
+/** Walks to the scan of a JPEG, which its last mark follows: a thumbnail before it has marks of its own. */
+function jpeg({ all, big }: Bytes): Format {
+  let sides: Sides = [0, 0];
+  let at = 2;
+  for (; all[at] === 0xff && all[at + 1] !== 0xda; at += 2 + big(at + 2, 2)) {
+    const mark = big(at + 1, 1);
+    const isFrame = mark >= 0xc0 && mark <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(mark);
+    if (isFrame) sides = [big(at + 7, 2), big(at + 5, 2)];
+    while (all[at + 1] === 0xff) at += 1;
+  }
+  return { sides, isWhole: all.lastIndexOf("\xff\xd9", undefined, "latin1") >= at };
+}
+
+function gif({ all, little }: Bytes): Format {
+  const table = (flags = 0): number => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
+  let frames = 0;
+  let at = 13 + table(all[10]);
+  for (; all[at] === 0x21 || all[at] === 0x2c; at += 1) {
+    if (all[at] === 0x2c) frames += 1;
+    at += all[at] === 0x21 ? 2 : 11 + table(all[at + 9]);
+    for (let size = all[at] ?? 0; size > 0; size = all[at] ?? 0) at += size + 1;
+  }
+  return { sides: [little(6, 2), little(8, 2)], isWhole: all[at] === 0x3b && frames > 0, frames };
+}
+
+function webpSides({ text, little }: Bytes): Sides {
+  if (text(12, 4) === "VP8X") return [little(24, 3) + 1, little(27, 3) + 1];
+  if (text(12, 4) !== "VP8L") return [little(26, 2) & 0x3fff, little(28, 2) & 0x3fff];
+  const bits = little(21, 4);
+  return [(bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1];
+}
+
+function heif({ all, big }: Bytes): Format {
+  const at = all.subarray(0, 65_536).indexOf("ispe");
+  return at < 0 ? {} : { sides: [big(at + 8, 4), big(at + 12, 4)] };
+}
+
+/** Longer sides, and more pixels, are mistakes or attacks. */
+const MAX_SIDE = 100_000;
+const MAX_PIXELS = 1e9;
+
+/**
+ * Reads what bytes are. `claimed`, a type by name or word of a server, decides only between sound and film in
+ * a container that may hold either.
+ */
+export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
+  const bytes = new Bytes(given);
+  const size = bytes.all.length;
+  if (size === 0) return { mimeType: undefined, size, damage: "it is empty (0 bytes)" };
+  const typeIn = (types: typeof MAGIC, length: number) =>
+    types.find(([, begins]) => begins.test(bytes.text(0, length)))?.[0];
+  const found = typeIn(MAGIC, 64) ?? typeIn(MARKED, 1024);
+  if (found === undefined) return { mimeType: undefined, size };
+  const isTwin = /^(?:audio|video)\//.test(claimed) && claimed.split("/")[1] === found.split("/")[1];
+  const { isWhole = true, ...facts } = READERS[found]?.(bytes) ?? {};
+  const [width, height] = facts.sides ?? [1, 1];
+  const isPossible =
+    Math.min(width, height) > 0 && Math.max(width, height) <= MAX_SIDE && width * height <= MAX_PIXELS;
+  const wrongSize = isPossible ? undefined : `its header says ${width} × ${height} pixels`;
+  const damage = isWhole ? wrongSize : "it is cut off, its end is missing";
+  return { mimeType: isTwin ? claimed : found, size, ...facts, damage };
+}
+
+/** The content block that carries media of a type; `undefined` for types that no model takes. */
+export const mediaKind = (mimeType: string): "image" | "audio" | "video" | "file" | undefined => {
+  const kind = mimeType.split("/")[0];
+  if (kind === "image" || kind === "audio" || kind === "video") return kind;
+  return mimeType === "application/pdf" ? "file" : undefined;
+};
+
+const inMegabytes = (size: number): string => `${(size / 1024 ** 2).toFixed(1)} MB`;
+
+/** Media in a few words, such as `image/png, 640 × 480 px, 12 kB`. */
+export function describeMedia({ mimeType, size, sides }: MediaFacts, claimed: string): string {
+  const small = size < 1024 ? `${size} bytes` : `${Math.ceil(size / 1024)} kB`;
+  const pixels = sides ? [`${sides.join(" × ")} px`] : [];
+  return [mimeType ?? claimed, ...pixels, size < 1024 ** 2 ? small : inMegabytes(size)].join(", ");
+}
+
+/** The media that a model takes. Absent limits are unknown or none. */
+export interface MediaLimits {
+  accepts(mimeType: string): boolean;
+  /** Characters of base64 of one image, and of one PDF. */
+  image?: number;
+  pdf?: number;
+  /** Longest side of an image in pixels. */
+  side?: number;
+  pages?: number;
+  /** Frames of a GIF. */
+  frames?: number;
+}
+
+/** Says why a model cannot be shown media, and what to do next. `undefined`: it can. */
+export function mediaProblem(facts: MediaFacts, limits: MediaLimits): string | undefined {
+  const { mimeType, damage, size, sides = [0, 0], pages = 0, frames = 0 } = facts;
+  const { image = Infinity, pdf = Infinity, side = Infinity } = limits;
+  if (damage !== undefined) return `It cannot be read: ${damage}. Make it or fetch it again.`;
+  if (mimeType === undefined)
+    return "Its bytes are not an image, audio, video or PDF. Fetch it again, or read it as what it is.";
+  const isPdf = mimeType === "application/pdf";
+  const isImage = mediaKind(mimeType) === "image";
+  if (!limits.accepts(mimeType)) {
+    return isImage && limits.accepts("image/png")
+      ? `The model does not take this format. Convert it to PNG${BY_COMMAND}`
+      : `The model does not take ${isPdf ? "PDF files" : isImage ? "images" : mediaKind(mimeType)}. Extract what you need as text${BY_COMMAND}`;
+  }
+  if (frames > (limits.frames ?? Infinity))
+    return `The model takes no animated GIF. Save a frame as PNG${BY_COMMAND}`;
+  const most = isPdf ? pdf : isImage ? image : Infinity;
+  const smaller = `${isPdf ? "Split it or extract its text" : "Make it smaller"}${BY_COMMAND}`;
+  if (Math.ceil(size / 3) * 4 > most)
+    return `The model takes up to ${inMegabytes((most * 3) / 4)}. ${smaller}`;
+  if (Math.max(...sides) > side) return `The model takes at most ${side} pixels a side here. ${smaller}`;
+  return pages > (limits.pages ?? Infinity)
+    ? `The model takes ${limits.pages} pages, not ${pages}. ${smaller}`
+    : undefined;
+}
+
+const BY_COMMAND = ", with a command if you can run one, and read that.";
