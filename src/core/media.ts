@@ -36,36 +36,43 @@ class Bytes {
 }
 
 /** Media by their first 64 bytes; the first that fits counts. Brands of ISO base media stand behind `ftyp`. */
-const MAGIC: ReadonlyArray<readonly [type: string, begins: RegExp]> = [
-  ["image/png", /^\x89PNG\r\n\x1a\n/],
-  ["image/jpeg", /^\xff\xd8\xff/],
-  ["image/gif", /^GIF8[79]a/],
-  ["image/webp", /^RIFF[^]{4}WEBP/],
-  ["image/bmp", /^BM[^]{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0/],
-  ["image/tiff", /^(?:II\*\0|MM\0\*)/],
-  ["image/x-icon", /^\0\0\x01\0/],
-  ["image/avif", /^[^]{4}ftyp[^]*avi[fs]/],
-  ["image/heic", /^[^]{4}ftyp[^]*(?:hei[cxms]|hevc)/],
-  ["image/heif", /^[^]{4}ftyp[^]*m[is]f1/],
-  ["audio/mp4", /^[^]{4}ftypM4[AB] /],
-  ["video/quicktime", /^[^]{4}ftypqt /],
-  ["video/mp4", /^[^]{4}ftyp/],
-  ["video/webm", /^\x1aE\xdf\xa3[^]*webm/],
-  ["video/x-matroska", /^\x1aE\xdf\xa3/],
-  ["video/x-msvideo", /^RIFF[^]{4}AVI /],
-  ["video/mpeg", /^\0\0\x01[\xb3\xba]/],
-  ["audio/wav", /^RIFF[^]{4}WAVE/],
-  ["audio/ogg", /^OggS/],
-  ["audio/flac", /^fLaC/],
-  ["audio/aiff", /^FORM[^]{4}AIF/],
-  ["audio/aac", /^\xff[\xf0\xf1\xf8\xf9]/],
-  ["audio/mpeg", /^(?:ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb])/],
-];
-/** The same for types with text before their mark. */
-const MARKED: typeof MAGIC = [
-  ["application/pdf", /%PDF-/],
-  ["image/svg+xml", /^(?:\xef\xbb\xbf)?\s*(?:<!--(?:(?!-->)[^])*-->\s*|<(?:\?|!(?!--))[^>]*>\s*)*<svg[\s>]/i],
-];
+const MAGIC = compiled([
+  ["image/png", "\x89PNG\r\n\x1a\n"],
+  ["image/jpeg", "\xff\xd8\xff"],
+  ["image/gif", "GIF8[79]a"],
+  ["image/webp", "RIFF[^]{4}WEBP"],
+  ["image/bmp", "BM[^]{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0"],
+  ["image/tiff", "II\\*\0|MM\0\\*"],
+  ["image/x-icon", "\0\0\x01\0"],
+  ["image/avif", "[^]{4}ftyp[^]*avi[fs]"],
+  ["image/heic", "[^]{4}ftyp[^]*(?:hei[cxms]|hevc)"],
+  ["image/heif", "[^]{4}ftyp[^]*m[is]f1"],
+  ["audio/mp4", "[^]{4}ftypM4[AB] "],
+  ["video/quicktime", "[^]{4}ftypqt "],
+  ["video/mp4", "[^]{4}ftyp"],
+  ["video/webm", "\x1aE\xdf\xa3[^]*webm"],
+  ["video/x-matroska", "\x1aE\xdf\xa3"],
+  ["video/x-msvideo", "RIFF[^]{4}AVI "],
+  ["video/mpeg", "\0\0\x01[\xb3\xba]"],
+  ["audio/wav", "RIFF[^]{4}WAVE"],
+  ["audio/ogg", "OggS"],
+  ["audio/flac", "fLaC"],
+  ["audio/aiff", "FORM[^]{4}AIF"],
+  ["audio/aac", "\xff[\xf0\xf1\xf8\xf9]"],
+  ["audio/mpeg", "ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"],
+]);
+/** The same for types with text before their mark, by their first 1024 bytes. */
+const MARKED = compiled([
+  ["application/pdf", "[^]*%PDF-"],
+  [
+    "image/svg+xml",
+    "(?:\xef\xbb\xbf)?\\s*(?:<!--(?:(?!-->)[^])*-->\\s*|<(?:\\?|!(?!--))[^>]*>\\s*)*<(?:svg|SVG)[\\s>]",
+  ],
+]);
+
+function compiled(types: ReadonlyArray<readonly [type: string, begins: string]>) {
+  return types.map(([type, begins]) => ({ type, begins: new RegExp(`^(?:${begins})`) }));
+}
 
 /** What the header and the end of a file tell, by type. */
 const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
@@ -136,7 +143,7 @@ export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const size = bytes.all.length;
   if (size === 0) return { mimeType: undefined, size, damage: "it is empty (0 bytes)" };
   const typeIn = (types: typeof MAGIC, length: number) =>
-    types.find(([, begins]) => begins.test(bytes.text(0, length)))?.[0];
+    types.find(({ begins }) => begins.test(bytes.text(0, length)))?.type;
   const found = typeIn(MAGIC, 64) ?? typeIn(MARKED, 1024);
   if (found === undefined) return { mimeType: undefined, size };
   const isTwin = /^(?:audio|video)\//.test(claimed) && claimed.split("/")[1] === found.split("/")[1];

@@ -4,7 +4,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
 import { type MediaLimits, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
-import { headOf, oneLine } from "../../core/text.ts";
+import { headOf, oneLine, trimEndOf } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "../models/media-limits.ts";
 import { withoutSecrets } from "../models/failure.ts";
 import { isRecord, recordOf } from "../models/tool-schema.ts";
@@ -38,7 +38,7 @@ interface Carried {
   claimed: string;
   data: string | Uint8Array;
   /** The same block with other data. */
-  put(mimeType: string, data: string): Block;
+  put: (mimeType: string, data: string) => Block;
 }
 
 /** Finds data in the forms of LangChain and of providers. `undefined`: the block has an address, or another form. */
@@ -74,17 +74,18 @@ function carriedBy(block: Block): Carried | undefined {
 }
 
 const textIn = (value: unknown): string =>
-  typeof value === "string" ? value.split(";")[0]!.trim().toLowerCase() : "";
+  typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
 
 /** Decodes base64 in any of its spellings; `undefined` for anything else. */
 function bytesIn(data: string | Uint8Array): Uint8Array | undefined {
   if (typeof data !== "string") return data;
-  const compact = data.replace(/^data:[^,]*,|\s+|=+$/g, "");
+  const compact = trimEndOf(data.replace(/^data:[^,]*,|\s+/g, ""), "=");
   const bytes = Buffer.from(compact, "base64");
   return bytes.length === Math.floor((compact.length * 3) / 4) ? bytes : undefined;
 }
 
 const MAX_SVG = 100_000;
+const PDF = "application/pdf";
 export const NO_LIMITS: MediaLimits = { accepts: () => true };
 
 /** A block as a model with these limits is shown it: with the type of its bytes, or in words. */
@@ -92,7 +93,7 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   const carried = isMedia(block) ? carriedBy(block) : undefined;
   if (carried === undefined) return block;
   const { claimed, data, put } = carried;
-  const kind = mediaKind(claimed) ?? KINDS[block.type];
+  const kind = mediaKind(claimed) ?? KINDS[block.type] ?? block.type;
   const bytes = bytesIn(data);
   if (bytes === undefined) return inWords(block, claimed, "Its data is not base64. Fetch it again.");
   const facts = mediaFacts(bytes, claimed);
@@ -100,9 +101,8 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   if (mimeType === "image/svg+xml")
     return textBlock(block, headOf(Buffer.from(bytes).toString("utf8"), MAX_SVG));
   // Documents of other types are the provider's to judge.
-  const isOther =
-    mimeType === undefined && damage === undefined && kind === "file" && claimed !== "application/pdf";
-  if (isOther) return block;
+  const isOther = mimeType === undefined && !["image", "audio", "video"].includes(kind) && claimed !== PDF;
+  if (isOther && damage === undefined) return block;
   const problem = mediaProblem(facts, limits);
   if (problem !== undefined)
     return inWords(block, describeMedia(facts, claimed || block.type), `Not shown. ${problem}`);

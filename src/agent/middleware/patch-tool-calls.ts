@@ -77,7 +77,7 @@ export function patchToolCallsMiddleware(): Middleware {
  * what was left out with the reply, so that the thread goes on without it.
  */
 async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
-  const { model, runtime, state, updateState } = request;
+  const { model, runtime, state } = request;
   const history = repairHistory(request.messages);
   const known = (state[REFUSED_MEDIA] as TextsByName | undefined) ?? {}; // our channel
   let left: TextsByName = {};
@@ -86,14 +86,15 @@ async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): P
     const shown = messagesFor(model, sent);
     try {
       const reply = await next({ ...request, messages: isOpenAi(model) ? openAiHistory(shown) : shown });
-      if (attempt > 1) updateState({ [REFUSED_MEDIA]: left });
+      if (attempt > 1) request.updateState({ [REFUSED_MEDIA]: left });
       return reply;
     } catch (error) {
       const refusal = runtime.signal?.aborted ? undefined : mediaRefusal(error);
       const more = refusal ? mediaToLeaveOut(sent, refusal, attempt) : {};
       if (Object.keys(more).length === 0) throw error;
       left = { ...left, ...more };
-      const message = `The model's provider refused the request. The agent asks again without ${Object.keys(more).length} messages' media.`;
+      const count = Object.keys(more).length;
+      const message = `The model's provider refused a request with media. The agent asks again without them (messages: ${count}).`;
       emit(runtime, { kind: "warning", agent: agentPath(runtime), message });
     }
   }

@@ -32,22 +32,32 @@ const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
     /anthropic/, // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
     {
       types: typesOf(`${IMAGES} application/pdf`),
-      ...{ image: 5 * MB, side: 8000, images: 100, crowd: { above: 20, side: 2000 } },
-      ...{ pdf: 32 * MB, pages: 100, request: 32 * MB },
+      image: 5 * MB,
+      side: 8000,
+      images: 100,
+      crowd: { above: 20, side: 2000 },
+      pdf: 32 * MB,
+      pages: 100,
+      request: 32 * MB,
     },
   ],
   [
     /openai/, // platform.openai.com/docs/guides/images-vision and …/pdf-files
     {
       types: typesOf(`${IMAGES} application/pdf audio/mpeg audio/wav`),
-      ...{ frames: 1, images: 500, pdf: 50 * MB, request: 50 * MB },
+      frames: 1,
+      images: 500,
+      pdf: 50 * MB,
+      request: 50 * MB,
     },
   ],
   [
     /google|gemini|vertex/, // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
     {
       types: typesOf(`image/(?:png|jpeg|webp|heic|heif) application/pdf audio/.+ video/.+`),
-      ...{ pages: 1000, pdf: 50 * MB, request: 100 * MB },
+      pages: 1000,
+      pdf: 50 * MB,
+      request: 100 * MB,
     },
   ],
 ];

@@ -4,6 +4,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { shownBlock } from "../../../src/agent/conversation/media.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { FILES, base64, gif, png } from "../../support/media-files.ts";
 import {
@@ -156,6 +157,15 @@ describe.each(PROVIDERS)("media over $protocol", (protocol) => {
 });
 
 const [anthropic, openai] = PROVIDERS;
+
+test("documents of other types are the provider's to judge", () => {
+  const limits = { accepts: () => true };
+  const word = { type: "file", mimeType: "application/msword", data: base64(Buffer.from("PK\u0003\u0004")) };
+  const pages = { type: "document", source: { type: "text", media_type: "text/plain", data: "hello" } };
+  const far = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+  for (const block of [word, pages, far]) expect(shownBlock(block, limits)).toBe(block);
+  expect(shownBlock({ ...word, data: "" }, limits)).toMatchObject({ type: "text" });
+});
 
 test("only the picture that the provider names is left out", async () => {
   const shown = [[image(png(3, 1))], [image(png(3, 2))], [image(png(3, 3))]];
