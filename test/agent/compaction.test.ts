@@ -201,7 +201,7 @@ describe("a request that the provider finds too long", () => {
   });
 
   it("goes on without a document that nobody could know the length of", async () => {
-    const pdf = Buffer.from("%PDF-1.4 of very many pages").toString("base64");
+    const pdf = Buffer.from("%PDF-1.4 of very many pages %%EOF").toString("base64");
     const model = scriptedModel(({ messages, call }) => {
       const isLong = messages.some(
         ({ content }) => Array.isArray(content) && content.some(({ type }) => type !== "text"),

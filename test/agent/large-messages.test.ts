@@ -18,6 +18,7 @@ import { isWellFormed } from "../../src/tools/format.ts";
 import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../support/run-agent.ts";
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";
+import { FILES, base64 } from "../support/media-files.ts";
 
 const LIMIT = 200_000;
 const lines = (count: number, word = "line"): string =>
@@ -117,7 +118,7 @@ describe("a person's message above 50,000 tokens", () => {
   it("keeps its images, and needs no id of its own", async () => {
     const model = scriptedModel(({ call }) => (call === 0 ? ls : { text: "end" }));
     const agent = createDeepAgent({ model, checkpointer: new MemorySaver() });
-    const image = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${base64(FILES["image/png"])}` } };
     const content = [{ type: "text", text: large }, image, { type: "text", text: "see above" }];
     const state = await agent.invoke(
       { messages: [new HumanMessage({ content })] },

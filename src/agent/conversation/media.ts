@@ -62,15 +62,14 @@ function carriedBy(block: Block): Carried | undefined {
     return { claimed: textIn(source["media_type"]), data: source["data"], put };
   }
   const url = typeof image === "string" ? image : (recordOf(image)["url"] ?? recordOf(file)["file_data"]);
-  const [, claimed = "", text] =
-    typeof url === "string" ? (/^data:([^;,]*)[^,]*,(.*)$/s.exec(url) ?? []) : [];
-  if (text === undefined) return undefined;
+  const comma = typeof url === "string" && url.startsWith("data:") ? url.indexOf(",") : -1;
+  if (typeof url !== "string" || comma < 0) return undefined;
   const put = (type: string, encoded: string): Block => {
     const address = `data:${type};base64,${encoded}`;
     if (isRecord(file)) return { ...block, file: { ...file, file_data: address } };
     return { ...block, image_url: isRecord(image) ? { ...image, url: address } : address };
   };
-  return { claimed, data: text, put };
+  return { claimed: textIn(url.slice("data:".length, comma)), data: url.slice(comma + 1), put };
 }
 
 const textIn = (value: unknown): string =>

@@ -9,8 +9,8 @@ const MB = 1024 ** 2;
 const IMAGES = "image/png image/jpeg image/gif image/webp";
 
 interface Provider extends Omit<MediaLimits, "accepts"> {
-  /** The types it takes. */
-  types: RegExp;
+  /** The types it takes; a star stands for all of a kind. */
+  types: string;
   /** Images of one request. */
   images?: number;
   /** Side of an image in a request with more than `above` of them. */
@@ -19,19 +19,16 @@ interface Provider extends Omit<MediaLimits, "accepts"> {
   request?: number;
 }
 
-const typesOf = (types: string): RegExp =>
-  new RegExp(`^(?:${types.replaceAll(" ", "|").replaceAll("+", "\\+")})$`);
-
 /** By LangChain's name for the kind of model; the first that fits counts. */
 const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
   [
     /bedrock/, // docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
-    { types: typesOf(`${IMAGES} application/pdf`), image: 5 * MB, side: 8000, images: 20, pdf: 6 * MB },
+    { types: `${IMAGES} application/pdf`, image: 5 * MB, side: 8000, images: 20, pdf: 6 * MB },
   ],
   [
     /anthropic/, // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
     {
-      types: typesOf(`${IMAGES} application/pdf`),
+      types: `${IMAGES} application/pdf`,
       image: 5 * MB,
       side: 8000,
       images: 100,
@@ -44,7 +41,7 @@ const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
   [
     /openai/, // platform.openai.com/docs/guides/images-vision and …/pdf-files
     {
-      types: typesOf(`${IMAGES} application/pdf audio/mpeg audio/wav`),
+      types: `${IMAGES} application/pdf audio/mpeg audio/wav`,
       frames: 1,
       images: 500,
       pdf: 50 * MB,
@@ -54,14 +51,14 @@ const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
   [
     /google|gemini|vertex/, // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
     {
-      types: typesOf(`image/(?:png|jpeg|webp|heic|heif) application/pdf audio/.+ video/.+`),
+      types: `image/png image/jpeg image/webp image/heic image/heif application/pdf audio/* video/*`,
       pages: 1000,
       pdf: 50 * MB,
       request: 100 * MB,
     },
   ],
 ];
-const OTHERS: Provider = { types: typesOf(`${IMAGES} application/pdf audio/.+ video/.+`) };
+const OTHERS: Provider = { types: `${IMAGES} application/pdf audio/* video/*` };
 
 /** The limits of one model for each of its media, and for a request. */
 interface ModelLimits extends Pick<Provider, "images" | "request"> {
@@ -72,10 +69,12 @@ interface ModelLimits extends Pick<Provider, "images" | "request"> {
 /** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
 export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
   const { types, crowd, images, request, ...limits } = providerOf(model);
+  const taken = types.split(" ");
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
   const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };
   const accepts = (mimeType: string): boolean =>
-    types.test(mimeType) && takes[mediaKind(mimeType) ?? "file"] !== false;
+    taken.some((type) => type === mimeType || type === mimeType.replace(/\/.*/, "/*")) &&
+    takes[mediaKind(mimeType) ?? "file"] !== false;
   const each = { ...limits, accepts };
   const crowded = crowd && { above: crowd.above, each: { ...each, side: crowd.side } };
   return { each, ...defined({ crowded, images, request }) };
