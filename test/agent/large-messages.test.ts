@@ -118,7 +118,10 @@ describe("a person's message above 50,000 tokens", () => {
   it("keeps its images, and needs no id of its own", async () => {
     const model = scriptedModel(({ call }) => (call === 0 ? ls : { text: "end" }));
     const agent = createDeepAgent({ model, checkpointer: new MemorySaver() });
-    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${base64(FILES["image/png"])}` } };
+    const image = {
+      type: "image_url",
+      image_url: { url: `data:image/png;base64,${base64(FILES["image/png"])}` },
+    };
     const content = [{ type: "text", text: large }, image, { type: "text", text: "see above" }];
     const state = await agent.invoke(
       { messages: [new HumanMessage({ content })] },
