@@ -20,8 +20,8 @@ import {
   mimeTypeOf,
   plainBytes,
 } from "./mime.ts";
+import { editFileText } from "./notebook.ts";
 import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
-import { editText } from "./text-edit.ts";
 
 /** The content of a file: text, or bytes that are not shown as text. */
 type FileContent =
@@ -184,9 +184,10 @@ export type EditedContent =
 export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {
   if (!known.ok) return known;
   if (known.content.kind === "binary") return { ok: false, ...binaryEdit(path) };
-  const edited = editText(known.content.text, edit.oldString, edit.newString, edit.replaceAll);
+  const { text } = known.content;
+  const edited = editFileText(path, text, [edit.oldString, edit.newString], edit.replaceAll);
   if (!edited.ok) return edited;
-  edit.onChange?.(known.content.text, edited.text);
+  edit.onChange?.(text, edited.text);
   const bytes = encodeText(edited.text, known.content.encoding);
   return { ok: true, bytes, occurrences: edited.occurrences };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { nearestLines } from "../backends/near-match.ts";
-import { editText } from "../backends/text-edit.ts";
+import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName } from "../core/text.ts";
 import {
   backendError,
@@ -79,7 +79,8 @@ async function edit(
   if (result.error !== undefined) {
     const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
     const current = isMiss ? await currentText(path, backend, signal) : undefined;
-    const near = current?.kind === "text" ? nearestLines(current.text, old) : undefined;
+    const text = current?.kind === "text" ? (notebookText(path, current.text) ?? current.text) : "";
+    const near = nearestLines(text, old);
     const hint = near === undefined ? ON_MISS : `${ON_MISS} ${near}`;
     return failedAt(path, isMiss ? { ...result, error: `${result.error}. ${hint}` } : result, context);
   }
@@ -109,7 +110,7 @@ async function previewEdit(
     return withRemarks(argumentsPreview(summary, args, to), current);
   }
   const { old_string: before, new_string: after, replace_all: everywhere } = args;
-  const edited = editText(current.text, before, after, everywhere);
+  const edited = editFileText(path, current.text, [before, after], everywhere);
   if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to);
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
   const change = { path, before: current.text, after: edited.text };

@@ -3,11 +3,14 @@ import { z } from "zod";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { hasNul } from "../backends/mime.ts";
-import { pageRequest, readTextPage } from "../backends/pages.ts";
+import { isNotebookPath, notebookText } from "../backends/notebook.ts";
+import { type PageRequest, pageRequest, readTextPage } from "../backends/pages.ts";
 import { baseName } from "../backends/paths.ts";
+import { defined } from "../core/defined.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
 import { decodeUtf8, displayName, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
+import { currentText } from "./call-preview.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
@@ -200,7 +203,8 @@ async function read(
   const path = await truePath(checked.path, backend);
   const offset = Math.max(args.offset, 0);
   const limit = linesToAskFor(args.limit, settings.maxChars);
-  const given = await backend.read(path, offset, limit, { signal });
+  const notebook = isNotebookPath(path) ? await notebookPage(path, { offset, limit }, context) : undefined;
+  const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
   const bytes = typeof given.content === "string" ? undefined : given.content;
   const text = bytes && textInside(bytes);
@@ -210,6 +214,7 @@ async function read(
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
     ...(path === checked.path ? [] : [`[the name of this file is spelt ${displayName(path)}]`]),
+    ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {
@@ -230,6 +235,21 @@ async function read(
     },
   };
 }
+
+/** A page of the cells of a notebook. Gives `undefined` for a file that is none, or is too large to be shown so. */
+async function notebookPage(
+  path: string,
+  request: PageRequest,
+  { backend, signal }: ToolContext,
+): Promise<ReadResult | undefined> {
+  const current = await currentText(path, backend, signal);
+  const text = current.kind === "text" ? notebookText(path, current.text) : undefined;
+  if (current.kind !== "text" || text === undefined) return undefined;
+  return { ...readTextPage(path, text, request), ...defined({ version: current.version }) };
+}
+
+const NOTEBOOK_HINT =
+  "[A notebook, shown as cells. edit_file changes them as they stand here; a line <cell: code> or <cell: markdown> begins a new one.]";
 
 function pageOf(result: ReadResult, content: string, offset: number, limit: number): Page {
   const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;

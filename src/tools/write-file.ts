@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { WriteResult } from "../backends/backend.ts";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
+import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import {
@@ -72,7 +73,7 @@ async function write(
   const path = await truePath(checked.path, backend);
   if (checked.directory) return backendError(isDirectory(path), path);
   if (!isWellFormed(content)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
-  const created = await backend.write(path, content, { mode: "create", signal });
+  const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
   const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
   const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
   const { change, kept = [], ...result }: Overwritten = replaced ?? created;
@@ -106,11 +107,12 @@ async function overwrite(
   const options = { mode: "overwrite", expectedVersion, signal, evenReadOnly } as const;
   const current = await currentText(path, backend, signal);
   if (current.kind !== "text") {
-    const result = await backend.write(path, content, options);
-    return { ...result, change: { path, before: "", after: content } };
+    const after = fileText(path, content);
+    const result = await backend.write(path, after, options);
+    return { ...result, change: { path, before: "", after } };
   }
   const { text: before, encoding } = current;
-  const { text: after, kept } = inFormOf(before, content);
+  const { text: after, kept } = inFormOf(before, fileText(path, content, before));
   const result = await backend.write(path, after, { ...options, encoding });
   const encodings = encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`];
   return { ...result, change: { path, before, after }, kept: [...kept, ...encodings] };
@@ -135,11 +137,16 @@ async function previewWrite(
     return withRemarks(argumentsPreview(summary, { file_path: path, content }, to), current);
   }
   if (current.kind === "absent") {
-    const lines = counted(lineCount(content), "line", "lines");
-    const change = { path, before: undefined, after: content };
+    const after = fileText(path, content);
+    const lines = counted(lineCount(after), "line", "lines");
+    const change = { path, before: undefined, after };
     return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }
-  const change = { path, before: current.text, after: inFormOf(current.text, content).text };
+  const change = {
+    path,
+    before: current.text,
+    after: inFormOf(current.text, fileText(path, content, current.text)).text,
+  };
   const seen = versionToReplace(path, context);
   if (seen !== undefined && seen === current.version) {
     return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);

@@ -1,0 +1,314 @@
+/**
+ * Shows a Jupyter notebook as text, one cell after the other, and applies changes of that text to the file. A line such
+ * as `<cell 2: code>` begins a cell, and `<output: text>` an output of it. Everything else in the file stays as it is,
+ * byte for byte. Format 4: https://nbformat.readthedocs.io/en/latest/format_description.html
+ */
+import { createHash } from "node:crypto";
+import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree } from "jsonc-parser";
+import { z } from "zod";
+import { headOf } from "../core/text.ts";
+import type { BackendFailure } from "./errors.ts";
+import { type TextEdit, editText } from "./text-edit.ts";
+
+const CELL_TYPES = ["code", "markdown", "raw"] as const;
+type CellType = (typeof CELL_TYPES)[number];
+
+/** A text, or its lines, as both may stand in the file. */
+const Text = z.union([z.string(), z.array(z.string()).transform((lines) => lines.join(""))]).catch("");
+
+const Cell = z.object({
+  cell_type: z.enum(CELL_TYPES).catch("raw"),
+  id: z.string().optional().catch(undefined),
+  source: Text,
+  outputs: z.array(z.record(z.string(), z.unknown()).catch({})).catch([]),
+});
+
+type NotebookCell = z.output<typeof Cell>;
+
+interface Notebook {
+  text: string;
+  /** The array of cells in the file. */
+  list: Node;
+  cells: readonly { node: Node; cell: NotebookCell }[];
+}
+
+export const isNotebookPath = (path: string): boolean => /\.ipynb$/i.test(path);
+
+/** Characters of one output that are shown; a longer one is cut, and its size is said. */
+const MAX_OUTPUT_CHARS = 2000;
+const MARK = /^<(?:cell(?: (\d{1,6}))?: *(code|markdown|raw)|output: [^>]*)>$/;
+/** A line of a cell that could be taken for a mark has one more backslash in the text. */
+const ESCAPABLE = /^\\*<(?:cell|output)\b.*>$/;
+
+/** The text of a notebook. Gives `undefined` for a file that is none, which is to be read as it is. */
+export function notebookText(path: string, text: string): string | undefined {
+  const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
+  return notebook?.cells.map(({ cell }, index) => cellText(cell, index + 1)).join("");
+}
+
+/** Applies an edit to a file. In a notebook the strings are looked for in its text, and then in the file itself. */
+export function editFileText(
+  path: string,
+  text: string,
+  [oldString, newString]: readonly [string, string],
+  replaceAll = false,
+): TextEdit {
+  const shown = notebookText(path, text);
+  if (shown === undefined) return editText(text, oldString, newString, replaceAll);
+  const edited = editText(shown, oldString, newString, replaceAll);
+  if (edited.ok) {
+    const cells = writtenCells(edited.text);
+    if (cells === undefined) return { ok: false, code: "unsupported", error: TEXT_BEFORE_CELLS };
+    const changed = withCells(text, cells);
+    return changed.ok ? { ...changed, occurrences: edited.occurrences } : changed;
+  }
+  const inFile = editText(text, oldString, newString, replaceAll);
+  return inFile.ok && parseNotebook(inFile.text) !== undefined ? inFile : edited;
+}
+
+/** The content of a notebook that was written as text; `before`: what the file has now. Others stay as they are. */
+export function writtenNotebook(path: string, content: string, before = ""): string {
+  const [first = ""] = content.trimStart().split("\n", 1);
+  if (!isNotebookPath(path) || !MARK.test(first.trimEnd())) return content;
+  const cells = writtenCells(content.trimStart());
+  if (cells === undefined) return content;
+  const isNew = parseNotebook(before) === undefined;
+  // A whole text says nothing of outputs that it leaves out or changes.
+  const made = withCells(
+    isNew ? EMPTY : before,
+    cells.map((cell) => ({ ...cell, outputs: "" })),
+  );
+  return made.ok ? made.text : content;
+}
+
+const TEXT_BEFORE_CELLS =
+  "This is a notebook: a line such as <cell: code> or <cell: markdown> has to come before the text of its first cell";
+
+const EMPTY = `{
+ "cells": [],
+ "metadata": {},
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+`;
+
+function parseNotebook(text: string): Notebook | undefined {
+  const errors: ParseError[] = [];
+  const root = parseTree(text.replace(/^\uFEFF/, " "), errors);
+  const list = root && findNodeAtLocation(root, ["cells"]);
+  if (errors.length > 0 || root?.type !== "object" || list?.type !== "array") return undefined;
+  if (findNodeAtLocation(root, ["nbformat"])?.value !== 4) return undefined;
+  const cells = (list.children ?? []).map((node) => ({
+    node,
+    parsed: Cell.safeParse(getNodeValue(node)).data,
+  }));
+  const known = cells.flatMap(({ node, parsed }) => (parsed === undefined ? [] : [{ node, cell: parsed }]));
+  return known.length === cells.length ? { text, list, cells: known } : undefined;
+}
+
+const cellText = (cell: NotebookCell, number: number): string =>
+  `<cell ${number}: ${cell.cell_type}>\n${escaped(cell.source)}\n${outputsText(cell)}`;
+
+function outputsText({ outputs }: NotebookCell): string {
+  return outputs
+    .flatMap(shownOutputs)
+    .map(({ kind, text }) => {
+      const body = headOf(text, MAX_OUTPUT_CHARS);
+      const size = body === text ? "" : `, the first ${body.length} of ${text.length} characters`;
+      return `<output: ${kind}${size}>\n${body === "" ? "" : `${escaped(body)}\n`}`;
+    })
+    .join("");
+}
+
+const escaped = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => (ESCAPABLE.test(line) ? `\\${line}` : line))
+    .join("\n");
+
+const unescaped = (line: string): string =>
+  line.startsWith("\\") && ESCAPABLE.test(line) ? line.slice(1) : line;
+
+interface ShownOutput {
+  kind: string;
+  text: string;
+}
+
+/** Texts of an output, and the sizes of what is no text. */
+function shownOutputs(output: Record<string, unknown>): ShownOutput[] {
+  if (output["output_type"] === "stream")
+    return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plain(output["text"]) }];
+  if (output["output_type"] === "error") {
+    const trace = z.array(z.string()).catch([]).parse(output["traceback"]).join("\n");
+    return [{ kind: "error", text: plain(trace) || `${plain(output["ename"])}: ${plain(output["evalue"])}` }];
+  }
+  const data = Object.entries(z.record(z.string(), z.unknown()).catch({}).parse(output["data"]));
+  const texts = data.filter(([type]) => type === "text/plain" || type === "text/markdown");
+  const others = data.filter(([type]) => !type.startsWith("text/") && !type.endsWith("+json"));
+  const shown = texts.slice(0, 1).map(([, value]) => ({ kind: "text", text: plain(value) }));
+  const sizes = others.map(([type, value]) => {
+    const { length } = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+    return { kind: `${type.replace(/[^\w/.+-]/g, "")}, ${length} characters, not shown`, text: "" };
+  });
+  return [...shown, ...sizes];
+}
+
+/** Without colours and moves of the cursor. */
+const plain = (value: unknown): string =>
+  // oxlint-disable-next-line no-control-regex -- these are what it looks for
+  Text.parse(value)
+    .replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "")
+    .trimEnd();
+
+interface WrittenCell {
+  /** Number of the cell before the change; absent for a new cell. */
+  number?: number;
+  type: CellType;
+  source: string;
+  outputs: string;
+}
+
+/** The file with the cells that a changed text has. */
+function withCells(
+  text: string,
+  written: readonly WrittenCell[],
+): { ok: true; text: string } | ({ ok: false } & BackendFailure) {
+  const notebook = parseNotebook(text);
+  if (notebook === undefined) return { ok: true, text };
+  const style = styleOf(notebook);
+  const used = new Set<number>();
+  const pieces: { number: number; piece: string }[] = [];
+  for (const cell of written) {
+    const { number = 0 } = cell;
+    const old = used.has(number) ? undefined : notebook.cells[number - 1];
+    used.add(number);
+    const piece =
+      old === undefined ? newCell(cell, pieces.length, style) : changedCell(notebook, old, cell, style);
+    if (piece === undefined)
+      return {
+        ok: false,
+        code: "unsupported",
+        error: `Outputs come from running the notebook: those of cell ${number} can be removed, but not changed`,
+      };
+    pieces.push({ number: old === undefined ? -1 : number, piece });
+  }
+  return { ok: true, text: joined(notebook, pieces, style) };
+}
+
+/** The file with other cells in its list. Cells that stay neighbours keep what stands between them. */
+function joined(
+  { text, list, cells }: Notebook,
+  pieces: readonly { number: number; piece: string }[],
+  style: Style,
+): string {
+  const ends = [list.offset + 1, ...cells.map(({ node }) => node.offset + node.length)];
+  const starts = [...cells.map(({ node }) => node.offset), list.offset + list.length - 1];
+  const kept = (from: number, to: number): string | undefined =>
+    to === from + 1 ? text.slice(ends[from], starts[from]) : undefined;
+  let before = 0;
+  let body = "";
+  for (const [index, { number, piece }] of pieces.entries()) {
+    body += (kept(before, number) ?? style.gap(index === 0 ? "first" : "next")) + piece;
+    before = number;
+  }
+  if (pieces.length > 0) body += kept(before, cells.length + 1) ?? style.gap("last");
+  return text.slice(0, list.offset + 1) + body + text.slice(list.offset + list.length - 1);
+}
+
+function writtenCells(text: string): WrittenCell[] | undefined {
+  const cells: { head: RegExpExecArray; source: string[]; outputs: string[] }[] = [];
+  let to: string[] = [];
+  const before = to;
+  for (const line of text.replace(/\n$/, "").split("\n")) {
+    const mark = MARK.exec(line.trimEnd());
+    if (mark?.[2] !== undefined) {
+      cells.push({ head: mark, source: [], outputs: [] });
+      to = cells.at(-1)?.source ?? to;
+    } else if (mark !== null) {
+      to = cells.at(-1)?.outputs ?? to;
+      to.push(line);
+    } else to.push(line);
+  }
+  if (before.some((line) => line.trim() !== "")) return undefined;
+  return cells.map(({ head: [, number, type], source, outputs }) => ({
+    ...(number === undefined ? {} : { number: Number(number) }),
+    type: CELL_TYPES.find((each) => each === type) ?? "raw",
+    source: source.map(unescaped).join("\n"),
+    outputs: outputs.map((line) => `${line}\n`).join(""),
+  }));
+}
+
+/** A cell of the file with a new source. Gives `undefined` if its outputs were changed. */
+function changedCell(
+  { text }: Notebook,
+  { node, cell }: { node: Node; cell: NotebookCell },
+  written: WrittenCell,
+  style: Style,
+): string | undefined {
+  const isCleared = written.outputs === "";
+  if (!isCleared && written.outputs.trimEnd() !== outputsText(cell).trimEnd()) return undefined;
+  const isOtherType = written.type !== cell.cell_type;
+  const value = z.record(z.string(), z.unknown()).parse(getNodeValue(node));
+  if (isOtherType) {
+    const { outputs: _outputs, execution_count: _count, attachments: _attachments, ...kept } = value;
+    const ran = written.type === "code" ? { execution_count: null, outputs: [] } : {};
+    return style.value({ ...kept, cell_type: written.type, ...ran, source: style.lines(written.source) }, 2);
+  }
+  const replaced: [name: string, value: string][] = [];
+  if (written.source !== cell.source) {
+    const isText = typeof value["source"] === "string";
+    replaced.push(["source", style.value(isText ? written.source : style.lines(written.source), 3)]);
+  }
+  if (isCleared && outputsText(cell) !== "") replaced.push(["outputs", "[]"], ["execution_count", "null"]);
+  return replaced
+    .flatMap(([name, to]) => {
+      const found = findNodeAtLocation(node, [name]);
+      return found === undefined ? [] : [{ from: found.offset, end: found.offset + found.length, to }];
+    })
+    .sort((one, other) => other.from - one.from)
+    .reduce(
+      (piece, { from, end, to }) => piece.slice(0, from - node.offset) + to + piece.slice(end - node.offset),
+      text.slice(node.offset, node.offset + node.length),
+    );
+}
+
+function newCell({ type, source: written }: WrittenCell, index: number, style: Style): string {
+  const source = written.replace(/\n+$/, "");
+  // The same change has to give the same file when it is shown and when it is made.
+  const id = createHash("sha256").update(`${index}\n${type}\n${source}`).digest("hex").slice(0, 8);
+  const ran = type === "code" ? { execution_count: null, outputs: [] } : {};
+  const named = style.hasIds ? { id } : {};
+  return style.value({ cell_type: type, ...ran, ...named, metadata: {}, source: style.lines(source) }, 2);
+}
+
+/** The layout of the file, in which new parts are written. */
+interface Style {
+  hasIds: boolean;
+  lines: (source: string) => string[];
+  /** JSON of a value that stands at this depth. */
+  value: (value: unknown, depth: number) => string;
+  /** The text between the brackets of the list and its cells. */
+  gap: (place: "first" | "next" | "last") => string;
+}
+
+function styleOf({ text, list, cells }: Notebook): Style {
+  const lineEnd = /\r?\n/.exec(text)?.[0] ?? "";
+  const unit = lineEnd === "" ? "" : (/^\s*\{\r?\n([ \t]+)/.exec(text)?.[1] ?? " ");
+  const isAscii = !/[^\0-\u007f]/.test(text) && /\\u[0-9a-f]{4}/i.test(text);
+  const parent = list.parent?.parent;
+  const minor = parent && findNodeAtLocation(parent, ["nbformat_minor"])?.value;
+  return {
+    hasIds: typeof minor === "number" ? minor >= 5 : cells.some(({ cell }) => cell.id !== undefined),
+    lines: (source) => source.split(/(?<=\n)/).filter((line) => line !== ""),
+    value: (value, depth) => {
+      const json = JSON.stringify(value, null, unit).replaceAll("\n", lineEnd + unit.repeat(depth));
+      return isAscii ? json.replace(/[^\0-\u007f]/g, (character) => `\\u${hex(character)}`) : json;
+    },
+    gap: (place) => {
+      if (place === "last") return lineEnd + unit;
+      return (place === "first" ? "" : ",") + lineEnd + unit.repeat(2);
+    },
+  };
+}
+
+const hex = (unit: string): string => unit.charCodeAt(0).toString(16).padStart(4, "0");
