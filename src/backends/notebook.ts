@@ -8,6 +8,7 @@ import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree
 import { z } from "zod";
 import { headOf } from "../core/text.ts";
 import type { BackendFailure } from "./errors.ts";
+import { terminalText } from "../core/terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
 
 const CELL_TYPES = ["code", "markdown", "raw"] as const;
@@ -153,12 +154,7 @@ function shownOutputs(output: Record<string, unknown>): ShownOutput[] {
   return [...shown, ...sizes];
 }
 
-/** Without colours and moves of the cursor. */
-const plain = (value: unknown): string =>
-  // oxlint-disable-next-line no-control-regex -- these are what it looks for
-  Text.parse(value)
-    .replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "")
-    .trimEnd();
+const plain = (value: unknown): string => terminalText(Text.parse(value)).trimEnd();
 
 interface WrittenCell {
   /** Number of the cell before the change; absent for a new cell. */

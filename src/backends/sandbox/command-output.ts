@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 import type { ExecuteResponse } from "../executor.ts";
-import { type Row, SCREEN_ROWS, TerminalScreen } from "./terminal-screen.ts";
+import { type Row, SCREEN_ROWS, TerminalScreen } from "../../core/terminal-screen.ts";
 
 /** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";

@@ -15,7 +15,8 @@ const stored = (content: string, mimeType = "text/plain") => ({
 });
 
 test.each(CLIENT_KINDS)("%s: files are read as the agent reads them", async (kind) => {
-  const png = "iVBORw0KGgo=";
+  const png =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
   const files = {
     "/memories/a.md": stored("one\ntwo\nthree\n"),
     "/memories/p.png": { ...stored("", "image/png"), content: Buffer.from(png, "base64") },
