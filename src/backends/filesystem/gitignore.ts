@@ -81,8 +81,10 @@ const toOurDialect = (pattern: string): string =>
     .replace(/\[:(\w+):\]/g, (whole, name: string) => CLASSES[name] ?? whole)
     .replace(/\\.|[{},]|^[!~]/gs, (found) => (found.startsWith("\\") ? found : `\\${found}`));
 
+const isGit = (path: string): boolean => path.endsWith(".git") && /(?:^|\/)\.git$/.test(path);
+
 const isLeftOut = (path: string, isDirectory: boolean, rules: GitignoreRules): boolean =>
-  path === ".git" || path.endsWith("/.git") || rules.exclude(path, isDirectory);
+  isGit(path) || rules.exclude(path, isDirectory);
 
 /** The text of the excludes file that a user has for all repositories; empty if there is none. */
 function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
@@ -131,12 +133,17 @@ export class GitignoreTree {
 
   /** Whether a path, or a directory on the way to it, is excluded. */
   excludes(path: string, isDirectory: boolean): boolean {
-    const slash = path.lastIndexOf("/");
-    const directory = slash === -1 ? this.#prefix : `${this.#prefix}${path.slice(0, slash)}/`;
-    const rules = this.#known.has(directory)
-      ? this.#known.get(directory)
-      : this.#rulesIn(directory.split("/").slice(0, -1));
+    const rules = this.#rulesFor(path);
     return rules === undefined || isLeftOut(this.#prefix + path, isDirectory, rules);
+  }
+
+  /** Chooses those of the files of one directory that are not excluded. */
+  kept(files: readonly string[]): readonly string[] {
+    const [first = ""] = files;
+    const rules = this.#rulesFor(first);
+    if (rules === undefined) return [];
+    if (rules.isEmpty && !files.some(isGit)) return files;
+    return files.filter((path) => !isLeftOut(this.#prefix + path, false, rules));
   }
 
   /** Says that a directory, given with a slash at its end, has no `.gitignore` file. */
@@ -146,6 +153,14 @@ export class GitignoreTree {
 
   close(): void {
     this.#trail.close();
+  }
+
+  /** The rules for the entries of the directory of a path. */
+  #rulesFor(path: string): GitignoreRules | undefined {
+    const directory = this.#prefix + path.slice(0, path.lastIndexOf("/") + 1);
+    return this.#known.has(directory)
+      ? this.#known.get(directory)
+      : this.#rulesIn(directory.split("/").slice(0, -1));
   }
 
   #rulesIn(directory: readonly string[]): GitignoreRules | undefined {

@@ -83,17 +83,22 @@ async function* walkInOrder(
 ): AsyncGenerator<Portion> {
   const { ignored, leavesOut, directory } = root;
   const onTheWay = new Set<string>();
-  const kept = keptOf(glob, root, (path) => {
+  /** A directory, or a file, for which the directories on the way are remembered. */
+  const onIgnored = (path: string): void => {
     for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
       onTheWay.add(path.slice(0, at));
     }
     onTheWay.add(path);
-  });
+  };
   const onNames = (at: string, names: readonly string[]): void => {
     if (!names.includes(".gitignore")) ignored.addsNothing(at);
   };
-  for await (const files of walkFiles(directory, { ...request, glob: kept, onNames })) {
-    yield { files: files.filter((path) => kept.matches(path)), ignored: false };
+  const kept = keptOf(glob, root, onIgnored);
+  for await (const found of walkFiles(directory, { ...request, glob: kept, onNames })) {
+    const matching = found.filter((path) => glob.matches(path));
+    const files = ignored.kept(matching);
+    if (files.length < matching.length) onIgnored(found[0] ?? "");
+    yield { files, ignored: false };
   }
   if (leavesOut || onTheWay.size === 0) return;
   const reaches = (path: string): boolean =>
@@ -127,10 +132,12 @@ export async function globDirectory(
   for await (const portion of walkInOrder(root, compiled.glob, request)) {
     if (options.signal?.aborted === true) return operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
-    const ignored = portion.ignored ? { ignored: true } : {};
     for (const path of portion.files) {
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
-      files.push({ path: base + path, is_dir: false, ...links.get(path), ...ignored });
+      const file: FileInfo = { path: base + path, is_dir: false };
+      if (links.size > 0) Object.assign(file, links.get(path));
+      if (portion.ignored) file.ignored = true;
+      files.push(file);
     }
   }
   return { files, skipped, truncated: false };
