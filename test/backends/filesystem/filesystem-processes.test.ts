@@ -59,6 +59,8 @@ describe("several processes on one file", () => {
       format: "esm",
       packages: "bundle",
       external: ["@vscode/ripgrep"],
+      // The CommonJS form of jsonc-parser cannot be bundled.
+      mainFields: ["module", "main"],
       outfile: script,
       logLevel: "error",
     });
