@@ -46,8 +46,6 @@ export interface StoredSession {
 export interface NewSession extends Omit<StoredSession, "subscriptions"> {
   id: string;
   principal: Principal;
-  /** The server that opens it. */
-  server: string;
 }
 
 export type OpenedSession =
@@ -56,34 +54,22 @@ export type OpenedSession =
   /** The principal has too many; the one idle for longest may be ended after this time. */
   | { ok: false; waitMs: number };
 
-/** Messages of a client that came to one server and are for another. Serialised. */
-export interface Mail {
-  session: string;
-  message: string;
-}
-
 /** Sessions that any server on the same storage serves. Idle times are counted by the storage's own clock. */
 export interface SessionStore {
   /** Stores a session. When its principal has `limit` of them, ends the one idle for longest, if for `busyMs`. */
   open(session: NewSession, limits: { limit: number; busyMs: number }): Promise<OpenedSession>;
   /** `undefined`: there is no such session, or it has ended. */
   ownerOf(id: string): Promise<string | undefined>;
-  /** Adds a server to those that serve the session. */
-  join(id: string, server: string): Promise<StoredSession | undefined>;
+  /** Marks a session as used now, and gives what a server needs to serve it. */
+  join(id: string): Promise<StoredSession | undefined>;
   setOwner(id: string, owner: string): Promise<void>;
   /** Remembers a subscription or forgets it; ignores what is too much. */
   subscribe(id: string, uri: string, wanted: boolean): Promise<void>;
   /** Marks sessions as used now; gives those that have not ended. */
   touch(ids: readonly string[]): Promise<string[]>;
   end(id: string): Promise<void>;
-  /** Ends sessions that were idle for so long; gives their ids. Drops mail that nobody took for as long. */
+  /** Ends sessions that were idle for so long; gives their ids. */
   endIdle(idleMs: number): Promise<string[]>;
-  /** Leaves a message for one server, or for all others of the session. False: too much waits there already. */
-  post(mail: Mail & { from: string; to?: string }): Promise<boolean>;
-  /** Takes the messages for a server; nobody gets them again. */
-  take(server: string): Promise<Mail[]>;
-  /** Calls `arrived` when there may be messages for this server, until it is closed. */
-  listen(server: string, arrived: () => void): { close(): void };
 }
 
 /** Limits of requests that servers count together. */

@@ -369,7 +369,7 @@ function createEndpoint(options: HttpOptions) {
   const sessions = new Sessions({
     factory,
     events,
-    shared: openShared && new SharedSessions({ open: openShared, logger }),
+    shared: openShared && new SharedSessions(openShared),
     logger,
     clock: elapsed,
     limit: options.sessions ?? 200,

@@ -153,18 +153,13 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     }
     this.initialized();
     for (const uri of subscriptions) {
-      this.receive({ jsonrpc: "2.0", id: REPEATED, method: "resources/subscribe", params: { uri } });
+      this.onmessage?.({ jsonrpc: "2.0", id: REPEATED, method: "resources/subscribe", params: { uri } });
     }
   }
 
   /** Has the server instance begin, whichever server the client tells that it has. */
   initialized(): void {
     this.onmessage?.({ jsonrpc: "2.0", method: "notifications/initialized" });
-  }
-
-  /** Takes a message that came to another server. */
-  receive(message: JSONRPCMessage): void {
-    this.onmessage?.(isJSONRPCRequest(message) ? { ...message, id: REPEATED } : message);
   }
 
   /** Makes the server instance see answers under the ids that it gave. Call it once that is connected. */
@@ -208,8 +203,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 /** The server that asked the question with this id. `undefined`: no server of ours did. */
 export const askerOf = (id: unknown): string | undefined => MARKED.exec(String(id))?.[1];
 
-/** Whether the client takes a request back. */
-export const isCancellation = (message: unknown): message is JSONRPCNotification =>
+/** Whether a request is taken back. */
+const isCancellation = (message: unknown): message is JSONRPCNotification =>
   isJSONRPCNotification(message) && message.method === "notifications/cancelled";
 
 const MARKED = /^([0-9a-f]{12})-\d{1,10}$/;

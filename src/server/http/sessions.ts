@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { AuthInfo, JSONRPCMessage, McpServerFactory } from "@modelcontextprotocol/server";
+import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
@@ -96,12 +96,13 @@ export class Sessions {
     if (grow(session, request.auth)) await (await shared?.store)?.setOwner(id, session.owner);
     this.#track(session, response);
     if (shared === undefined) return session.transport.serve(request, response, body, { errors });
-    if (!(await shared.passOn(id, body))) return refuse(response, FULL);
+    if (shared.isForeign(body)) return sendError(response, 409, -32600, FOREIGN);
+    await shared.remember(id, body);
     const open = await this.#brokenCall(id, session, request);
     if (open !== undefined) return session.transport.serveAgain(request, response, open);
     // An earlier listener may be gone, and with it changes that it would have told.
     const listens = request.method === "GET";
-    const stored = listens ? await (await shared.store).join(id, shared.server) : undefined;
+    const stored = listens ? await (await shared.store).join(id) : undefined;
     await session.transport.serve(request, response, body, { errors, missed: stored?.subscriptions });
   }
 
@@ -129,8 +130,7 @@ export class Sessions {
     const { shared } = this.#options;
     const crowd = await this.#makeRoom(ownerOf(auth));
     if (crowd !== undefined || shared === undefined) return crowd;
-    await shared.listen(this.#deliver);
-    const stored = await (await shared.store).join(id, shared.server);
+    const stored = await (await shared.store).join(id);
     if (stored === undefined) return undefined;
     const session = await this.#create(auth, id);
     await session.transport.restore(stored, auth);
@@ -138,9 +138,6 @@ export class Sessions {
     await session.close();
     return undefined;
   }
-
-  readonly #deliver = (id: string, message: JSONRPCMessage): void =>
-    this.#sessions.get(id)?.transport.receive(message);
 
   /** The call that a client wants the rest of, when the server that answered it is another one, or gone. */
   async #brokenCall(id: string, { transport }: Session, request: AuthenticatedRequest) {
@@ -194,10 +191,9 @@ export class Sessions {
   async #share(id: string, auth: AuthInfo | undefined, body: unknown): Promise<Crowd | undefined> {
     const { shared, limitPerOwner: limit, events } = this.#options;
     if (shared === undefined) return undefined;
-    await shared.listen(this.#deliver);
     const store = await shared.store;
     const facts = { principal: principalOf(auth), owner: ownerOf(auth), opening: JSON.stringify(body) };
-    const opened = await store.open({ id, ...facts, server: shared.server }, { limit, busyMs: BUSY_MS });
+    const opened = await store.open({ id, ...facts }, { limit, busyMs: BUSY_MS });
     if (!opened.ok) return tooManyOwn(limit, Math.ceil(opened.waitMs / 1000));
     if (opened.ended !== undefined) await events.forget(opened.ended);
     return undefined;
@@ -230,7 +226,6 @@ export class Sessions {
   /** Ends all sessions. Keeps their messages for clients that come back to the next process. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#options.shared?.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
@@ -330,12 +325,8 @@ const tooManyOwn = (limit: number, seconds: number): Crowd => ({
   retryAfterSeconds: seconds,
 });
 
-/** Answers of the client that no server takes, because those that asked are gone, are dropped after a while. */
-const FULL: Crowd = {
-  status: 503,
-  message: "Too many answers of this session wait for the servers that asked: try again later",
-  retryAfterSeconds: 60,
-};
+const FOREIGN =
+  "Another server asked this question. If it is lost, the question is asked again. Otherwise the proxy has to send each session to one server, by the header Mcp-Session-Id";
 
 function refuse(response: ServerResponse, { status, message, retryAfterSeconds }: Crowd): void {
   response.setHeader("retry-after", String(retryAfterSeconds));

@@ -50,7 +50,7 @@ export async function openPostgres({
     clock: facts.clock,
     isOutdated: () => facts.isOutdated,
     forAgents: () => agentStorage(access, objects, facts.clock),
-    sessions: sessionStore(access, news),
+    sessions: sessionStore(access),
     rates: rateStore(access),
     enter: async (environment) => {
       await assertPlace(access, objects, logger);
