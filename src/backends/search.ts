@@ -97,7 +97,6 @@ export interface SearchRequest {
 
 /** Longest time between two turns of the event loop. */
 const SLICE_MS = 10;
-const LINE_FEED = 0x0a;
 
 /**
  * Searches files in the order given, which decides what a capped result contains, and stops at the cap:
@@ -222,8 +221,9 @@ class LineReader {
   /** Moves on so that `next` gives the line that contains `position`. */
   skipTo(position: number): void {
     const start = position === 0 ? 0 : this.#text.lastIndexOf("\n", position - 1) + 1;
-    for (; this.end < start; this.end += 1) {
-      if (this.#text.charCodeAt(this.end) === LINE_FEED) this.number += 1;
+    while (this.end < start) {
+      this.end = this.#text.indexOf("\n", this.end) + 1;
+      this.number += 1;
     }
   }
 

@@ -150,39 +150,55 @@ export interface FilesystemSearch extends Search {
 }
 
 /**
- * Finds the matching lines below the root, in path order, those of ignored files last. ripgrep only proposes files. Each is opened inside the jail
- * and searched here, so the result is the same without ripgrep and contains nothing from outside.
+ * Finds the matching lines below the root, in path order, those of ignored files last. ripgrep only proposes files.
+ * Each is opened inside the jail and searched here, so the result is the same without ripgrep and contains nothing
+ * from outside.
  */
 export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
-  const { pattern, maxCount, options } = search;
-  const compiled = compileSearch(pattern, options);
+  const { maxCount } = search;
+  const compiled = compileSearch(search.pattern, search.options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
+  let skipped = 0;
+  const walk = () => walkInOrder(root, filter.glob, { onUnreadable: () => (skipped += 1) });
+  if (search.ripgrep !== undefined && maxCount <= FIRST_FILES) {
+    const first = await searchIn(root, walk(), search, { deadline, most: FIRST_FILES });
+    if (first.error !== undefined) return first;
+    if (first.truncated === true) return { ...first, skipped: (first.skipped ?? 0) + skipped };
+  }
   const glob = selectionOf(filter.glob, root);
   const proposed = await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
-  let skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
-  const portions = isUsable
-    ? inOrder(root, glob, proposed.files)
-    : walkInOrder(root, filter.glob, { onUnreadable: () => (skipped += 1) });
-  const trail = new DirectoryTrail(root.directory);
-  const result = await searchFiles(candidates(root, portions, { trail, ...search }), {
-    pattern,
-    maxCount,
-    options,
-    path: root.path,
-    // The files that were found before the time was over are searched all the same.
-    deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
-  }).finally(() => trail.close());
+  skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
+  const portions = isUsable ? inOrder(root, glob, proposed.files) : walk();
+  // The files that were found before the time was over are searched all the same.
+  const until = proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline;
+  const result = await searchIn(root, portions, search, { deadline: until });
   if (result.error !== undefined) return result;
   return {
     ...result,
     skipped: (result.skipped ?? 0) + skipped,
     truncated: result.truncated === true || proposed?.end === "timeout",
   };
+}
+
+/** Most files that are searched before ripgrep starts, which takes as long. */
+const FIRST_FILES = 150;
+
+/** Searches the files of the portions in their order. */
+async function searchIn(
+  root: SearchRoot,
+  portions: Iterable<Portion> | AsyncIterable<Portion>,
+  { pattern, maxCount, options, maxFileSize }: FilesystemSearch,
+  limits: { deadline: number; most?: number },
+): Promise<GrepResult> {
+  const trail = new DirectoryTrail(root.directory);
+  const files = candidates(root, portions, { trail, maxFileSize, most: limits.most });
+  const request = { pattern, maxCount, options, path: root.path, deadline: limits.deadline };
+  return searchFiles(files, request).finally(() => trail.close());
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
@@ -287,13 +303,19 @@ function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: Ripgre
 async function* candidates(
   root: SearchRoot,
   portions: Iterable<Portion> | AsyncIterable<Portion>,
-  { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
+  {
+    trail,
+    maxFileSize,
+    most = Infinity,
+  }: { trail: DirectoryTrail; maxFileSize: number; most?: number | undefined },
 ): AsyncGenerator<SearchFile> {
+  let given = 0;
   const limits = { maxFileSize, hidden: root.hidden };
   for await (const { files, ignored } of portions) {
     for (const path of files) {
       const name = baseName(path);
       if (isTemporaryName(name)) continue;
+      if ((given += 1) > most) return;
       yield {
         path: joinPath(root.path, path),
         ignored,
