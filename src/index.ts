@@ -38,10 +38,8 @@ export type { TypedDeepAgent } from "./agent/definition/params.ts";
 export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts.ts";
 export type {
   ActionRequest,
-  AgentEvent,
   AgentPath,
   AgentPathSegment,
-  AgentSnapshot,
   Decision,
   DecisionType,
   HitlRequest,
@@ -51,6 +49,7 @@ export type {
   SameCalls,
   TokenUsage,
 } from "./agent/contracts.ts";
+export type { AgentEvent, AgentSnapshot } from "./agent/port.ts";
 export type { ModelFailureReason } from "./agent/contracts.ts";
 export type { AgentState, FilesState, JumpTarget } from "./agent/contracts.ts";
 export { eventOf } from "./agent/engine/task-context.ts";

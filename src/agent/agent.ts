@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { oneLine } from "../core/text.ts";
-import type { Agent } from "./contracts.ts";
+import type { Agent } from "./port.ts";
 import { isEvicted } from "./conversation/offloaded-texts.ts";
 import { assembleDeepAgent } from "./definition/create-deep-agent.ts";
 import type { DeepAgentParams } from "./definition/params.ts";
@@ -14,15 +14,10 @@ export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./definition/params.ts";
 export type {
   ActionRequest,
-  Agent,
-  AgentEvent,
-  AgentInput,
   AgentPath,
-  AgentSnapshot,
   CallIdentity,
   Decision,
   DecisionType,
-  EarlierEnd,
   EffectLog,
   HitlRequest,
   HitlResponse,
@@ -32,9 +27,16 @@ export type {
   SameCalls,
   StoredOutcome,
   TokenUsage,
+} from "./contracts.ts";
+export type {
+  Agent,
+  AgentEvent,
+  AgentInput,
+  AgentSnapshot,
+  EarlierEnd,
   TracePlace,
   WorkOptions,
-} from "./contracts.ts";
+} from "./port.ts";
 
 /** The model that `options` and the environment choose. */
 export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {

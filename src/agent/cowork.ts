@@ -9,15 +9,8 @@ import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
-import type {
-  AgentEvent,
-  AgentMiddleware,
-  AgentSnapshot,
-  Decision,
-  HitlResponse,
-  PendingInterrupt,
-  ToolInput,
-} from "./contracts.ts";
+import type { AgentMiddleware, Decision, HitlResponse, PendingInterrupt, ToolInput } from "./contracts.ts";
+import type { AgentEvent, AgentSnapshot } from "./port.ts";
 import { createDeepAgent } from "./definition/create-deep-agent.ts";
 import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./definition/params.ts";
 import { Command, MemorySaver } from "./engine/langgraph.ts";

@@ -7,7 +7,6 @@ import { runtimeOf } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
-  AgentEvent,
   AgentPath,
   AgentPathSegment,
   AgentRuntime,
@@ -15,9 +14,8 @@ import type {
   EffectLog,
   FilesState,
   Inbox,
-  RunTrace,
-  TracePlace,
 } from "../contracts.ts";
+import type { AgentEvent, RunTrace, TracePlace } from "../port.ts";
 import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./langgraph.ts";
 import type { AgentLimits } from "./limits.ts";
 import { Meter } from "./meter.ts";

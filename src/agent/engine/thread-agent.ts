@@ -4,18 +4,8 @@ import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
-import type {
-  Agent,
-  AgentEvent,
-  AgentInput,
-  AgentPath,
-  AgentSnapshot,
-  AgentState,
-  HitlRequest,
-  PendingInterrupt,
-  ValidatedArgs,
-  WorkOptions,
-} from "../contracts.ts";
+import type { AgentPath, AgentState, HitlRequest, PendingInterrupt, ValidatedArgs } from "../contracts.ts";
+import type { Agent, AgentEvent, AgentInput, AgentSnapshot, WorkOptions } from "../port.ts";
 import { directAnswer } from "../conversation/answers.ts";
 import { newMessages, unread } from "../conversation/inbox.ts";
 import { taskMessage } from "../conversation/messages.ts";

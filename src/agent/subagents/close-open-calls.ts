@@ -3,7 +3,8 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
-import type { AgentState, EarlierEnd } from "../contracts.ts";
+import type { AgentState } from "../contracts.ts";
+import type { EarlierEnd } from "../port.ts";
 import { lastAnswer } from "../conversation/messages.ts";
 import type { AgentGraph } from "../definition/agent-definition.ts";
 import {

@@ -1,0 +1,200 @@
+/** An agent as runs see it: its input, its events, its traces. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import type { FileData, MaybePromise } from "../backends/backend.ts";
+import type { Todo } from "../tools/tool.ts";
+import type {
+  AgentPath,
+  EffectLog,
+  HitlRequest,
+  HitlResponse,
+  Inbox,
+  InboxMessage,
+  ModelFailureReason,
+  PendingInterrupt,
+  StopReason,
+  TokenUsage,
+  ValidatedArgs,
+} from "./contracts.ts";
+
+/**
+ * The events of an agent at work, in order. Everything but `paused` and `finished`, one of which
+ * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
+ */
+export type AgentEvent =
+  | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+  /** The subagent waits until others have ended; `subagent_started` follows, unless the call is refused. */
+  | { kind: "subagent_queued"; agent: AgentPath; callId: string; name: string; description: string }
+  | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
+  | {
+      kind: "subagent_finished";
+      agent: AgentPath;
+      callId: string;
+      name: string;
+      status: "success" | "error";
+      report: string;
+    }
+  | {
+      kind: "tool_started";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      summary: string;
+      /** The call began before a crash and is not run again; its recorded outcome follows. */
+      recalled?: true;
+    }
+  | {
+      kind: "tool_finished";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      status: "success" | "error";
+      summary: string;
+    }
+  | {
+      kind: "model_called";
+      agent: AgentPath;
+      model: string;
+      usage: TokenUsage;
+      text: string;
+      /** US dollars; absent if tokens or price are unknown. */
+      costUsd?: number;
+      /** The call was no turn of the agent: it shortened the conversation. */
+      purpose?: "summary";
+    }
+  | {
+      kind: "file_changed";
+      agent: AgentPath;
+      callId: string;
+      path: string;
+      /**
+       * For people, unified. Hunks of an edit say "one place" instead of line numbers if the backend does not tell the
+       * whole text.
+       */
+      diff?: string;
+      /** Lines that the whole change adds and removes, though `diff` may be cut; absent where they are not known. */
+      added?: number;
+      removed?: number;
+    }
+  | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | {
+      kind: "compacted";
+      agent: AgentPath;
+      /** Long texts and arguments were shortened, or all before the newest part became a summary. */
+      how: "shortened" | "summarized";
+      /** Messages that the model does not see in full any more; the thread keeps them. */
+      messages: number;
+      /** Identifies the compacted view; equal if the same event is repeated. */
+      to: string;
+      /** File with the whole text of the summarized messages. */
+      path?: string;
+    }
+  | {
+      /** A model call failed in a way that may pass; nothing of a broken answer was used. */
+      kind: "model_retry";
+      agent: AgentPath;
+      model: string;
+      reason: ModelFailureReason;
+      /** Such as `model overloaded, trying again in 20 s (3rd time)`. */
+      message: string;
+      /** Failures of this call in a row, from 1. */
+      attempt: number;
+      /** Until the next try. */
+      pauseMs: number;
+    }
+  | { kind: "warning"; agent: AgentPath; message: string }
+  | {
+      kind: "paused";
+      interrupts: PendingInterrupt[];
+      /** A model call waits for a client that lends its model. */
+      modelAwaited: boolean;
+    }
+  | {
+      kind: "finished";
+      answer: string;
+      structured?: unknown;
+      /** Why the run ended early, if it did. */
+      stopReason?: StopReason;
+    };
+
+/** The parts of a thread that runs and clients see. */
+export interface AgentSnapshot {
+  todos: Todo[];
+  /** Files of the thread state by path. */
+  files: Record<string, FileData>;
+  /** Text of the last assistant message without tool calls; empty when there is none. */
+  answer: string;
+}
+
+/** How the run ended that left calls behind; without it, a thread simply got a new message. */
+export type EarlierEnd = "cancelled" | "failed";
+
+/** What to do next in a thread. */
+export type AgentInput =
+  /**
+   * A new task. The same run's task is never added twice: the run goes on instead. `after` says how the run before
+   * it in the thread ended, if not well; the calls that it left behind say so. `told`: messages to earlier runs of
+   * the thread; those that they had not read come before the task.
+   */
+  | { kind: "task"; task: string; after?: EarlierEnd | undefined; told?: readonly InboxMessage[] }
+  /**
+   * Answers by interrupt id. Requests without an answer, or with one that does not fit, stay open. An edit that
+   * `checkCall` would refuse denies its call.
+   */
+  | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
+  /** Go on from the last checkpoint. */
+  | { kind: "continue" };
+
+/** The tracer of one model call. */
+export interface ModelTrace {
+  answered(reply: AIMessage): void;
+  failed(error: unknown): void;
+}
+
+/** The tracer of one run, with all graphs below its own. */
+export interface RunTrace {
+  tell(event: AgentEvent): void;
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
+/** Where a run is traced, beyond the end of a process. */
+export interface TracePlace {
+  /** The first span of the run, as `traceparent` of the W3C names it. */
+  before(): MaybePromise<string | undefined>;
+  /** Stores the first span, when there was none before. */
+  began(traceparent: string): MaybePromise<void>;
+}
+
+/** Everything an agent needs from the run that it works for. */
+export interface WorkOptions {
+  runId: string;
+  /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
+  startNote?: string;
+  signal: AbortSignal;
+  /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
+  effects?: EffectLog;
+  /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
+  inbox?: Inbox;
+  /** Whether answers wait that the agent was not resumed with. If so, a limit leaves the other requests open. */
+  hasAnswers?: () => MaybePromise<boolean>;
+  /** Where its spans belong, if a tracer listens. */
+  trace?: TracePlace;
+}
+
+/** An agent as runs see it. */
+export interface Agent {
+  /**
+   * Works on a thread and yields what happens, in order. The last event is `finished`, or `paused` with all
+   * requests that wait for a person.
+   *
+   * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
+   *   anything else is a bug.
+   */
+  work(threadId: string, input: AgentInput, options: WorkOptions): AsyncIterable<AgentEvent>;
+  /** Checks a call of this agent, or of one of its subagents, before a person's edit of it is stored. */
+  checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
+  /** What a thread holds now: todos, files, the last answer. */
+  snapshot(threadId: string): Promise<AgentSnapshot>;
+  /** The graph of the agent and its subagents as text of Mermaid. */
+  drawing(): Promise<string>;
+}
