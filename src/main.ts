@@ -36,7 +36,8 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 async function runCommand(command: Command, argv: readonly string[]): Promise<ExitCode> {
   const parsed = parseArguments(argv, command);
   if (!parsed.ok) return complain(parsed.problems);
-  if (parsed.flags["help"] === true) return showHelp(command.name, parsed.positionals[0]);
+  const { help, "help-all": all } = parsed.flags;
+  if (help === true || all === true) return showHelp(command.name, parsed.positionals[0], all === true);
   return command.run({ flags: parsed.flags, positionals: parsed.positionals, host: HOST });
 }
 
@@ -51,7 +52,7 @@ async function greet(): Promise<ExitCode> {
   return 0;
 }
 
-async function showHelp(name?: string, actionName?: string): Promise<ExitCode> {
+async function showHelp(name?: string, actionName?: string, all = false): Promise<ExitCode> {
   const { commandHelp, overview } = await import("./cli/command.ts");
   if (name === undefined || name.startsWith("-")) {
     process.stdout.write(overview(COMMANDS));
@@ -60,7 +61,7 @@ async function showHelp(name?: string, actionName?: string): Promise<ExitCode> {
   const command = commandNamed(name);
   if (command === undefined) return complain([`Unknown command "${name}".`]);
   const action = command.actions?.find(({ name }) => name === actionName);
-  process.stdout.write(commandHelp(command, action));
+  process.stdout.write(commandHelp(command, action, all));
   return 0;
 }
 

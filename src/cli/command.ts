@@ -4,7 +4,14 @@ import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
-import { SETTINGS, type Setting, type SettingKind, envNameOf, flagNameOf } from "../config/settings.ts";
+import {
+  SETTINGS,
+  SETTING_GROUPS,
+  type Setting,
+  type SettingKind,
+  envNameOf,
+  flagNameOf,
+} from "../config/settings.ts";
 import { closestName } from "../core/options.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration. */
@@ -53,6 +60,8 @@ export interface Command {
   actions?: readonly Action[];
   /** Whether the flags of the configuration apply. */
   configurable: boolean;
+  /** Paths of the settings that its help shows first. Default: those that most people give. */
+  settings?: readonly string[];
   /** How many words may follow; default none. */
   positionals?: number;
   run(args: CommandArguments): Promise<ExitCode>;
@@ -64,6 +73,8 @@ export type ParsedArguments =
 
 const HELP_FLAG: Flag = { name: "help", short: "h", kind: "boolean", help: "Show this help." };
 
+const HELP_ALL_FLAG: Flag = { name: "help-all", kind: "boolean", help: "Show all settings, too." };
+
 const CONFIG_FLAG: Flag = {
   name: "config",
   kind: "text",
@@ -74,7 +85,7 @@ const CONFIG_FLAG: Flag = {
 /** Flags a command understands, in the order help shows them; those of the configuration last. */
 export function flagsOf(command: Command): Flag[] {
   const own = [...command.flags, HELP_FLAG];
-  return command.configurable ? [...own, CONFIG_FLAG, ...settingFlags()] : own;
+  return command.configurable ? [...own, HELP_ALL_FLAG, CONFIG_FLAG, ...SETTINGS.map(flagOf)] : own;
 }
 
 /** Reads the arguments after the command's name; every problem is reported at once. */
@@ -130,13 +141,12 @@ function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): s
   return taken ? [] : [`${token.rawName} needs a value: ${token.rawName} ${flag.hint ?? "VALUE"}.`];
 }
 
-const settingFlags = (): Flag[] => SETTINGS.map(flagOf);
-
 const flagOf = (setting: Setting): Flag => ({
   name: flagNameOf(setting),
   help: "",
   setting: setting.path,
   ...VALUE_FORM[setting.kind],
+  ...(setting.hint === undefined ? {} : { hint: setting.hint }),
 });
 
 /** The flag of one setting, for a command that the configuration does not apply to. */
@@ -191,15 +201,18 @@ export function overview(commands: readonly Command[]): string {
 /** Settings that most people give, which help shows first. */
 const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
 
-/** Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`. */
-export function commandHelp(command: Command, action?: Action): string {
+/** Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. */
+export function commandHelp(command: Command, action?: Action, all = false): string {
   const flags = flagsOf(command);
   const { actions = [], examples = [] } = command;
   const ofActions = new Set(actions.flatMap(({ flags }) => flags));
   const isOwn = ({ name }: Flag): boolean => !ofActions.has(name) || action?.flags.includes(name) !== false;
-  const own = flags.filter((flag) => flag.setting === undefined && isOwn(flag));
+  const own = flags.filter(
+    (flag) => flag.setting === undefined && (all || flag !== HELP_ALL_FLAG) && isOwn(flag),
+  );
   const settings = flags.filter((flag) => flag.setting !== undefined);
-  const isCommon = ({ setting = "" }: Flag): boolean => COMMON.includes(setting);
+  const { settings: shownFirst = COMMON } = command;
+  const common = settings.filter(({ setting = "" }) => !command.configurable || shownFirst.includes(setting));
   const users = ({ name }: Flag): string => {
     const names = action ? [] : actions.filter(({ flags }) => flags.includes(name)).map(({ name }) => name);
     return names.length === 0 ? "" : `${names.join(", ")}: `;
@@ -218,18 +231,26 @@ export function commandHelp(command: Command, action?: Action): string {
       action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
     ),
     ...part("Flags", table(own.map((flag) => [labelOf(flag), users(flag) + flag.help]))),
-    ...part(
-      "Common settings (defaults < --config file < environment < flags)",
-      table(settings.filter(isCommon).map((flag) => [labelOf(flag), settingHelp(flag)])),
-    ),
-    ...(action
-      ? part(`${PROGRAM} ${command.name} --help shows all settings.`, [""]).slice(0, -1)
-      : part(
-          "Other settings; times are seconds",
-          table(settings.filter((flag) => !isCommon(flag)).map((flag) => [labelOf(flag), settingHelp(flag)])),
-        )),
+    ...(all
+      ? SETTING_GROUPS.flatMap(([title, beginnings]) => {
+          const isIn = ({ setting = "" }: Flag): boolean =>
+            beginnings.some((path) => setting.startsWith(path));
+          return part(title, table(settings.filter(isIn).map((flag) => [labelOf(flag), settingHelp(flag)])));
+        })
+      : part("Settings", table(common.map((flag) => [labelOf(flag), shortHelp(flag)])))),
+    ...(command.configurable ? ["", all ? ORDER : MORE] : []),
     "",
   ].join("\n");
+}
+
+const ORDER = "Flags count before variables of the environment, these before the --config file.";
+const MORE = "--help-all shows all settings, with their variables of the environment.";
+
+/** The first sentence about a setting, and its default. */
+function shortHelp({ setting = "" }: Flag): string {
+  const { description = "", defaultText } = settingInfo(setting);
+  const [first = ""] = description.split(/(?<=\.) /, 1);
+  return defaultText === undefined ? first : `${first} Default ${defaultText}.`;
 }
 
 const part = (title: string, lines: readonly string[]): string[] =>
@@ -237,7 +258,9 @@ const part = (title: string, lines: readonly string[]): string[] =>
 
 function labelOf(flag: Flag): string {
   const short = flag.short === undefined ? "" : `-${flag.short}, `;
-  return `${short}--${flag.name}${flag.hint === undefined ? "" : ` ${flag.hint}`}`;
+  const choices = flag.setting === undefined ? undefined : settingInfo(flag.setting).choices;
+  const hint = choices === undefined || choices.length > 3 ? flag.hint : choices.join("|");
+  return `${short}--${flag.name}${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 /** @public The script of the man page uses it too. */

@@ -9,6 +9,15 @@ const serve: Command = {
   summary:
     "Serve MCP over stdio, or with --http over Streamable HTTP; beyond this machine with tokens only. The default.",
   configurable: true,
+  settings: [
+    "workspace",
+    "model",
+    "dataDir",
+    "approvals.write",
+    "approvals.execute",
+    "http.host",
+    "http.port",
+  ],
   flags: [
     { name: "http", kind: "boolean", help: "Listen on --host and --port instead of stdio." },
     { name: "no-work", kind: "boolean", help: "Take requests, and leave the runs to other processes." },
@@ -21,6 +30,7 @@ const work: Command = {
   usage: "work",
   summary: "Work on the runs that servers on the same storage take, and serve nothing.",
   configurable: true,
+  settings: ["workspace", "model", "dataDir", "storage", "http.host", "http.port"],
   flags: [{ name: "http", kind: "boolean", help: "Answer probes and /metrics on --host and --port." }],
   run: async (args) => (await import("./serve.ts")).runWork(args),
 };
@@ -119,6 +129,7 @@ const runs: Command = {
   summary:
     "Look at runs and decide on them, also while a server works. RUN is an id, its beginning, or last.",
   configurable: true,
+  settings: ["dataDir", "storage"],
   positionals: 3,
   examples: ["runs list", "runs show last", "runs answer last --approve"],
   actions: RUN_ACTIONS,
@@ -146,6 +157,7 @@ const open: Command = {
   usage: "open",
   summary: "Open the page of all runs in the browser: look, start, decide, continue.",
   configurable: true,
+  settings: ["dataDir", "storage"],
   flags: [
     { name: "no-browser", kind: "boolean", help: "Only print the link." },
     { name: "serve", kind: "boolean", help: "Serve the page here, even where a server has one." },
@@ -175,6 +187,7 @@ const storage: Command = {
   usage: "storage copy",
   summary: "Copy runs, conversations and memories of the data folder into the Postgres that --storage names.",
   configurable: true,
+  settings: ["dataDir", "storage", "storageSchema"],
   positionals: 1,
   flags: [],
   run: async (args) => (await import("./storage.ts")).runStorage(args),
@@ -260,6 +273,7 @@ const models: Command = {
   usage: "models ACTION",
   summary: "Show the providers of models, and add the package of one to this program.",
   configurable: true,
+  settings: ["dataDir"],
   positionals: 2,
   actions: [
     {
@@ -320,6 +334,7 @@ const graph: Command = {
   usage: "graph",
   summary: "Print how the agent works as a drawing, in the language of Mermaid.",
   configurable: true,
+  settings: ["workspace", "execute.mode"],
   flags: [],
   run: async (args) => {
     const { LOCAL, withLocalRuns } = await import("./local-runs.ts");

@@ -95,8 +95,7 @@ async function completeIn(
   const flags = flagsOf(command);
   const named = (word: string | undefined): Flag | undefined =>
     flags.find(({ name, short }) => word === `--${name}` || (short !== undefined && word === `-${short}`));
-  const placed = (hint: string, name = ""): Promise<Completion> =>
-    completePlace(hint, name, () => runs(command, before));
+  const placed = (hint: string): Promise<Completion> => completePlace(hint, () => runs(command, before));
 
   const open = named(before.at(-1));
   if (open !== undefined && open.kind !== "boolean") return valuesOf(open, placed);
@@ -148,24 +147,20 @@ function flagsFor(
 }
 
 async function valuesOf(
-  { hint = "", name, setting }: Flag,
-  placed: (hint: string, name: string) => Promise<Completion>,
+  { hint = "", setting }: Flag,
+  placed: (hint: string) => Promise<Completion>,
 ): Promise<Completion> {
   const choices = setting === undefined ? undefined : settingInfo(setting).choices;
-  return choices === undefined ? placed(hint, name) : choices.map((word) => ({ word }));
+  return choices === undefined ? placed(hint) : choices.map((word) => ({ word }));
 }
 
 /** What a place in a usage or the value of a flag can be, by the word that stands for it. */
-async function completePlace(
-  hint: string,
-  flag: string,
-  runs: () => Promise<readonly Candidate[]>,
-): Promise<Completion> {
+async function completePlace(hint: string, runs: () => Promise<readonly Candidate[]>): Promise<Completion> {
   switch (hint) {
     case "RUN":
       return runs();
     case "DIR":
-      return flag.endsWith("-file") ? "files" : "folders";
+      return "folders";
     case "FILE":
       return "files";
     case "CLIENT":

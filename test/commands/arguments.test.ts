@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { COMMANDS } from "../../src/cli/commands.ts";
 import { flagsOf, parseArguments, type Command, commandHelp, overview } from "../../src/cli/command.ts";
-import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+import { SETTING_GROUPS, SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
 
 const command: Command = {
   name: "work",
@@ -34,7 +35,7 @@ describe("parseArguments", () => {
         "Unknown flag --modle. Did you mean --model?",
         "--yes takes no value.",
         "Unknown flag -x.",
-        "--port needs a value: --port N.",
+        "--port needs a value: --port PORT.",
         'Unexpected argument "another" for work. Put a text of several words in "quotes".',
       ],
     });
@@ -43,7 +44,7 @@ describe("parseArguments", () => {
   it("does not take a flag for the value of the one before it", () => {
     expect(parse("--model", "--yes")).toEqual({
       ok: false,
-      problems: ["--model needs a value: --model VALUE."],
+      problems: ["--model needs a value: --model MODEL."],
     });
     expect(parse("--model=--yes")).toMatchObject({ ok: true });
   });
@@ -56,13 +57,34 @@ describe("parseArguments", () => {
 
 describe("help", () => {
   it("shows every flag of a command, and for settings the environment variable", () => {
-    const text = commandHelp(command);
+    const text = commandHelp(command, undefined, true);
     for (const { name } of flagsOf(command)) expect(text).toContain(`--${name}`);
     for (const setting of SETTINGS) {
       const names = [flagNameOf(setting), envNameOf(setting)];
       for (const name of names) expect(text).toContain(name);
     }
     for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(102);
+  });
+
+  it.each(COMMANDS.map((each) => [each.name, each] as const))("of %s fits on a screen", (_, each) => {
+    const short = commandHelp(each);
+    expect(short.trimEnd().split("\n").length).toBeLessThanOrEqual(40);
+    for (const { name } of each.flags) expect(short).toContain(`--${name}`);
+    const all = commandHelp(each, undefined, true);
+    for (const [title] of SETTING_GROUPS) if (each.configurable) expect(all).toContain(`\n${title}\n`);
+  });
+
+  it("names what a value is", () => {
+    const text = commandHelp(command, undefined, true);
+    for (const shown of [
+      "--system-prompt-file FILE",
+      "--host HOST",
+      "--files-hide PATTERN",
+      "--approvals-write workspace|all|none",
+      "--limits-work-time SECONDS",
+    ])
+      expect(text).toContain(shown);
+    expect(text).not.toMatch(/ (?:VALUE|DIR) .*\b[Ff]ile with/);
   });
 
   it("lists commands with their summaries", () => {
