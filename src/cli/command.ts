@@ -14,8 +14,8 @@ import {
 } from "../config/settings.ts";
 import { closestName } from "../core/options.ts";
 
-/** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration. */
-export type ExitCode = 0 | 1 | 2;
+/** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit. */
+export type ExitCode = 0 | 1 | 2 | 3;
 
 export interface Flag {
   /** Without dashes. */

@@ -53,6 +53,7 @@ const run: Command = {
     },
     { name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." },
     { name: "json", kind: "boolean", help: "Write events and the run as lines of JSON." },
+    { name: "quiet", short: "q", kind: "boolean", help: "Print the answer alone, and failures." },
   ],
   run: async (args) => (await import("./run.ts")).runTask(args),
 };

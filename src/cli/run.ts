@@ -1,10 +1,18 @@
 /** Works on one run in the terminal, and shows it meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
+import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { displayName, displayText, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
-import { type Principal, type Run, type RunView, isFinal, stoppedAtLimit } from "../runs/run.ts";
+import {
+  type Principal,
+  type Run,
+  type RunView,
+  STATUS_WORDS,
+  isFinal,
+  stoppedAtLimit,
+} from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
@@ -48,9 +56,11 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     }
     if (resume !== undefined)
       process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
-    const options: LiveOptions = { json: flags["json"] === true, approvals: approvalsOf(args) };
+    const options: LiveOptions = { output: outputOf(flags), approvals: approvalsOf(args) };
     const code = await showLive(local, runId, options);
-    return options.approvals === "ask" ? goOn(local, view.run.threadId, options, code) : code;
+    return options.approvals === "ask" && options.output === "terminal"
+      ? goOn(local, view.run.threadId, options, code)
+      : code;
   });
 }
 
@@ -94,7 +104,7 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
 const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
 
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
-  `Run ${run.id} is over (${run.status}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
+  `Run ${run.id} is over (${STATUS_WORDS[run.status]}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
 const followUpText = (runId: string): string =>
   `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
@@ -119,18 +129,27 @@ function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 export interface LiveOptions {
-  /** JSON lines instead of a picture: every event, then the run. */
-  json: boolean;
+  /**
+   * `terminal`: a live picture, then all of the end. `pipe`: the answer alone on standard output, everything else on
+   * standard error. `quiet`: the same without progress. `json`: every event, then the run, a line each.
+   */
+  output: "terminal" | "pipe" | "quiet" | "json";
   /** How approvals are handled: ask the person, approve them, or leave them to someone else. */
   approvals: "ask" | "approve" | "stop" | "wait";
+}
+
+export function outputOf({ json, quiet }: FlagValues): LiveOptions["output"] {
+  if (json === true) return "json";
+  if (quiet === true) return "quiet";
+  return process.stdout.isTTY ? "terminal" : "pipe";
 }
 
 /** Shows a run until it ends, stops for a decision nobody here takes, or is interrupted. */
 export async function showLive(local: LocalRuns, runId: string, options: LiveOptions): Promise<ExitCode> {
   const { runs, interrupt } = local;
-  const colors = colorsFor(process.stdout, process.env);
+  const isJson = options.output === "json";
   const person = personAt(local, options);
-  const screen = options.json ? undefined : openScreen(person.keyboard);
+  const screen = openScreen(options, person.keyboard);
   const write = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
   let view = await runs.view(LOCAL, runId);
   if (options.approvals === "wait" && view?.place?.atWork === 0) {
@@ -146,17 +165,32 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
         screen?.show(pictureOf(now));
         person.follow(now);
       },
-      ...(options.json ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
+      ...(isJson ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
       decide: (now) => decide(now, local, options, { ...person, screen }),
     });
   } finally {
     screen?.close();
   }
   if (view === undefined) return unknownRun(local, runId);
-  if (options.json) write({ type: "run", ...runDocument(view) });
-  else process.stdout.write(runEnd(view, colors, options.approvals === "wait"));
-  if (view.run.status === "completed") return 0;
+  if (isJson) write({ type: "run", ...runDocument(view) });
+  else writeEnd(view, options);
+  if (view.run.status === "completed") return view.run.stopReason === undefined ? 0 : 3;
   return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
+}
+
+function writeEnd(view: RunView, { output, approvals }: LiveOptions): void {
+  const { stdout, stderr, env } = process;
+  const isElsewhere = approvals === "wait";
+  if (output === "terminal") {
+    stdout.write(runEnd(view, colorsFor(stdout, env), isElsewhere));
+    return;
+  }
+  const { answer = "", status, stopReason } = view.run;
+  const isAnswered = status === "completed" && answer.trim() !== "";
+  const rest = isAnswered ? { ...view, run: { ...view.run, answer: "" } } : view;
+  if (output === "pipe" || status !== "completed" || stopReason !== undefined)
+    stderr.write(runEnd(rest, colorsFor(stderr, env), isElsewhere));
+  if (isAnswered) stdout.write(answer.endsWith("\n") ? answer : `${answer}\n`);
 }
 
 export const whereToWork = (run: Run, { runCommand }: LocalRuns): string =>
@@ -170,10 +204,10 @@ interface Person {
   follow: (view: RunView) => void;
 }
 
-function personAt({ config }: LocalRuns, { json }: LiveOptions): Person {
-  const { stdout: output, env } = process;
-  const how = json ? "off" : config.notify;
-  const caller = new Caller({ output, how, env, clock: monotonicClock });
+function personAt({ config }: LocalRuns, { output }: LiveOptions): Person {
+  const { stdout, env } = process;
+  const how = output === "json" ? "off" : config.notify;
+  const caller = new Caller({ output: stdout, how, env, clock: monotonicClock });
   let wasAwaited = false;
   let isOver = false;
   const follow = ({ run, modelCalls, activity }: RunView): void => {
@@ -186,12 +220,13 @@ function personAt({ config }: LocalRuns, { json }: LiveOptions): Person {
   return { keyboard: new Keyboard(), caller, follow };
 }
 
-function openScreen(keyboard: Keyboard): Screen {
-  const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
-  const colors = colorsFor(process.stdout, process.env);
-  return isLive
-    ? new LiveScreen(process.stdout, colors, keyboard)
-    : plainScreen(process.stdout, monotonicClock);
+function openScreen({ output }: LiveOptions, keyboard: Keyboard): Screen | undefined {
+  const { stdout, stderr, env } = process;
+  if (output === "json" || output === "quiet") return undefined;
+  if (output === "pipe") return plainScreen(stderr, monotonicClock);
+  return env["TERM"] === "dumb"
+    ? plainScreen(stdout, monotonicClock)
+    : new LiveScreen(stdout, colorsFor(stdout, env), keyboard);
 }
 
 const SETTLE_MS = 100;
@@ -293,6 +328,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
+  if (run.stopReason !== undefined) parts.push(heading(sentence(stoppedAtLimit(run.stopReason))));
   if (filesChanged.length > 0) {
     parts.push(heading("Files changed"), filesChanged.map((path) => showControl(path)).join("\n"));
   }
@@ -304,14 +340,17 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), showControl(run.cancelReason));
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
-  const mark = isWaiting ? colors.yellow("◌") : MARKS[run.status](colors);
+  const ended = run.stopReason === undefined ? MARKS[run.status](colors) : colors.yellow("■");
+  const mark = isWaiting ? colors.yellow("◌") : ended;
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
   parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : statusText(run)} · ${figures.join(" · ")}`);
   return `\n${parts.join("\n\n")}\n`;
 }
 
 const statusText = ({ status, stopReason }: RunView["run"]): string =>
-  stopReason === undefined ? status : stoppedAtLimit(stopReason);
+  stopReason === undefined ? STATUS_WORDS[status] : stoppedAtLimit(stopReason);
+
+const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The status that people see for a working run while no process works on it. */
 export const WAITING = "waiting";

@@ -5,13 +5,20 @@ import { isoTime } from "../core/clock.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
-import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
+import {
+  type Approval,
+  type PersonDecision,
+  type Run,
+  type RunHead,
+  alreadyDecided,
+  STATUS_WORDS,
+} from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { WAITING, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
+import { WAITING, outputOf, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
 import { askOpenApprovals, callLines, questionOf } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
@@ -29,7 +36,7 @@ const ACTIONS: Readonly<
   watch: {
     words: [1, 1],
     act: (local, [run = ""], { flags }) =>
-      showLive(local, run, { json: flags["json"] === true, approvals: "wait" }),
+      showLive(local, run, { output: outputOf(flags), approvals: "wait" }),
   },
   answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
@@ -103,7 +110,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     return {
       id,
       when,
-      status: statusOf(run).padEnd(14),
+      status: wordOf(run).padEnd(9),
       task: oneLine(showControl(run.task), 200),
     };
   });
@@ -120,8 +127,13 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
 export const SHORT_ID = "run_".length + 8;
 
 /** Shows a run as waiting if no process works on it, because its process ended or others come first. */
-const statusOf = ({ status, leasedUntil = 0 }: RunHead): string =>
+const statusOf = ({ status, leasedUntil = 0 }: RunHead): RunHead["status"] | typeof WAITING =>
   status === "working" && leasedUntil < Date.now() ? WAITING : status;
+
+function wordOf(run: RunHead): string {
+  const status = statusOf(run);
+  return status === WAITING ? status : STATUS_WORDS[status];
+}
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
   `waiting: no server works on it now. Why, and what to do:\n  ${runsCommand("show", runId)}\n`;
@@ -281,7 +293,9 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
   if (!outcome.ok) return unknownRun(local, runId);
   const { status } = outcome.run;
   process.stdout.write(
-    outcome.alreadyEnded ? `Run ${runId} had ended before: ${status}.\n` : `Run ${runId} is ${status}.\n`,
+    outcome.alreadyEnded
+      ? `Run ${runId} had ended before: ${STATUS_WORDS[status]}.\n`
+      : `Run ${runId} is ${STATUS_WORDS[status]}.\n`,
   );
   return 0;
 }

@@ -80,6 +80,15 @@ export interface Run {
   lastSeq: number;
 }
 
+/** The status of a run in words. */
+export const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
+  working: "at work",
+  input_required: "needs you",
+  completed: "completed",
+  failed: "failed",
+  cancelled: "cancelled",
+};
+
 const LIMITS: Readonly<Record<string, string>> = {
   max_iterations: "model calls",
   max_tool_calls: "tool calls",

@@ -4,15 +4,29 @@ import { expect, test } from "vitest";
 import { runBin } from "../built-bin.ts";
 import { listed, terminalHome, waitingRun } from "../terminal-home.ts";
 
-test("--yes works to the end, and shows plan, approvals and answer", async () => {
+test("--yes works to the end; a pipe gets the answer, and standard error the rest", async () => {
   const home = terminalHome();
   const { code, stdout, stderr } = await home.bin("run", "list every TODO", "--yes");
   expect(code).toBe(0);
-  expect(stderr).toBe("");
-  expect(stdout).toMatch(/plan: \d todos/);
-  expect(stdout).toContain("✔ approved (--yes): Create /workspace/");
+  expect(stderr).toMatch(/plan: \d todos/);
+  expect(stderr).toContain("✔ approved (--yes): Create /workspace/");
+  expect(stderr).toContain("── Files changed");
+  expect(stderr).toMatch(/✔ run_\S+ completed · \d+ tokens in/);
   expect(stdout).toContain("TODO: buy tea");
+  expect(stdout).not.toMatch(/plan:|── |tokens in|run_/);
   expect(readdirSync(home.workspace)).toHaveLength(2);
+});
+
+test("--quiet leaves the answer alone, and says what a limit stopped, with an exit code of its own", async () => {
+  const home = terminalHome();
+  const whole = await home.bin("run", "list every TODO", "--yes", "--quiet");
+  expect([whole.code, whole.stderr]).toEqual([0, ""]);
+  expect(whole.stdout).toContain("TODO: buy tea");
+  const cut = await home.bin("run", "list every TODO", "--yes", "-q", "--limits-model-calls", "2");
+  expect(cut.code).toBe(3);
+  expect(cut.stderr.trimStart()).toMatch(/^── Stopped at a limit \(model calls\)\n/);
+  expect(cut.stderr).not.toContain("✔");
+  expect(cut.stdout).toContain("the limit of 2 model calls");
 });
 
 test("where nobody can be asked, a run stops for a decision, and goes on when it is taken up again", async () => {
@@ -59,9 +73,9 @@ test("a run that ended is shown as it ended, and is not worked on again", async 
   const home = terminalHome();
   const runId = await waitingRun(home);
   await home.bin("runs", "cancel", runId, "--message", "wrong \u001b[31mfolder");
-  const { code, stdout } = await home.bin("run", "--resume", runId, "--yes");
-  expect(code).toBe(1);
-  expect(stdout).toContain("wrong \\u001b[31mfolder");
+  const { code, stdout, stderr } = await home.bin("run", "--resume", runId, "--yes");
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain("wrong \\u001b[31mfolder");
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
 });
 

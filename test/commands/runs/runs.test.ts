@@ -127,8 +127,9 @@ test("watch shows a run that has ended, as lines or as JSON", async () => {
   const home = terminalHome();
   await home.bin("run", "list every TODO", "--yes");
   const [row] = await listed(home);
-  const { code, stdout } = await home.bin("runs", "watch", row?.run_id ?? "");
-  expect([code, stdout]).toEqual([0, expect.stringContaining("completed")]);
+  const { code, stdout, stderr } = await home.bin("runs", "watch", row?.run_id ?? "");
+  expect([code, stderr]).toEqual([0, expect.stringContaining("completed")]);
+  expect(stdout).toContain("TODO: buy tea");
   const lines = (await home.bin("runs", "watch", row?.run_id ?? "", "--json")).stdout.trimEnd().split("\n");
   expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ type: "run", status: "completed" });
 });

@@ -258,7 +258,7 @@ test("a list fits a narrow terminal, and names runs by the beginning of their id
   const cwd = home.workspace;
   const listed = openTerminal([process.execPath, await program(), "runs", "list"], { columns: 40, cwd, env });
   expect(await listed.exited).toBe(0);
-  expect(listed.everything()).toEqual([expect.stringMatching(/^run_\S{8} {2}input_required {2}list eve…$/)]);
+  expect(listed.everything()).toEqual([expect.stringMatching(/^run_\S{8} {2}needs you {2}list every TO…$/)]);
 });
 
 test("a reader that leaves ends the program, without an error", async () => {
