@@ -43,6 +43,22 @@ const smallSchemaCheck = {
   },
 };
 
+/**
+ * LangGraph's saver works on any connection, and imports better-sqlite3 for a function that is not used here. The
+ * import would load it on every Node.
+ */
+const saverWithoutDriver = {
+  name: "saver-without-driver",
+  transform: {
+    filter: { id: /[\\/]langgraph-checkpoint-sqlite[\\/]dist[\\/]index\.js$/ },
+    handler(code) {
+      const rest = code.replace('import Database from "better-sqlite3";', "");
+      if (rest === code) this.error("LangGraph's saver for SQLite imports its driver in another way.");
+      return rest;
+    },
+  },
+};
+
 /** Files of packages that are in the page's scripts. */
 const pageInputs = [];
 
@@ -93,7 +109,9 @@ async function bundle({ output, ...input }) {
 const bundleLibrary = () =>
   bundle({
     input: { index: "src/index.ts", "testing/backend-contract": "src/testing/backend-contract.ts" },
-    external: [...INSTALLED, /^(@langchain|langchain|zod)(\/|$)/],
+    // All of LangChain's packages are its user's, but this one.
+    external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
+    plugins: [saverWithoutDriver],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
@@ -102,7 +120,7 @@ const bundleProgram = () =>
   bundle({
     input: { "deepagent-mcp": "src/main.ts" },
     external: INSTALLED,
-    plugins: [zodNamespace, smallSchemaCheck, pageAssets],
+    plugins: [zodNamespace, smallSchemaCheck, saverWithoutDriver, pageAssets],
     output: {
       dir: join(draft, "bin"),
       chunkFileNames: "chunks/[name]-[hash].js",

@@ -184,6 +184,7 @@ export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memo
 export type { ItemStore, StorePut } from "./storage/memories/item-store.ts";
 export type { ItemTurns, WriteTurn } from "./storage/memories/turns.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
+export type { Checkpoints } from "./runs/thread-ports.ts";
 export type { FencingToken } from "./runs/thread-ports.ts";
 export type { ThreadStep } from "./runs/thread-ports.ts";
 export type { WrittenMessages } from "./runs/thread-ports.ts";

@@ -45,8 +45,8 @@ export interface Checkpoints {
   startOver(threadId: string, token: FencingToken): Promise<void>;
   deleteThread(threadId: string): Promise<void>;
   /**
-   * Makes a thread small whose run is over: keeps nothing of its subagents but their messages, packs its own
-   * steps. Leaves it as it is when it was taken with a later token.
+   * Makes a thread small whose run has ended: deletes everything of its subagents except their messages. Leaves a
+   * thread unchanged that was taken with a later token.
    */
   tidyThread(threadId: string, token: FencingToken): Promise<void>;
   usedBytes(): Promise<number>;

@@ -1,6 +1,5 @@
 /** Moves what the files of one machine hold into a Postgres. */
 import { join } from "node:path";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { StorageError } from "../core/errors.ts";
 import { decodeNamespace } from "./memories/namespaces.ts";
@@ -10,7 +9,7 @@ import { query, sendable } from "./postgres/engine.ts";
 import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
 import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
 import { wordVector } from "./postgres/memories/words.ts";
-import { type SqliteCheckpointer, createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
+import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
 import { createStore } from "./sqlite/memories/store.ts";
 import { migrate } from "./sqlite/migrations.ts";
@@ -65,8 +64,8 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
     }
     await continueNumbers(access);
     yield await copyMemories(runs, access, signal);
-    const threads = createCheckpointer(await open("checkpoints.db"));
-    yield await copyThreads(threads, new PostgresCheckpointer(access, objects), { access, signal });
+    const checkpoints = await open("checkpoints.db");
+    yield await copyThreads(checkpoints, new PostgresCheckpointer(access, objects), { access, signal });
   } finally {
     for (const file of files.toReversed()) file.close();
   }
@@ -241,10 +240,14 @@ async function copyMemories(runs: Database, access: Access, signal: AbortSignal)
 
 /** A thread that is copied whole has a fence, as every thread has that agents of a server work on. */
 async function copyThreads(
-  from: SqliteCheckpointer,
+  database: Database,
   to: PostgresCheckpointer,
   { access, signal }: Pick<CopyOptions, "access" | "signal">,
 ): Promise<CopiedTable> {
+  const from = createCheckpointer(database);
+  const places = database.prepare<[string], { namespace: string; id: string }>(
+    "SELECT checkpoint_ns AS namespace, checkpoint_id AS id FROM checkpoints WHERE thread_id = ? ORDER BY seq",
+  );
   const report = { name: "conversations", found: 0, copied: 0 };
   const fences = await query<{ id: string }>(access, "SELECT thread_id AS id FROM thread_fences");
   const whole = new Set(fences.map(({ id }) => id));
@@ -253,51 +256,34 @@ async function copyThreads(
     if (whole.has(thread)) continue;
     // Removes the rest of an earlier copy that was broken off.
     await to.deleteThread(thread);
-    await copyThread(thread, from, to, signal);
+    const copied = new Set<unknown>();
+    for (const { namespace, id } of places.all(thread)) {
+      signal.throwIfAborted();
+      const tuple = await from.getTuple({
+        configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
+      });
+      if (tuple !== undefined) await putTuple(tuple, to);
+      copied.add(id);
+    }
+    // Messages of subagents outlive their checkpoints.
+    for await (const [place, task, messages] of from.nestedMessages(thread)) {
+      signal.throwIfAborted();
+      const isCopied = copied.has(place.configurable?.["checkpoint_id"]);
+      if (!isCopied) await to.putWrites(place, [["messages", messages]], task);
+    }
     await to.startOver(thread, { run: 0, claim: 0 });
     report.copied += 1;
   }
   return report;
 }
 
-/** One checkpoint after the other, the oldest first, and then messages that outlived theirs. */
-async function copyThread(
-  thread: string,
-  from: SqliteCheckpointer,
-  to: PostgresCheckpointer,
-  signal: AbortSignal,
-): Promise<void> {
-  const places: RunnableConfig[] = [];
-  for await (const { config } of from.list({ configurable: { thread_id: thread } })) places.push(config);
-  /** LangGraph's id of a checkpoint by the one it is stored under. */
-  const ids = new Map<string, string>();
-  for (const place of places.reverse()) {
-    signal.throwIfAborted();
-    const tuple = await from.getTuple(place);
-    if (tuple !== undefined) await putTuple(tuple, ids, to);
-  }
-  for await (const [place, task, messages] of from.nestedMessages(thread)) {
-    signal.throwIfAborted();
-    const isCopied = ids.has(String(place.configurable?.["checkpoint_id"]));
-    if (!isCopied) await to.putWrites(place, [["messages", messages]], task);
-  }
-}
-
 async function putTuple(
   { config, parentConfig, checkpoint, metadata, pendingWrites = [] }: CheckpointTuple,
-  ids: Map<string, string>,
   to: PostgresCheckpointer,
 ): Promise<void> {
-  const idOf = (one: RunnableConfig | undefined): string | undefined => {
-    const id: unknown = one?.configurable?.["checkpoint_id"];
-    return typeof id === "string" ? (ids.get(id) ?? id) : undefined;
-  };
-  const parent = idOf(parentConfig);
-  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
-  const at = { thread_id, checkpoint_ns };
-  ids.set(String(checkpoint_id), checkpoint.id);
+  const { thread_id, checkpoint_ns }: Record<string, unknown> = config.configurable ?? {};
   const place = await to.put(
-    { configurable: { ...at, ...(parent === undefined ? {} : { checkpoint_id: parent }) } },
+    parentConfig ?? { configurable: { thread_id, checkpoint_ns } },
     checkpoint,
     metadata ?? { source: "loop", step: 0, parents: {} },
   );

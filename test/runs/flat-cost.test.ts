@@ -54,7 +54,7 @@ test("an event takes as many statements after 10,000 events as at the start", as
   expect(since()).toBe(2);
 });
 
-test("a step takes no more statements after 5,000 steps than at the start, packing included", async () => {
+test("a step takes no more statements after 5,000 steps than at the start", async () => {
   const { database, since } = counted();
   const saver = createCheckpointer(database);
   let config: RunnableConfig = { configurable: { thread_id: "t", checkpoint_ns: "" } };

@@ -266,8 +266,8 @@ test("threads that belong to no run are counted, and deleted only when that is a
   expect(threads().toSorted()).toEqual([kept.threadId, lost.threadId].toSorted());
   expect(await service.prune({}, "delete")).toMatchObject({ orphans: 1 });
   expect(threads()).toEqual([kept.threadId]);
-  const packs = checkpoints.prepare("SELECT count(*) FROM packed_checkpoints WHERE thread_id = ?").pluck();
-  expect(packs.get(lost.threadId)).toBe(0);
+  const writes = checkpoints.prepare("SELECT count(*) FROM writes WHERE thread_id = ?").pluck();
+  expect(writes.get(lost.threadId)).toBe(0);
   expect(await service.prune({}, "count")).toMatchObject({ orphans: 0 });
   expect((await service.view(ME, kept.id))?.run.status).toBe("completed");
 });

@@ -16,7 +16,11 @@ import type { Run, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import type { RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { DurableSaver } from "../../src/storage/sqlite/checkpoints/saver.ts";
 import { openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
@@ -64,23 +68,30 @@ export interface Server {
 }
 
 /** After its process was killed nothing answers any more, not even with an error. */
-class MortalCheckpointer extends SqliteCheckpointer {
-  override async put(...args: Parameters<SqliteCheckpointer["put"]>) {
+class MortalCheckpointer extends DurableSaver {
+  readonly #file: Database;
+
+  constructor(database: Database) {
+    super(database);
+    this.#file = database;
+  }
+
+  override async put(...args: Parameters<DurableSaver["put"]>) {
     return super.put(...args).catch((error: unknown) => this.#orNever(error));
   }
 
-  override async putWrites(...args: Parameters<SqliteCheckpointer["putWrites"]>) {
+  override async putWrites(...args: Parameters<DurableSaver["putWrites"]>) {
     return super.putWrites(...args).catch((error: unknown) => this.#orNever(error));
   }
 
   async #orNever(error: unknown): Promise<never> {
-    if (this.db.open) throw error;
+    if (this.#file.open) throw error;
     return new Promise(() => {});
   }
 }
 
 /** Loses what tools answered, as when the process ends just before it is stored. */
-class LosingCheckpointer extends SqliteCheckpointer {
+class LosingCheckpointer extends DurableSaver {
   #lost = false;
 
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], task: string): Promise<void> {
@@ -89,7 +100,7 @@ class LosingCheckpointer extends SqliteCheckpointer {
     return answered ? new Promise<never>(() => {}) : super.putWrites(config, writes, task);
   }
 
-  override async put(...args: Parameters<SqliteCheckpointer["put"]>): Promise<RunnableConfig> {
+  override async put(...args: Parameters<DurableSaver["put"]>): Promise<RunnableConfig> {
     return this.#lost ? new Promise<never>(() => {}) : super.put(...args);
   }
 }

@@ -96,7 +96,8 @@ describe("a clock that is set back", () => {
       expect(parent?.checkpoint.id).toBe(second.id);
       const listed: string[] = [];
       for await (const tuple of reader.list(at())) listed.push(tuple.checkpoint.id);
-      expect(listed).toEqual([third.id, second.id, before.id]);
+      // Lists have the order of ids, which the saver and its users share.
+      expect(listed).toEqual([before.id, third.id, second.id]);
     }
     const next = createCheckpointer(database);
     await next.getTuple(at());
@@ -122,11 +123,11 @@ describe("a clock that is set back", () => {
     expect(await saver.getTuple(inside("tools:1"))).toBeUndefined();
   });
 
-  it("leaves ids alone that are not made of the time", async () => {
+  it("makes the checkpoint that was stored last the newest, whatever its id", async () => {
     const saver = createCheckpointer(opened());
     await saver.put(at(), { ...made(0), id: "2" }, METADATA);
     await saver.put(at("2"), { ...made(0), id: "1" }, METADATA);
-    expect((await saver.getTuple(at()))?.config).toEqual(at("2"));
+    expect((await saver.getTuple(at()))?.config).toEqual(at("1"));
   });
 
   it("puts no checkpoint that is stored again behind others", async () => {

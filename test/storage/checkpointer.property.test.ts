@@ -14,7 +14,6 @@ import {
   createCheckpointer,
   type SqliteCheckpointer,
 } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { PackedCheckpoints } from "../../src/storage/sqlite/checkpoints/packed-checkpoints.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
@@ -71,7 +70,6 @@ const operation = fc.oneof(
     limit: fc.option(fc.integer({ min: 1, max: 4 })),
   }),
   fc.record({ do: fc.constantFrom("delete" as const, "copy" as const), thread }),
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("pack" as const), thread }) },
   fc.record({ do: fc.constant("reopen" as const) }),
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
@@ -143,9 +141,6 @@ class Both {
         if (await this.saver.copyThread(one.thread, target)) this.#copies.push({ target, whole });
         return;
       }
-      case "pack":
-        await this.saver.getTuple(configOf(one.thread, "")); // all is committed then
-        return new PackedCheckpoints(this.database).packAll(one.thread);
       case "reopen":
         this.saver = createCheckpointer(this.database);
     }
@@ -158,7 +153,6 @@ class Both {
       expect(await this.#whole(target)).toEqual(whole);
       await this.#delete(target);
     }
-    expect(this.#rows("checkpoint_blobs", "1")).toBe(0);
     this.database.close();
   }
 
@@ -258,9 +252,9 @@ class Both {
   }
 }
 
-const TABLES = ["checkpoints", "writes", "packed_checkpoints", "thread_fences", "checkpoint_blob_uses"];
+const TABLES = ["checkpoints", "writes", "thread_fences"];
 
-it("does what LangGraph's saver in memory does, packed or not, and keeps copies apart from their sources", async () => {
+it("does what LangGraph's saver in memory does, and keeps copies apart from their sources", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 40, maxLength: 140 }), async (operations) => {
       const both = new Both();

@@ -15,6 +15,7 @@ import {
   createCheckpointer,
   type SqliteCheckpointer,
 } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { FencedOffError } from "../../src/runs/thread-ports.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 import { openWatched } from "../support/watched-database.ts";
@@ -141,13 +142,15 @@ describe("the file format", () => {
     return tuples;
   };
 
-  it("is the stock saver's, in both directions, but for what is packed", async () => {
+  it("is the stock saver's, in both directions", async () => {
     const database = opened(join(temporaryFolder(), "agent.db"));
     const stock = new SqliteSaver(database as unknown as ConstructorParameters<typeof SqliteSaver>[0]); // has what it uses
     const first = await stock.put(at("thread"), checkpointOf(uuid6(0), { a: [1] }), METADATA);
     await stock.putWrites(first, [["a", 2]], "task");
+    const before = await stock.getTuple(first);
     const checkpointer = createCheckpointer(database);
-    expect(await checkpointer.getTuple(first)).toEqual(await stock.getTuple(first));
+    expect(await checkpointer.getTuple(first)).toEqual(before);
+    expect(await stock.getTuple(first)).toEqual(before);
 
     const second = await checkpointer.put(first, checkpointOf(uuid6(1), { a: [1, 2] }), METADATA);
     await checkpointer.putWrites(
@@ -162,13 +165,25 @@ describe("the file format", () => {
     expect(await collected(stock, at("thread"))).toEqual(await collected(checkpointer, at("thread")));
   });
 
-  it("keeps bytes as they are", async () => {
-    const checkpointer = createCheckpointer(opened());
-    const config = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
-    const bytes = new Uint8Array([0, 255, 128, 10, 0xc3, 0x28]);
-    await checkpointer.putWrites(config, [["blob", bytes]], "task");
+  it.each([
+    ["alone", (bytes: Uint8Array) => bytes],
+    ["in a file", (bytes: Uint8Array) => ({ "/a.png": { content: bytes }, "/b.txt": { content: "b" } })],
+    ["in a list", (bytes: Uint8Array) => [[1], bytes, [bytes]]],
+    ["in a snapshot", (bytes: Uint8Array) => new DeltaSnapshot({ "/a.png": { content: bytes } })],
+  ])("keeps bytes as they are, %s", async (_place, made) => {
+    const database = opened();
+    const checkpointer = createCheckpointer(database);
+    const bytes = Uint8Array.from({ length: 60_000 }, (_, index) => (index * 7) % 256);
+    const value = made(bytes);
+    const config = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), { value }), METADATA);
+    await checkpointer.putWrites(config, [["value", value]], "task");
     const tuple = await checkpointer.getTuple(config);
-    expect(new Uint8Array(tuple?.pendingWrites?.[0]?.[2] as Uint8Array)).toEqual(bytes);
+    expect(tuple?.checkpoint.channel_values["value"]).toEqual(made(bytes));
+    expect(tuple?.pendingWrites).toEqual([["task", "value", made(bytes)]]);
+    // Neither as a list of numbers, nor changed in what was given.
+    const size = database.prepare<[], number>("SELECT length(value) FROM writes").pluck().get();
+    expect(size).toBeLessThan(200_000);
+    expect(value).toEqual(made(bytes));
   });
 });
 
@@ -193,6 +208,55 @@ describe("writes of a task", () => {
     await expect(checkpointer.putWrites(at("thread"), [["a", 1]], "task")).rejects.toThrow(
       "configurable.checkpoint_id",
     );
+  });
+});
+
+describe("fences", () => {
+  it("keep what an earlier claim of the same process still had under way from being stored", async () => {
+    const checkpointer = createCheckpointer(opened());
+    await checkpointer.startOver("thread", { run: 1, claim: 1 });
+    const first = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
+    const late = checkpointer.put(first, checkpointOf(uuid6(1), {}), METADATA);
+    await checkpointer.startOver("thread", { run: 1, claim: 2 });
+    await expect(late).rejects.toThrow(FencedOffError);
+    expect((await checkpointer.getTuple(at("thread")))?.config).toEqual(first);
+  });
+
+  it("keep a thread that another process has deleted from coming back", async () => {
+    const file = join(temporaryFolder(), "checkpoints.db");
+    const [checkpointer, other] = [createCheckpointer(opened(file)), createCheckpointer(opened(file))];
+    await checkpointer.startOver("thread", { run: 1, claim: 1 });
+    const first = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
+    await other.deleteThread("thread");
+    await expect(checkpointer.putWrites(first, [["a", 1]], "task")).rejects.toThrow(FencedOffError);
+    expect(await other.threads()).toEqual([]);
+  });
+
+  it("stay when an earlier run of the thread is tidied", async () => {
+    const file = join(temporaryFolder(), "checkpoints.db");
+    const [checkpointer, other] = [createCheckpointer(opened(file)), createCheckpointer(opened(file))];
+    await checkpointer.startOver("thread", { run: 1, claim: 1 });
+    await checkpointer.startOver("thread", { run: 2, claim: 1 });
+    await checkpointer.tidyThread("thread", { run: 1, claim: 1 });
+    await other.startOver("thread", { run: 3, claim: 1 });
+    await expect(checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA)).rejects.toThrow(
+      FencedOffError,
+    );
+  });
+});
+
+describe("a commit", () => {
+  it("that several share fails for the one alone that could not be stored", async () => {
+    const file = join(temporaryFolder(), "checkpoints.db");
+    const checkpointer = createCheckpointer(opened(file));
+    await checkpointer.startOver("lost", { run: 1, claim: 1 });
+    await createCheckpointer(opened(file)).startOver("lost", { run: 1, claim: 2 });
+    const put = (thread: string) => checkpointer.put(at(thread), checkpointOf(uuid6(0), {}), METADATA);
+    const threads = Array.from({ length: 20 }, (_, index) => `thread ${index}`);
+    const [lost, ...others] = await Promise.allSettled(["lost", ...threads].map(put));
+    expect(lost).toMatchObject({ status: "rejected", reason: expect.any(FencedOffError) });
+    expect(others.every(({ status }) => status === "fulfilled")).toBe(true);
+    expect((await checkpointer.threads()).toSorted()).toEqual(threads.toSorted());
   });
 });
 

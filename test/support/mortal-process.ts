@@ -1,6 +1,10 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { DurableSaver } from "../../src/storage/sqlite/checkpoints/saver.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 
 /** When a process ends: after so many steps, killed at once or told to stop by its signal. */
@@ -83,7 +87,7 @@ export class MortalProcess {
   }
 }
 
-class MortalCheckpointer extends SqliteCheckpointer {
+class MortalCheckpointer extends DurableSaver {
   private readonly process: MortalProcess;
   private readonly stored: (writes: PendingWrite[]) => void;
 

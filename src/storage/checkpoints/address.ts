@@ -24,9 +24,6 @@ const isName = (value: unknown): value is string | number =>
 export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
   `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
 
-/** A graph at work on a thread as one text. */
-export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
-
 /** The thread of a checkpoint named by `keyOf`. */
 export function threadOf(key: string): string {
   const start = key.indexOf(":") + 1;

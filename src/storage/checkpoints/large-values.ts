@@ -11,9 +11,6 @@ import type { GraphAddress, WriteAddress, WriteFields } from "./address.ts";
 /** A serialised value. */
 export type Encoded = [type: string, data: Uint8Array];
 
-/** Place of the value in the fields of a write. */
-const VALUE = 7;
-
 /** The rows of what one task wrote. */
 export function encodeWrites(
   dumped: (value: unknown) => Encoded | Promise<Encoded>,
@@ -40,9 +37,6 @@ export function allOf<Values extends readonly unknown[]>(
     ? Promise.all(values)
     : (values as unknown as Settled<Values>);
 }
-
-export const bytesOfWrites = (rows: readonly WriteFields[]): number =>
-  rows.reduce((sum, row) => sum + row[VALUE].length, 0);
 
 /** Texts of so many characters, and as many bytes, are stored apart. */
 const LARGE = 4096;

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import type { Transaction } from "./api.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { StorageError, isLocked, isTransient } from "../../core/errors.ts";
+import { StorageError, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./threads.ts";
 
@@ -97,128 +97,61 @@ async function syncFile(path: string): Promise<void> {
 export const flushesItself = (database: Database): boolean =>
   Number(database.pragma("synchronous", { simple: true })) >= FULL;
 
-/** Statements that belong together. An error undoes them and goes to whoever asked for them. */
-type Job = () => void;
-
-/** Facts about a job before it runs. */
-interface Facts {
-  /** Roughly how much it writes. */
-  bytes: number;
-  /** The asker; all steps of one agent have one source. */
-  source: string;
+/** Rows that belong together, on their way into the database. */
+interface Waiting {
+  store: () => void;
+  resolve: () => void;
+  reject: (thrown: unknown) => void;
 }
 
-interface Entry extends Facts {
-  job: Job;
-  resolve(): void;
-  reject(thrown: unknown): void;
-}
-
-/** The most that goes into one transaction; more would block the event loop. */
-const JOBS_PER_COMMIT = 48;
-const BYTES_PER_COMMIT = 2_000_000;
-/** A commit waits for so many turns of the event loop, as long as each brings a job of another agent. */
+/** The longest wait for more to store, in turns of the event loop. */
 const TURNS = 16;
 
 /**
- * Commits jobs that come in quick succession in one transaction, in their order. A commit costs as much as
- * writing twenty results, so one for each job would take much of the time of many agents.
+ * Commits in one transaction what comes in quick succession, in its order. With a hundred agents at work, commits
+ * of their own would take a fifth of the time.
  */
 export class GroupCommit {
-  readonly #waiting: Entry[] = [];
-  /** How many of the waiting jobs were part of a failed commit; each of them is tried alone. */
-  #alone = 0;
-  #isCommitting = false;
+  #waiting: Waiting[] = [];
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** Resolves once the job is committed. */
-  run(facts: Facts, job: Job): Promise<void> {
+  /** Resolves once everything that `store` did is committed. If it throws, nothing of it is kept. */
+  run(store: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, ...facts, resolve, reject });
-      if (!this.#isCommitting) void this.#commitAll();
+      this.#waiting.push({ store, resolve, reject });
+      if (this.#waiting.length === 1) void this.#commit();
     });
   }
 
-  /**
-   * Commits the waiting jobs at once, except those of a failed commit. Throws when another connection holds the
-   * lock; all jobs then still wait.
-   */
-  flush(): void {
-    while (this.#waiting.length > 0 && this.#alone === 0) this.#commitNext();
-  }
-
-  async #commitAll(): Promise<void> {
-    this.#isCommitting = true;
-    for (;;) {
-      await this.#gathered();
-      if (this.#waiting.length === 0) break;
-      try {
-        await whenUnlocked(this.#database, () => this.#commitNext());
-      } catch (thrown) {
-        // The lock was held for too long.
-        this.#alone = 0;
-        for (const entry of this.#waiting.splice(0)) entry.reject(thrown);
-      }
-    }
-    this.#isCommitting = false;
-  }
-
-  /**
-   * Waits until no other agent brings a job any more. The jobs of a single agent are committed as they come,
-   * because checkpoints that wait cannot be packed.
-   */
-  async #gathered(): Promise<void> {
-    const sources = new Set<string>();
-    let known = 1;
-    for (let turn = 0; turn < TURNS; turn += 1) {
+  async #commit(): Promise<void> {
+    for (let turn = 0, known = 0; known < this.#waiting.length && turn < TURNS; turn += 1) {
+      known = this.#waiting.length;
       await nextTurn();
-      for (const { source } of this.#waiting) sources.add(source);
-      if (sources.size <= known || this.#waiting.length >= JOBS_PER_COMMIT) return;
-      known = sources.size;
     }
-  }
-
-  #commitNext(): void {
-    if (this.#waiting.length === 0) return; // a flush was faster
-    const isAlone = this.#alone > 0;
-    const entries = this.#takeNext();
+    const group = this.#waiting;
+    this.#waiting = [];
+    const storeAll = (): void[] => group.map((one) => this.#store(one));
     try {
-      inTransaction(this.#database, () => entries.forEach(({ job }) => job()));
+      await whenUnlocked(this.#database, () => inTransaction(this.#database, storeAll));
+      // Those that failed alone were rejected before.
+      for (const { resolve } of group) resolve();
     } catch (thrown) {
-      if (isLocked(thrown)) {
-        this.#waiting.unshift(...entries);
-        if (isAlone) this.#alone += 1;
-        throw thrown;
-      }
-      // A failure of the whole file rejects all: each alone could wait for a lock in vain.
-      if (entries.length === 1 || isTransient(thrown)) for (const entry of entries) entry.reject(thrown);
-      else this.#tryAlone(entries);
-      return;
+      for (const { reject } of group) reject(thrown);
     }
-    for (const entry of entries) entry.resolve();
   }
 
-  /** Lets each be tried alone, so that it fails or succeeds for reasons of its own. None of them was stored. */
-  #tryAlone(entries: readonly Entry[]): void {
-    this.#waiting.unshift(...entries);
-    this.#alone = entries.length;
-  }
-
-  #takeNext(): Entry[] {
-    if (this.#alone > 0) {
-      this.#alone -= 1;
-      return this.#waiting.splice(0, 1);
+  #store({ store, reject }: Waiting): void {
+    try {
+      inTransaction(this.#database, store);
+    } catch (thrown) {
+      // A failure of the file undoes all of the transaction.
+      if (isTransient(thrown)) throw thrown;
+      reject(thrown);
     }
-    let [count, bytes] = [0, 0];
-    while (count < Math.min(this.#waiting.length, JOBS_PER_COMMIT) && bytes < BYTES_PER_COMMIT) {
-      bytes += this.#waiting[count]?.bytes ?? 0;
-      count += 1;
-    }
-    return this.#waiting.splice(0, count);
   }
 }
 

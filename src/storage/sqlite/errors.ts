@@ -21,8 +21,7 @@ export const damagedError = (name: string): StorageError =>
  * SQLite does not notice this damage, because the page itself is intact. `database` completes "a row of …".
  */
 export function unreadable(thrown: unknown, database: string): unknown {
-  const isPacked = codeOf(thrown)?.startsWith("Z_") ?? false;
-  if (!(thrown instanceof SyntaxError) && !isPacked) return thrown;
+  if (!(thrown instanceof SyntaxError)) return thrown;
   return new StorageError(
     "storage_corrupt",
     `A row of ${database} is damaged and cannot be read. It was left untouched: restore a backup copy, or ` +

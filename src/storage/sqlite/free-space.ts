@@ -56,13 +56,22 @@ const BYTES = 2_000_000;
 /** Deletes some of the rows of `table` that meet `where`. */
 export type DeletePiece = Statement<[{ thread: string }]>;
 
-/** @param bytes SQL for the size of a row. */
-export function preparePiece(database: Database, table: string, bytes: string, where: string): DeletePiece {
+/** Rows of a table to delete. */
+export interface Rows {
+  table: string;
+  /** The columns that identify a row. */
+  key: string;
+  /** SQL for the size of a row. */
+  bytes: string;
+  where: string;
+}
+
+export function preparePiece(database: Database, { table, key, bytes, where }: Rows): DeletePiece {
   return database.prepare(`
-DELETE FROM ${table} WHERE rowid IN (
-  SELECT id FROM (
-    SELECT id, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before
-    FROM (SELECT rowid AS id, ${bytes} AS bytes FROM ${table} WHERE ${where} LIMIT ${ROWS})
+DELETE FROM ${table} WHERE (${key}) IN (
+  SELECT ${key} FROM (
+    SELECT ${key}, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before
+    FROM (SELECT ${key}, ${bytes} AS bytes FROM ${table} WHERE ${where} LIMIT ${ROWS})
   ) WHERE before < ${BYTES}
 )`);
 }

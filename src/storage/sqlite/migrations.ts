@@ -15,6 +15,8 @@ export interface Migration {
   name: string;
   /** Statements. */
   sql: string;
+  /** The rest of the step, after the statements. */
+  work?: (database: Database) => void;
 }
 
 /** The error for a step that threw. */
@@ -87,6 +89,7 @@ function pendingFrom(database: Database, component: string, migrations: readonly
 function apply(database: Database, component: string, migration: Migration): void {
   try {
     database.exec(migration.sql);
+    migration.work?.(database);
   } catch (thrown) {
     throw failure(database, component, migration, thrown);
   }

@@ -4,7 +4,7 @@ import { systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import type { AgentStorage, Storage } from "../storage.ts";
-import { CHECKPOINT_MIGRATIONS } from "./checkpoints/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "./checkpoints/migrations.ts";
 import { writeLogInThread } from "./commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "./database.ts";
 import { STORE_MIGRATIONS } from "./memories/schema.ts";

@@ -1,18 +1,14 @@
-import type { Statement } from "../api.ts";
-import type { GraphAddress, WriteFields } from "../../checkpoints/address.ts";
-import type { WriteRow } from "../../checkpoints/writes.ts";
-import type { Database } from "../database.ts";
-import { type DeletePiece, preparePiece } from "../free-space.ts";
-import type { Migration } from "../migrations.ts";
-import { BLOB_TABLES, usesOfEndedGraphs, usesOfThread } from "./blobs.ts";
+/** The tables of checkpoints, and the queries over them. */
+import type { Rows } from "../free-space.ts";
 
 /**
- * The tables of LangGraph's `SqliteSaver`, and more for checkpoints that were superseded and for large parts of
- * values: we can open the stock saver's file; it finds no further back in ours than what is not packed yet,
- * and references where large texts were.
+ * LangGraph's `SqliteSaver` works on these tables, and makes none if they exist. `seq` is the order in which
+ * checkpoints were stored: their ids have the order of a clock, which may be set back. A checkpoint that is stored
+ * again keeps its place, although the saver replaces the row.
  */
-const TABLES = `
-CREATE TABLE IF NOT EXISTS checkpoints (
+export const TABLES = `
+CREATE TABLE checkpoints (
+  seq INTEGER PRIMARY KEY,
   thread_id TEXT NOT NULL,
   checkpoint_ns TEXT NOT NULL DEFAULT '',
   checkpoint_id TEXT NOT NULL,
@@ -20,9 +16,19 @@ CREATE TABLE IF NOT EXISTS checkpoints (
   type TEXT,
   checkpoint BLOB,
   metadata BLOB,
-  PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+  UNIQUE (thread_id, checkpoint_ns, checkpoint_id)
 );
-CREATE TABLE IF NOT EXISTS writes (
+CREATE INDEX checkpoints_by_seq ON checkpoints (thread_id, checkpoint_ns, seq);
+CREATE TRIGGER checkpoints_stored_again BEFORE INSERT ON checkpoints
+WHEN EXISTS (SELECT 1 FROM checkpoints
+  WHERE (thread_id, checkpoint_ns, checkpoint_id) = (new.thread_id, new.checkpoint_ns, new.checkpoint_id))
+BEGIN
+  UPDATE checkpoints SET parent_checkpoint_id = new.parent_checkpoint_id, type = new.type,
+    checkpoint = new.checkpoint, metadata = new.metadata
+  WHERE (thread_id, checkpoint_ns, checkpoint_id) = (new.thread_id, new.checkpoint_ns, new.checkpoint_id);
+  SELECT RAISE(IGNORE);
+END;
+CREATE TABLE writes (
   thread_id TEXT NOT NULL,
   checkpoint_ns TEXT NOT NULL DEFAULT '',
   checkpoint_id TEXT NOT NULL,
@@ -32,140 +38,171 @@ CREATE TABLE IF NOT EXISTS writes (
   type TEXT,
   value BLOB,
   PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-);
-CREATE TABLE packed_checkpoints (
-  thread_id TEXT NOT NULL,
-  first_id TEXT NOT NULL,
-  last_id TEXT NOT NULL,
-  pack BLOB NOT NULL,
-  PRIMARY KEY (thread_id, last_id)
-) STRICT;
-CREATE TABLE thread_fences (
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS thread_fences (
   thread_id TEXT PRIMARY KEY,
   run INTEGER NOT NULL,
   claim INTEGER NOT NULL
 ) STRICT;`;
 
-/** The migrations of the tables of checkpoints. */
-export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
-  { version: 1, name: "checkpoints and their writes", sql: `${TABLES}\n${BLOB_TABLES}` },
-];
-
-interface CheckpointRow {
-  checkpoint_id: string;
-  parent_checkpoint_id: string | null;
-  type: string | null;
-  checkpoint: Uint8Array;
-  metadata: Uint8Array;
+/** Bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them, and a promise to read each. */
+interface BytesRecord {
+  lc: 2;
+  type: typeof BYTES;
+  base64: string;
 }
+export const BYTES = "deepagent_bytes";
+export const bytesRecord = (base64: string): BytesRecord => ({ lc: 2, type: BYTES, base64 });
 
-type PutWrite = Statement<WriteFields>;
+/** The text of the error with which SQLite refuses a row of a thread that somebody else has taken. */
+export const FENCED_OFF = "fenced off";
 
-/** A checkpoint and its writes as they were at one moment. */
-export interface FoundCheckpoint {
-  row: CheckpointRow;
-  writes: WriteRow[];
-}
-
-/** The newest checkpoint when none is named. */
-export type ReadCheckpoint = (
-  threadId: string,
-  namespace: string,
-  checkpointId: string | undefined,
-) => FoundCheckpoint | undefined;
-
-export interface CheckpointStatements {
-  checkpoint: Statement<[string, string, string], CheckpointRow>;
-  newestCheckpoint: Statement<[string, string], CheckpointRow>;
-  writes: Statement<[string, string, string], WriteRow>;
-  putCheckpoint: Statement<[string, string, string, string | null, string, Uint8Array, Uint8Array]>;
-  addWrite: PutWrite;
-  replaceWrite: PutWrite;
-  /** Deletes all of a thread; checkpoints go first, because without them it is no thread any more. */
-  deleteThread: readonly DeletePiece[];
-  /** Deletes what graphs inside it left behind, but not their messages. */
-  deleteNested: readonly DeletePiece[];
-}
-
-const CHECKPOINT = `
-SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?`;
-
-const PUT_WRITE = `
-INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const fence = (table: string): string => `
+CREATE TEMP TRIGGER IF NOT EXISTS fence_${table} BEFORE INSERT ON main.${table}
+WHEN EXISTS (SELECT 1 FROM held WHERE thread_id = new.thread_id AND NOT EXISTS (
+  SELECT 1 FROM main.thread_fences AS f
+  WHERE (f.thread_id, f.run, f.claim) = (held.thread_id, held.run, held.claim)))
+BEGIN
+  SELECT RAISE(ABORT, '${FENCED_OFF}');
+END;`;
 
 /**
- * Those of graphs inside a thread's graph from before its newest checkpoint: ids grow with time, and a
- * checkpoint of the outer graph is made when the graphs inside its last step have ended.
+ * The threads that this connection has taken. Statements that store something in one of them fail once another
+ * process has taken it: a laptop may have slept for longer than the lease of its run.
  */
-const SUPERSEDED = `
-thread_id = @thread AND checkpoint_ns > '' AND checkpoint_id <
-  (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
-/** The messages of graphs that ended earlier are not looked through again: they have no checkpoints any more. */
-const NOT_KEPT = `
-channel <> 'messages' AND checkpoint_ns IN
-  (SELECT checkpoint_ns FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '')`;
-const OF_THREAD = "thread_id = @thread";
-const CHECKPOINT_BYTES = "length(checkpoint)";
-const WRITE_BYTES = "coalesce(length(value), 0)";
+export const FENCES = `
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE IF NOT EXISTS held (thread_id TEXT PRIMARY KEY, run INTEGER, claim INTEGER);
+${fence("checkpoints")}${fence("writes")}`;
 
-export function prepareStatements(database: Database): CheckpointStatements {
-  return {
-    checkpoint: database.prepare(`${CHECKPOINT} AND checkpoint_id = ?`),
-    newestCheckpoint: database.prepare(`${CHECKPOINT} ORDER BY checkpoint_id DESC LIMIT 1`),
-    writes: database.prepare(`
+export const TAKE = `
+INSERT INTO thread_fences (thread_id, run, claim) VALUES (@thread, @run, @claim)
+ON CONFLICT (thread_id) DO UPDATE SET run = @run, claim = @claim WHERE (run, claim) <= (@run, @claim)`;
+export const HOLD = "INSERT OR REPLACE INTO held (thread_id, run, claim) VALUES (@thread, @run, @claim)";
+export const LEAVE = "DELETE FROM held WHERE (thread_id, run, claim) = (@thread, @run, @claim)";
+export const HOLDS = "SELECT 1 FROM thread_fences WHERE (thread_id, run, claim) = (@thread, @run, @claim)";
+
+export const NEWEST = `
+SELECT checkpoint_id FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = @namespace ORDER BY seq DESC LIMIT 1`;
+
+/**
+ * The parts of channels at a checkpoint, oldest first: the nearest value that one of its ancestors stores (without
+ * a task, as JSON text), and the writes since.
+ */
+export const HISTORY = `
+WITH RECURSIVE chain (channel, depth, id, parent, found) AS (
+  SELECT wanted.value, 0, checkpoint_id, parent_checkpoint_id, 0
+  FROM checkpoints JOIN json_each(@channels) AS wanted
+  WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id
+  UNION ALL
+  SELECT channel, depth + 1, c.checkpoint_id, c.parent_checkpoint_id, EXISTS (
+    SELECT 1 FROM json_each(CAST(c.checkpoint AS TEXT), '$.channel_values') WHERE key = chain.channel)
+  FROM chain JOIN checkpoints AS c
+    ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.parent
+  WHERE NOT found
+)
+SELECT depth, w.task_id, w.idx, w.channel, w.type, w.value FROM chain CROSS JOIN writes AS w
+  ON w.thread_id = @thread AND w.checkpoint_ns = @namespace AND w.checkpoint_id = chain.id
+    AND w.channel = chain.channel
+WHERE depth > 0
+UNION ALL
+SELECT depth, NULL, NULL, channel, c.type, (SELECT CAST(c.checkpoint AS TEXT) -> fullkey
+  FROM json_each(CAST(c.checkpoint AS TEXT), '$.channel_values') WHERE key = chain.channel)
+FROM chain CROSS JOIN checkpoints AS c
+  ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.id
+WHERE found
+ORDER BY 1 DESC, 2, 3`;
+
+/** The checkpoints from the beginning of a thread to one of them. */
+export const WAY = `
+WITH RECURSIVE chain (depth, id, parent) AS (
+  SELECT 0, checkpoint_id, parent_checkpoint_id FROM checkpoints
+  WHERE thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id = @id
+  UNION ALL
+  SELECT depth + 1, c.checkpoint_id, c.parent_checkpoint_id FROM chain JOIN checkpoints AS c
+    ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.parent
+)
+SELECT id, parent FROM chain ORDER BY depth DESC`;
+
+export const STEP = `
+SELECT CAST(metadata AS TEXT) ->> '$.step' AS number, CAST(metadata AS TEXT) ->> '$.source' AS source,
+  CAST(checkpoint AS TEXT) ->> '$.ts' AS time
+FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id = @id`;
+
+export const MESSAGES_AT = `
 SELECT task_id, channel, type, value FROM writes
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_id, idx`),
-    putCheckpoint: database.prepare(`
-INSERT OR REPLACE INTO checkpoints
-(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-VALUES (?, ?, ?, ?, ?, ?, ?)`),
-    addWrite: database.prepare(`INSERT OR IGNORE ${PUT_WRITE}`),
-    replaceWrite: database.prepare(`INSERT OR REPLACE ${PUT_WRITE}`),
-    deleteThread: [
-      preparePiece(database, "checkpoints", CHECKPOINT_BYTES, OF_THREAD),
-      preparePiece(database, "packed_checkpoints", "length(pack)", OF_THREAD),
-      preparePiece(database, "writes", WRITE_BYTES, OF_THREAD),
-      preparePiece(database, "thread_fences", "0", OF_THREAD),
-      usesOfThread(database),
-    ],
-    deleteNested: [
-      preparePiece(database, "writes", WRITE_BYTES, `${SUPERSEDED} AND ${NOT_KEPT}`),
-      preparePiece(database, "checkpoints", CHECKPOINT_BYTES, SUPERSEDED),
-      usesOfEndedGraphs(database),
-    ],
-  };
-}
+WHERE thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id = @id AND channel = 'messages'
+ORDER BY task_id, idx`;
 
-export function prepareRead(database: Database, sql: CheckpointStatements): ReadCheckpoint {
-  return database.transaction<ReadCheckpoint>((threadId, namespace, checkpointId) => {
-    const row =
-      checkpointId === undefined
-        ? sql.newestCheckpoint.get(threadId, namespace)
-        : sql.checkpoint.get(threadId, namespace, checkpointId);
-    return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
-  });
-}
+/** The next rows after one, because a query that is still being read would block the connection. */
+export const WRITTEN = `
+SELECT checkpoint_ns AS namespace, checkpoint_id AS id, task_id AS task, idx, type,
+  CASE WHEN instr(value, @text) > 0 THEN value END AS value
+FROM writes
+WHERE thread_id = @thread AND channel = 'messages'
+  AND (checkpoint_ns, checkpoint_id, task_id, idx) > (@namespace, @id, @task, @idx)
+ORDER BY checkpoint_ns, checkpoint_id, task_id, idx LIMIT @limit`;
 
-interface Place extends GraphAddress {
-  checkpoint: string;
-}
+/** One look-up for each thread, however many checkpoints it has. */
+export const THREADS = `
+WITH RECURSIVE found (id) AS (
+  SELECT min(thread_id) FROM checkpoints
+  UNION ALL
+  SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > found.id) FROM found WHERE id IS NOT NULL
+)
+SELECT id FROM found WHERE id IS NOT NULL`;
 
-/** The places of checkpoints, newest first: of one thread or all, of one namespace or all. */
-export function listCheckpoints(
-  database: Database,
-  given: { thread?: string | undefined; namespace?: string | undefined; before?: string | undefined },
-): Place[] {
-  const conditions = [
-    ...(given.thread === undefined ? [] : ["thread_id = @thread"]),
-    ...(given.namespace === undefined ? [] : ["checkpoint_ns = @namespace"]),
-    ...(given.before === undefined ? [] : ["checkpoint_id < @before"]),
-  ];
-  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  return database
-    .prepare<[typeof given], Place>(
-      `SELECT thread_id AS thread, checkpoint_ns AS namespace, checkpoint_id AS checkpoint FROM checkpoints ${where} ORDER BY checkpoint_id DESC`,
-    )
-    .all(given);
-}
+const COPIED = `
+FROM json_each(@ids) AS copied JOIN checkpoints AS c
+  ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = copied.value`;
+
+export const COPY_CHECKPOINTS = `
+INSERT INTO checkpoints
+  (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+SELECT @target, '', c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, c.metadata ${COPIED}
+ORDER BY copied.key`;
+
+/**
+ * Writes after the last checkpoint of a copy made the next step of its source, and are left out. If it is the
+ * newest of its source, the results of finished calls are copied, without `unfinished` channels.
+ */
+export const COPY_WRITES = `
+INSERT OR IGNORE INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
+SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value ${COPIED}
+JOIN writes AS w ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = c.checkpoint_id
+WHERE c.checkpoint_id <> @last
+  OR (@last = (SELECT checkpoint_id FROM checkpoints
+      WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1)
+    AND w.channel NOT IN (SELECT value FROM json_each(@unfinished)))`;
+
+export const COUNT_COPIED = `SELECT count(*) ${COPIED}`;
+
+const CHECKPOINT = { table: "checkpoints", key: "seq", bytes: "length(checkpoint)" };
+const WRITE = {
+  table: "writes",
+  key: "thread_id, checkpoint_ns, checkpoint_id, task_id, idx",
+  bytes: "coalesce(length(value), 0)",
+};
+const THREAD = "thread_id = @thread";
+
+/** All of a thread. Checkpoints go first: a thread is one that has some. */
+export const WHOLE_THREAD: readonly Rows[] = [
+  { ...CHECKPOINT, where: THREAD },
+  { ...WRITE, where: THREAD },
+  { table: "thread_fences", key: "thread_id", bytes: "0", where: THREAD },
+];
+
+/** Checkpoints of graphs inside the thread's graph from before its newest one: the step they were part of has ended. */
+const ENDED = `${THREAD} AND checkpoint_ns > '' AND seq <
+  (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
+
+/** Those checkpoints, and before them their writes, except messages. */
+export const ENDED_GRAPHS: readonly Rows[] = [
+  {
+    ...WRITE,
+    where: `${THREAD} AND channel <> 'messages' AND (checkpoint_ns, checkpoint_id) IN
+      (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE ${ENDED})`,
+  },
+  { ...CHECKPOINT, where: ENDED },
+];

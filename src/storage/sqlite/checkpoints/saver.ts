@@ -1,0 +1,342 @@
+/** LangGraph's saver for SQLite, with the additions that durable runs need. */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type {
+  Checkpoint,
+  CheckpointMetadata,
+  CheckpointTuple,
+  DeltaChannelHistory,
+  PendingWrite,
+} from "@langchain/langgraph-checkpoint";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { ownTurn } from "../../../core/concurrency.ts";
+import {
+  type Checkpoints,
+  FencedOffError,
+  type FencingToken,
+  type ThreadStep,
+  type WrittenMessages,
+} from "../../../runs/thread-ports.ts";
+import { addressOf, keyOf, missing, threadOf } from "../../checkpoints/address.ts";
+import { timeOfId } from "../../checkpoints/id-time.ts";
+import { ObservedPromise, UNFINISHED, type WriteRow, revive } from "../../checkpoints/writes.ts";
+import type { Statement } from "../api.ts";
+import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.ts";
+import { type Database, usedBytes, whenUnlocked } from "../database.ts";
+import { deleteInPieces, preparePiece, returnSpace } from "../free-space.ts";
+import * as sql from "./schema.ts";
+import { withBytes } from "./serializer.ts";
+
+/** Steps, and written values, that are read between two turns of the event loop. */
+const STEPS_PER_TURN = 16;
+const WRITES_PER_TURN = 100;
+
+type Thread = { thread: string };
+type Place = Thread & { id: string };
+type Copied = Thread & { target: string; last: string; ids: string; unfinished: string };
+type StepFacts = { number: number; source: string; time: string };
+type WrittenRow = { namespace: string; id: string; task: string; idx: number };
+type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
+type Value = Pick<WriteRow, "type" | "value">;
+
+function prepare(database: Database) {
+  return {
+    take: database.prepare<Thread & FencingToken>(sql.TAKE),
+    hold: database.prepare<Thread & FencingToken>(sql.HOLD),
+    leave: database.prepare<Thread & FencingToken>(sql.LEAVE),
+    holds: database.prepare<Thread & FencingToken>(sql.HOLDS),
+    newest: database.prepare<Thread & { namespace: string }, string>(sql.NEWEST).pluck(),
+    history: database.prepare<
+      Place & { namespace: string; channels: string },
+      Omit<WriteRow, "task_id"> & { task_id: string | null }
+    >(sql.HISTORY),
+    way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
+    step: database.prepare<Place, StepFacts>(sql.STEP),
+    messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
+    written: database.prepare<Thread & WrittenPage, WrittenRow & Value>(sql.WRITTEN),
+    threads: database.prepare<[], string>(sql.THREADS).pluck(),
+    copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
+    copyWrites: database.prepare<Copied>(sql.COPY_WRITES),
+    countCopied: database.prepare<Thread & { ids: string }, number>(sql.COUNT_COPIED).pluck(),
+    wholeThread: sql.WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
+    endedGraphs: sql.ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
+  };
+}
+
+/**
+ * Adds to the saver what its tables alone do not give: the order of storing, fences between processes, and histories
+ * in one query. Needs the tables and `FENCES`.
+ */
+export class DurableSaver extends SqliteSaver implements Checkpoints {
+  readonly #database: Database;
+  readonly #sql: ReturnType<typeof prepare>;
+  /** Results that are being stored or could not be, by checkpoint and then by task. */
+  readonly #results = new Map<string, Map<string, Promise<void>>>();
+  /** The threads that this process has taken; the connection has the same in a table. */
+  readonly #held = new Map<string, FencingToken>();
+  readonly #prepared: Prepare;
+  readonly #commits: GroupCommit;
+  /** The storing that began last; it ends last. */
+  #latest: Promise<void> | undefined;
+  /** Counts what was stored, and the part of it that outlives a power cut. */
+  #changes = 0;
+  #syncedChanges = 0;
+
+  constructor(database: Database) {
+    const prepared = prepareOnce(database);
+    // The saver uses nothing else of its connection. The tables exist.
+    const connection = { prepare: prepared, exec: () => undefined, pragma: () => undefined };
+    super(connection as unknown as ConstructorParameters<typeof SqliteSaver>[0]);
+    this.setup();
+    this.serde = withBytes(this.serde);
+    this.#database = database;
+    this.#prepared = prepared;
+    this.#commits = new GroupCommit(database);
+    this.#sql = prepare(database);
+  }
+
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { threadId: thread, namespace, checkpointId } = addressOf(config);
+    if (thread === undefined) return undefined;
+    const checkpoint_id = checkpointId ?? this.#sql.newest.get({ thread, namespace });
+    if (checkpoint_id === undefined) return undefined;
+    return super.getTuple({ configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id } });
+  }
+
+  /** Stores a checkpoint after the results that it was made of, and fails if those could not be stored. */
+  override put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<RunnableConfig> {
+    const { threadId: thread, namespace, checkpointId: parent } = addressOf(config);
+    if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
+    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: parent };
+    const results = this.#results.get(keyOf(thread, namespace, parent))?.values() ?? [];
+    const put = (saver: SqliteSaver) => super.put.call(saver, { configurable: place }, checkpoint, metadata);
+    return ObservedPromise.of(this.#store(thread, put, [...results]));
+  }
+
+  /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
+  override putWrites(config: RunnableConfig, writes: PendingWrite[], task: string): Promise<void> {
+    const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
+    if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
+    if (id === undefined) return ObservedPromise.of(Promise.reject(missing("checkpoint_id")));
+    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
+    const put = (saver: SqliteSaver) => super.putWrites.call(saver, { configurable: place }, writes, task);
+    const stored = ObservedPromise.of(this.#store(thread, put));
+    const key = keyOf(thread, namespace, id);
+    const tasks = this.#results.get(key) ?? new Map<string, Promise<void>>();
+    this.#results.set(key, tasks.set(task, stored));
+    // A failure is remembered until a retry, because no checkpoint may follow that lacks these writes.
+    void stored.then(() => this.#forget(key, task, stored));
+    return stored;
+  }
+
+  #forget(key: string, task: string, result: Promise<void>): void {
+    const tasks = this.#results.get(key);
+    if (tasks?.get(task) === result) tasks.delete(task);
+    if (tasks?.size === 0) this.#results.delete(key);
+  }
+
+  /** Lets the saver serialise at once, and stores after `before`. @throws FencedOffError */
+  async #store<T>(
+    thread: string,
+    put: (saver: SqliteSaver) => Promise<T>,
+    before: readonly Promise<void>[] = [],
+  ): Promise<T> {
+    const token = this.#held.get(thread);
+    const rows = new Recorder(this.#prepared);
+    // The saver as it is, but for its connection.
+    const answer = await put(Object.create(this, { db: { value: rows } }) as SqliteSaver);
+    await Promise.all(before);
+    this.#latest = this.#commits.run(() => {
+      // This process may have taken the thread again since, for another claim of the run.
+      if (!isSame(this.#held.get(thread), token)) throw new FencedOffError(thread);
+      rows.store();
+    });
+    try {
+      await this.#latest;
+    } catch (thrown) {
+      throw thrown instanceof Error && thrown.message === sql.FENCED_OFF
+        ? new FencedOffError(thread)
+        : thrown;
+    }
+    this.#changes += 1;
+    return answer;
+  }
+
+  override async getDeltaChannelHistory(options: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const histories = new Map(
+      options.channels.map((channel): [string, DeltaChannelHistory] => [channel, { writes: [] }]),
+    );
+    const { threadId: thread = "", namespace, checkpointId } = addressOf(options.config);
+    const id = checkpointId ?? this.#sql.newest.get({ thread, namespace }) ?? "";
+    const channels = JSON.stringify([...histories.keys()]);
+    const rows = this.#sql.history.all({ thread, namespace, id, channels });
+    const isWrite = (row: (typeof rows)[number]): row is WriteRow => row.task_id !== null;
+    for (const { task_id, channel, type, value } of rows) {
+      const history = histories.get(channel);
+      if (history && task_id === null)
+        history.seed = await this.serde.loadsTyped(type ?? "json", value ?? "");
+    }
+    for (const write of await revive(rows.filter(isWrite), this.serde))
+      histories.get(write[1])?.writes.push(write);
+    return Object.fromEntries(histories);
+  }
+
+  override async deleteThread(thread: string): Promise<void> {
+    await deleteInPieces(this.#sql.wholeThread, thread);
+  }
+
+  async tidyThread(thread: string, token = this.#held.get(thread)): Promise<void> {
+    const assertHeld = (): void => {
+      if (token && this.#sql.holds.get({ thread, ...token }) === undefined) throw new FencedOffError(thread);
+    };
+    if (token && isSame(this.#held.get(thread), token)) {
+      this.#held.delete(thread);
+      this.#sql.leave.run({ thread, ...token });
+    }
+    try {
+      await deleteInPieces(this.#sql.endedGraphs, thread, assertHeld);
+    } catch (thrown) {
+      if (!(thrown instanceof FencedOffError)) throw thrown;
+    }
+  }
+
+  async sync(): Promise<void> {
+    await Promise.allSettled([this.#latest]);
+    const changes = this.#changes;
+    if (this.#syncedChanges === changes || flushesItself(this.#database)) return;
+    await flushLog(this.#database);
+    this.#syncedChanges = Math.max(this.#syncedChanges, changes);
+  }
+
+  async startOver(thread: string, { run, claim }: FencingToken): Promise<void> {
+    const fence = { thread, run, claim };
+    const { changes } = await whenUnlocked(this.#database, () => this.#sql.take.run(fence));
+    if (changes === 0) throw new FencedOffError(thread);
+    this.#sql.hold.run(fence);
+    this.#held.set(thread, { run, claim });
+    for (const key of this.#results.keys()) if (threadOf(key) === thread) this.#results.delete(key);
+  }
+
+  async steps(thread: string): Promise<ThreadStep[]> {
+    const steps: ThreadStep[] = [];
+    const id = this.#sql.newest.get({ thread, namespace: "" }) ?? "";
+    for (const [index, { id: checkpointId, parent }] of this.#sql.way.all({ thread, id }).entries()) {
+      if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) await ownTurn();
+      const facts = this.#sql.step.get({ thread, id: checkpointId });
+      // A checkpoint of input alone has nothing in the channels yet. A missing one was deleted meanwhile.
+      if (facts === undefined || facts.source === "input") continue;
+      const rows = parent === null ? [] : this.#sql.messagesAt.all({ thread, id: parent });
+      const messages = (await revive(rows, this.serde)).map(([, , value]) => value);
+      steps.push({ number: facts.number, checkpointId, time: Date.parse(facts.time), messages });
+    }
+    return steps;
+  }
+
+  /** The writes to `messages` that have `text` in them, those of the thread's own graph first. */
+  async *#written(thread: string, text: string): AsyncGenerator<[WrittenRow, messages: unknown]> {
+    const page = { thread, text: Buffer.from(text), limit: WRITES_PER_TURN };
+    for (let last: WrittenRow = { namespace: "", id: "", task: "", idx: -1 }; ;) {
+      const rows = this.#sql.written.all({ ...page, ...last });
+      for (const { type, value, ...row } of rows) {
+        if (value !== null) yield [row, await this.serde.loadsTyped(type ?? "json", value)];
+      }
+      const end = rows.at(-1);
+      if (end === undefined || rows.length < WRITES_PER_TURN) return;
+      last = { namespace: end.namespace, id: end.id, task: end.task, idx: end.idx };
+      await ownTurn();
+    }
+  }
+
+  async writtenWith(thread: string, text: string): Promise<WrittenMessages[]> {
+    const found: WrittenMessages[] = [];
+    for await (const [{ namespace, id }, messages] of this.#written(thread, text))
+      found.push({ namespace, time: timeOfId(id), messages });
+    return found;
+  }
+
+  async *nestedMessages(thread: string): AsyncGenerator<[RunnableConfig, task: string, unknown]> {
+    for await (const [{ namespace, id, task }, messages] of this.#written(thread, "")) {
+      if (namespace === "") continue;
+      yield [
+        { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id } },
+        task,
+        messages,
+      ];
+    }
+  }
+
+  async copyThread(thread: string, target: string, checkpointId?: string): Promise<boolean> {
+    const last = checkpointId ?? this.#sql.newest.get({ thread, namespace: "" }) ?? "";
+    const way = this.#sql.way.all({ thread, id: last }).map(({ id }) => id);
+    for (let at = 0; at < way.length; at += STEPS_PER_TURN) {
+      await ownTurn();
+      const ids = way.slice(at, at + STEPS_PER_TURN);
+      const some = { thread, target, last, ids: JSON.stringify(ids), unfinished: JSON.stringify(UNFINISHED) };
+      const copy = (): number | undefined => {
+        this.#sql.copyCheckpoints.run(some);
+        this.#sql.copyWrites.run(some);
+        return this.#sql.countCopied.get({ thread: target, ids: some.ids });
+      };
+      const copied = await whenUnlocked(this.#database, () => inTransaction(this.#database, copy));
+      this.#changes += 1;
+      // The source is being deleted.
+      if (copied !== ids.length) return false;
+    }
+    return way.length > 0;
+  }
+
+  async threads(): Promise<string[]> {
+    return this.#sql.threads.all();
+  }
+
+  async usedBytes(): Promise<number> {
+    return usedBytes(this.#database);
+  }
+
+  readonly returnSpace = (signal: AbortSignal): Promise<number> => returnSpace(this.#database, signal);
+}
+
+const isSame = (one: FencingToken | undefined, other: FencingToken | undefined): boolean =>
+  one?.run === other?.run && one?.claim === other?.claim;
+
+type Prepare = (text: string) => Statement;
+
+/** Prepares each text once. The saver does it for each use, which takes longer than the statement. */
+function prepareOnce(database: Database): Prepare {
+  const statements = new Map<string, Statement>();
+  return (text) => {
+    const prepared = statements.get(text) ?? database.prepare(text);
+    statements.set(text, prepared);
+    return prepared;
+  };
+}
+
+/** Stands for a connection of the saver while it puts something, and keeps the rows for a common commit. */
+class Recorder {
+  readonly #prepared: Prepare;
+  readonly #rows: [Statement, unknown[]][] = [];
+
+  constructor(prepared: Prepare) {
+    this.#prepared = prepared;
+  }
+
+  prepare(text: string): { run: (...row: unknown[]) => void } {
+    const statement = this.#prepared(text);
+    return { run: (...row) => void this.#rows.push([statement, row]) };
+  }
+
+  /** All rows are stored in one transaction anyway. */
+  transaction<F>(work: F): F {
+    return work;
+  }
+
+  store(): void {
+    for (const [statement, row] of this.#rows) statement.run(...row);
+  }
+}

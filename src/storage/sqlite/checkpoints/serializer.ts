@@ -1,0 +1,62 @@
+import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+import { unreadable } from "../errors.ts";
+import { BYTES, bytesRecord } from "./schema.ts";
+
+/**
+ * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
+ * saver reads written values as text. It names damage in an error.
+ */
+export function withBytes(serde: SerializerProtocol): SerializerProtocol {
+  return {
+    dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
+    loadsTyped: async (type, data) => {
+      try {
+        const value: unknown = await serde.loadsTyped(type, data);
+        return Buffer.from(data).includes(`"${BYTES}"`) ? replaced(value, toBytes) : value;
+      } catch (thrown) {
+        throw unreadable(thrown, "the database of checkpoints");
+      }
+    },
+  };
+}
+
+const toRecord = (value: object): object =>
+  value instanceof Uint8Array
+    ? bytesRecord(Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"))
+    : value;
+
+const toBytes = (value: object): object =>
+  "base64" in value && "type" in value && value.type === BYTES
+    ? new Uint8Array(Buffer.from(String(value.base64), "base64"))
+    : value;
+
+/** Gives `value` with every object in it replaced as `replace` says, or itself if nothing is. */
+function replaced(value: unknown, replace: (value: object) => object, above = new Set<unknown>()): unknown {
+  if (typeof value !== "object" || value === null || above.has(value)) return value;
+  const instead = replace(value);
+  if (instead !== value) return instead;
+  above.add(value);
+  const within = (inner: unknown): unknown => replaced(inner, replace, above);
+  const made = isDeltaSnapshot(value) ? snapshotOf(value, within) : partsOf(value, within);
+  above.delete(value);
+  return made;
+}
+
+function snapshotOf(snapshot: DeltaSnapshot, within: (value: unknown) => unknown): DeltaSnapshot {
+  const value = within(snapshot.value);
+  return value === snapshot.value ? snapshot : new DeltaSnapshot(value);
+}
+
+/** Instances of other classes stay what they are. */
+function partsOf(value: object, within: (value: unknown) => unknown): object {
+  if (Array.isArray(value)) {
+    const items = value.map(within);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const entries = Object.entries(value).map(
+    ([key, item]: [string, unknown]) => [key, item, within(item)] as const,
+  );
+  if (entries.every(([, before, after]) => before === after)) return value;
+  return Object.fromEntries(entries.map(([key, , after]) => [key, after]));
+}
