@@ -104,20 +104,25 @@ export async function mapAtMost<Item, Result>(
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<void>>();
 
-  async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
-    const before = this.#tails.get(key) ?? Promise.resolve();
+  run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
+    return this.runAll([key], task);
+  }
+
+  /** Runs a task that has all these keys at once, so that two such tasks never wait for each other. */
+  async runAll<Result>(keys: Iterable<string>, task: () => Promise<Result>): Promise<Result> {
+    const own = [...new Set(keys)];
+    const before = own.flatMap((key) => this.#tails.get(key) ?? []);
     let release = (): void => {};
-    const own = new Promise<void>((resolve) => {
+    const tail = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const tail = before.then(() => own);
-    this.#tails.set(key, tail);
-    await before;
+    for (const key of own) this.#tails.set(key, tail);
+    await Promise.all(before);
     try {
       return await task();
     } finally {
       release();
-      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      for (const key of own) if (this.#tails.get(key) === tail) this.#tails.delete(key);
     }
   }
 }

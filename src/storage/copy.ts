@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { StorageError } from "../core/errors.ts";
-import { decodeNamespace } from "./memories/namespaces.ts";
 import { SEARCHED_LENGTH } from "./memories/text-query.ts";
 import type { Access } from "./postgres/access.ts";
 import { query, sendable } from "./postgres/engine.ts";
@@ -11,7 +10,7 @@ import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
 import { wordVector } from "./postgres/memories/words.ts";
 import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
-import { createStore } from "./sqlite/memories/store.ts";
+import { STORE_MIGRATIONS } from "./sqlite/memories/schema.ts";
 import { migrate } from "./sqlite/migrations.ts";
 import { RUN_MIGRATIONS, TABLES_OF_RUN } from "./sql/schema.ts";
 
@@ -190,45 +189,30 @@ async function continueNumbers(access: Access): Promise<void> {
 }
 
 const ITEMS = `
-SELECT id, namespace, key, text, indexed, version, created_at, updated_at, ttl, expires_at FROM store_items
-WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 100`;
+SELECT namespace, key, value, CASE WHEN indexed THEN substr(coalesce(body, ''), 1, ${SEARCHED_LENGTH}) END AS body,
+  version, created_at, updated_at, ttl, expires_at
+FROM store_items WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 100`;
 const PUT_ITEM = `
 INSERT INTO store_items (namespace, key, value, body, words, version, created_at, updated_at, ttl, expires_at)
 VALUES (@namespace, @key, @value, @body, @words::tsvector, @version, @created_at, @updated_at, @ttl, @expires_at)
 ON CONFLICT (namespace, key) DO NOTHING RETURNING id`;
 
-interface StoredItem {
+interface StoredItem extends Record<string, string | number | null> {
   namespace: string;
   key: string;
-  text: string | null;
-  indexed: number;
-  version: number;
-  created_at: number;
-  updated_at: number;
-  ttl: number | null;
-  expires_at: number | null;
+  body: string | null;
 }
 
 async function copyMemories(runs: Database, access: Access, signal: AbortSignal): Promise<CopiedTable> {
-  const store = createStore(runs);
+  migrate(runs, "store", STORE_MIGRATIONS);
   const page = runs.prepare<[string, string], StoredItem>(ITEMS);
   const report = { name: "memories", found: 0, copied: 0 };
   for (let after: [string, string] = ["", ""]; ;) {
     const items = page.all(...after);
-    for (const { text, indexed, ...item } of items) {
+    for (const item of items) {
       signal.throwIfAborted();
-      const stored = await store.get(decodeNamespace(item.namespace), item.key, { refreshTtl: false });
-      if (stored === null) continue;
-      const content: unknown = stored.value["content"];
-      const searched = (text ?? (typeof content === "string" ? content : "")).slice(0, SEARCHED_LENGTH);
-      const body = indexed === 0 ? null : searched;
-      const words = body === null ? null : wordVector(item.key, body);
-      const made = await query(access, PUT_ITEM, {
-        ...item,
-        value: JSON.stringify(stored.value),
-        body,
-        words,
-      });
+      const words = item.body === null ? null : wordVector(item.key, item.body);
+      const made = await query(access, PUT_ITEM, { ...item, words });
       report.found += 1;
       report.copied += made.length;
     }

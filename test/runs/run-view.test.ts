@@ -3,7 +3,8 @@ import type { JournalEntry, RunEvent, RunEventKind } from "../../src/runs/events
 import type { AgentPath } from "../../src/runs/run.ts";
 import { RunFold } from "../../src/runs/view.ts";
 import { append } from "../../src/storage/sql/journal.ts";
-import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
+import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, ME, openServer, startRun } from "./support.ts";
 

@@ -1,32 +1,31 @@
 // @module-tag long
 import { describe } from "vitest";
 import { openPool } from "../../src/storage/postgres/pool.ts";
-import { PostgresStore, type PostgresStoreOptions } from "../../src/storage/postgres/memories/store.ts";
-import {
-  PostgresEmbeddingIndex,
-  forgetUnusedModels,
-} from "../../src/storage/postgres/memories/embedding-index.ts";
+import { memoriesInPostgres } from "../../src/storage/postgres/memories/database.ts";
+import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/memories/embedding-index.ts";
+import { type MemoryOptions, StoredMemories } from "../../src/storage/memories/store.ts";
 import { embeddingsContract, type KeptVectors } from "./embeddings.contract.ts";
 import { memoryStoreContract } from "./memory-store.contract.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { storeContract } from "./store.contract.ts";
 
-describe("PostgresStore", { tags: "postgres" }, () => {
+describe("memories in Postgres", { tags: "postgres" }, () => {
   const { url, newSchema, closeAtEnd } = postgresSuite();
 
-  const open = async (options?: PostgresStoreOptions): Promise<PostgresStore> => {
+  const open = async (options?: MemoryOptions): Promise<StoredMemories> => {
     const one = await openPool({ url: url(), schema: newSchema(), connections: 3 });
     closeAtEnd(() => one.access.pool.end());
-    return new PostgresStore(one.access, options);
+    return new StoredMemories(memoriesInPostgres(one.access), options);
   };
 
   const keptIn = async (schema: string): Promise<KeptVectors> => {
     const { access } = await openPool({ url: url(), schema, connections: 3 });
     closeAtEnd(() => access.pool.end());
+    const memories = memoriesInPostgres(access);
     return {
-      store: new PostgresStore(access),
-      indexOf: (embedder, clock) => new PostgresEmbeddingIndex(access, embedder, clock),
-      forgetUnused: (options) => forgetUnusedModels(access, options),
+      store: new StoredMemories(memories),
+      indexOf: (embedder, clock) => new EmbeddingIndex(memories, embedder, clock),
+      forgetUnused: (options) => forgetUnusedModels(memories, options),
       again: () => keptIn(schema),
       count: async (table) =>
         (await access.pool.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n ?? 0,

@@ -5,11 +5,9 @@ import pg from "pg";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import type { Access } from "../../src/storage/postgres/access.ts";
 import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints/checkpointer.ts";
-import {
-  PostgresEmbeddingIndex,
-  forgetUnusedModels,
-} from "../../src/storage/postgres/memories/embedding-index.ts";
-import { PostgresStore } from "../../src/storage/postgres/memories/store.ts";
+import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/memories/embedding-index.ts";
+import { StoredMemories } from "../../src/storage/memories/store.ts";
+import { memoriesInPostgres } from "../../src/storage/postgres/memories/database.ts";
 import { openPool } from "../../src/storage/postgres/pool.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import { TABLES_OF_RUN } from "../../src/storage/sql/schema.ts";
@@ -119,22 +117,25 @@ describe("behind the second wall", () => {
 
   describe("memories", { tags }, () => {
     const open = walled();
-    storeContract("as LangGraph's stores", async () => new PostgresStore((await open()).within(EVERYWHERE)));
+    storeContract(
+      "as LangGraph's stores",
+      async () => new StoredMemories(memoriesInPostgres((await open()).within(EVERYWHERE))),
+    );
   });
 
   describe("memories and their vectors", { tags }, () => {
     const open = walled();
     memoryStoreContract(
       "Postgres",
-      async (options) => new PostgresStore((await open()).within(EVERYWHERE), options),
+      async (options) => new StoredMemories(memoriesInPostgres((await open()).within(EVERYWHERE)), options),
     );
     let schemas = 0;
     const keptIn = async (schema: string): Promise<KeptVectors> => {
       const access = await open(schema);
       return {
-        store: new PostgresStore(access.within(EVERYWHERE)),
-        indexOf: (embedder, clock) => new PostgresEmbeddingIndex(access, embedder, clock),
-        forgetUnused: (options) => forgetUnusedModels(access, options),
+        store: new StoredMemories(memoriesInPostgres(access.within(EVERYWHERE))),
+        indexOf: (embedder, clock) => new EmbeddingIndex(memoriesInPostgres(access), embedder, clock),
+        forgetUnused: (options) => forgetUnusedModels(memoriesInPostgres(access), options),
         again: () => keptIn(schema),
         count: async (table) =>
           (await access.pool.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n ?? 0,

@@ -3,7 +3,8 @@ import { type Database, openDatabase } from "../../src/storage/sqlite/database.t
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
 import { StoredRuns } from "../../src/storage/sql/repository.ts";
-import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
+import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
 import { runRepositoryContract } from "./run-repository.contract.ts";

@@ -1,4 +1,8 @@
-import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
+/** Types of memories: the store as the rest sees it, and the database that keeps them. */
+import type { BaseStore, Item, PutOperation } from "@langchain/langgraph-checkpoint";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { Engine, Statement, Steps } from "../sql/steps.ts";
+import type { NamespaceRange } from "./namespaces.ts";
 
 /** How long items live; the names and units of LangGraph's Postgres store. */
 export interface TtlConfig {
@@ -17,6 +21,9 @@ export interface Lifetime {
   /** Default: `ttl.refreshOnRead` of the store. */
   refreshTtl?: boolean;
 }
+
+/** A put, which may say how long the item lives. */
+export type StorePut = PutOperation & Lifetime;
 
 /** An item and the name of the state it was read in. */
 export interface VersionedItem extends Item {
@@ -39,4 +46,51 @@ export interface MemoryStore extends BaseStore {
   searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]>;
   /** Deletes the items whose time is over; gives their number. */
   sweepExpiredItems(signal?: AbortSignal): Promise<number>;
+}
+
+/** The most bytes that the texts of one memory have. */
+export const MAX_MEMORY_BYTES: number = 1024 * 1024;
+
+/** A memory over the limit. Nothing of its batch is stored. */
+export class MemoryTooLarge extends DeepAgentError {
+  constructor(key: string, bytes: number) {
+    super(
+      "memory_too_large",
+      `'${key}' is too large for a memory: it has ${bytes.toLocaleString("en")} bytes, and a memory has at most ` +
+        `1 MB (${MAX_MEMORY_BYTES.toLocaleString("en")} bytes). Split it into several, or keep it as a file ` +
+        `outside the memories.`,
+    );
+  }
+}
+
+/** An item that a search found. Without a score it says nothing about the query. */
+export interface Ranked {
+  id: number;
+  score?: number;
+}
+
+/** What the index gets of one put. */
+export interface IndexedText {
+  /** For the parameters of `MemoryDatabase.columns`. */
+  values: Statement["values"];
+  /** Writes the rest in the transaction of the put. */
+  after?: (id: number) => Steps<void>;
+}
+
+/** The tables of memories in one database: its engine, and all in which its SQL differs from that of others. */
+export interface MemoryDatabase {
+  readonly engine: Engine;
+  /** The same, where there is a second wall confined to what is at and below a namespace. */
+  within(namespace: readonly string[]): MemoryDatabase;
+  /** The columns of the index, each with the SQL of its value. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** The condition of items that searches look at. */
+  readonly isSearched: string;
+  /** The condition of items whose stored value contains a parameter. */
+  readonly contains: (parameter: string) => string;
+  index(puts: readonly StorePut[]): Promise<readonly IndexedText[]>;
+  /** The items of a range that have words of the query, best first. */
+  byWords(range: NamespaceRange, query: string, page: { limit: number; now: number }): Promise<Ranked[]>;
+  /** All items of a range, those most like the query first. Absent: `search` finds them by words. */
+  byMeaning?(range: NamespaceRange, query: string, now: number): Promise<Ranked[]>;
 }

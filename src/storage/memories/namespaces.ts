@@ -1,5 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { InvalidNamespaceError, type MatchCondition } from "@langchain/langgraph-checkpoint";
+import {
+  InvalidNamespaceError,
+  type ListNamespacesOperation,
+  type MatchCondition,
+} from "@langchain/langgraph-checkpoint";
 
 /**
  * A namespace as text: each part as a JSON string followed by a comma. No part can look like the end of
@@ -62,6 +66,26 @@ export function matchesNamespace(
     );
   });
 }
+
+/** Those of the encoded namespaces that a listing shows. */
+export function listedNamespaces(
+  stored: readonly string[],
+  { matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation,
+): string[][] {
+  const matching = stored
+    .map(decodeNamespace)
+    .filter((namespace) => matchesNamespace(namespace, matchConditions))
+    .map((namespace) => namespace.slice(0, maxDepth));
+  const cut = [...new Map(matching.map((one) => [encodeNamespace(one), one])).values()];
+  const first = countOf(offset ?? 0);
+  return cut.slice(first, first + countOf(limit ?? MAX_COUNT));
+}
+
+export const MAX_COUNT = 2 ** 31 - 1;
+
+/** Turns a number into a limit or offset that a database accepts. */
+export const countOf = (value: number): number =>
+  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
 
 /** The parts all matching namespaces start with. */
 export function literalPrefix(conditions: readonly MatchCondition[]): string[] {

@@ -1,5 +1,6 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
+import { type PlacedSql, inPostgres } from "../sql/dialects.ts";
 import type { Answer, Engine, Steps } from "../sql/steps.ts";
 import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
@@ -118,12 +119,9 @@ export function sendable(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
 }
 
-interface Prepared {
+interface Prepared extends PlacedSql {
   /** By which each connection knows it after the first time. */
   name: string;
-  text: string;
-  /** Names of the values, in the order of `$1`, `$2`. */
-  names: readonly string[];
 }
 
 const statements = new Map<string, Prepared>();
@@ -131,15 +129,7 @@ const statements = new Map<string, Prepared>();
 function prepared(sql: string): Prepared {
   let statement = statements.get(sql);
   if (statement === undefined) {
-    const names: string[] = [];
-    const text = sql
-      .replace(/ INDEXED BY \w+/g, "")
-      .replace(/json_each\((@\w+)\)/g, "jsonb_array_elements_text($1::jsonb)")
-      .replace(/@(\w+)/g, (_, name: string) => {
-        if (!names.includes(name)) names.push(name);
-        return `$${names.indexOf(name) + 1}`;
-      });
-    statement = { name: `deepagent_${statements.size}`, text, names };
+    statement = { name: `deepagent_${statements.size}`, ...inPostgres(sql) };
     statements.set(sql, statement);
   }
   return statement;

@@ -78,18 +78,27 @@ async function agentStorage(
   objects: LargeObjects | undefined,
   clock: Clock,
 ): Promise<AgentStorage> {
-  const [{ PostgresCheckpointer }, { PostgresStore }, embedding, { storeEmbeddings }] = await Promise.all([
+  const [
+    { PostgresCheckpointer },
+    { StoredMemories },
+    { memoriesInPostgres },
+    { EmbeddingIndex, forgetUnusedModels },
+    { storeEmbeddings },
+  ] = await Promise.all([
     import("./checkpoints/checkpointer.ts"),
-    import("./memories/store.ts"),
-    import("./memories/embedding-index.ts"),
+    import("../memories/store.ts"),
+    import("./memories/database.ts"),
+    import("../memories/embedding-index.ts"),
     import("../memories/hybrid-search.ts"),
   ]);
-  const store = new PostgresStore(access, { clock });
+  const memories = memoriesInPostgres(access);
+  // Housekeeping sweeps, and no write of a principal.
+  const store = new StoredMemories(memories, { clock, ttl: { sweepIntervalMinutes: Infinity } });
   const checkpointer = new PostgresCheckpointer(access, objects);
   const embeddings = storeEmbeddings(
     (namespace) => store.within(namespace),
-    (embedder) => new embedding.PostgresEmbeddingIndex(access, embedder, clock),
-    (options) => embedding.forgetUnusedModels(access, options),
+    (embedder) => new EmbeddingIndex(memories, embedder, clock),
+    (options) => forgetUnusedModels(memories, options),
   );
   return {
     checkpointer,

@@ -5,8 +5,8 @@ export type Value = string | number | Uint8Array | null;
 
 export interface Statement {
   /**
-   * SQL that SQLite and Postgres both take, with parameters as `@name`. Three things are for one of them, and the
-   * other leaves them out or has a name of its own for them: `FOR UPDATE`, `INDEXED BY`, `json_each(@list)`.
+   * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has what is for one of them:
+   * locks of rows, `INDEXED BY`, and `json_each(@list)`, whose elements are texts in Postgres.
    */
   readonly sql: string;
   readonly values: Readonly<Record<string, Value>>;

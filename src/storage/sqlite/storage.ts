@@ -54,19 +54,22 @@ async function openForAgents(runs: Database, checkpoints: Database): Promise<Age
   const [
     { createCheckpointer },
     { createStore },
+    { memoriesInSqlite },
     { EmbeddingIndex, forgetUnusedModels },
     { storeEmbeddings },
   ] = await Promise.all([
     import("./checkpoints/checkpointer.ts"),
     import("./memories/store.ts"),
-    import("./memories/embedding-index.ts"),
+    import("./memories/database.ts"),
+    import("../memories/embedding-index.ts"),
     import("../memories/hybrid-search.ts"),
   ]);
   const store = createStore(runs);
+  const memories = memoriesInSqlite(runs);
   const embeddings = storeEmbeddings(
     () => store,
-    (embedder) => new EmbeddingIndex(runs, embedder),
-    (options) => forgetUnusedModels(runs, options),
+    (embedder) => new EmbeddingIndex(memories, embedder),
+    (options) => forgetUnusedModels(memories, options),
   );
   const stores = { checkpointer: createCheckpointer(checkpoints), store };
   return { ...stores, embeddings, of: () => stores };

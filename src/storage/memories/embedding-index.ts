@@ -1,0 +1,233 @@
+/** The vectors of memories that one embedding model made, and the queue of memories without one. */
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { ownTurn } from "../../core/concurrency.ts";
+import type { Embedder } from "../../core/embedder.ts";
+import { type Engine, type Statement, type Steps, all, change, first } from "../sql/steps.ts";
+import type { MemoryDatabase } from "./contracts.ts";
+import { AFTER, IDS, IN_ORDER, type ItemPosition, beginningOf, idsOf } from "./items.ts";
+import { rangeBelow } from "./namespaces.ts";
+import {
+  CLAIM_MS,
+  type EmbeddedItem,
+  type NearPassage,
+  Nearest,
+  PASSAGES_LENGTH,
+  type PassageIndex,
+  type UnembeddedItem,
+  bytesOf,
+  unitVector,
+} from "./passages.ts";
+
+/** Old items put into the queue in one transaction. */
+const FILL = 500;
+/** Vectors compared in one turn of the event loop. */
+const COMPARED = 128;
+
+/** Makes writers of items and this wait for each other: every item counts either as old or as new. */
+const LOCK_ITEMS: Statement = { sql: "LOCK TABLE store_items IN SHARE MODE", values: {}, isLock: true };
+const USE = `
+INSERT INTO store_models (name, used_at, to_fill) SELECT @name, @now, coalesce(max(id), 0) FROM store_items WHERE true
+ON CONFLICT (name) DO UPDATE SET used_at = excluded.used_at`;
+const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
+const MODEL = "SELECT id, dims FROM store_models WHERE name = @name";
+const ENQUEUE = `
+INSERT INTO store_unembedded (model, item) SELECT CAST(@model AS BIGINT), id FROM store_items WHERE id IN ${IDS}
+ON CONFLICT DO NOTHING`;
+const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
+const WAITING = `
+SELECT count(*) AS waiting FROM (SELECT 1 FROM store_unembedded WHERE model = @model LIMIT @limit) AS queue`;
+const CLAIM = `
+UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
+  SELECT item FROM store_unembedded WHERE model = @model AND (due_at <= @now OR due_at > @until)
+  ORDER BY item DESC LIMIT @limit FOR UPDATE SKIP LOCKED
+) RETURNING item AS id`;
+const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
+const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
+const CLEAR = "DELETE FROM store_passages WHERE item = @item AND model = @model";
+const PUT =
+  "INSERT INTO store_passages (item, model, number, vector) VALUES (@item, @model, @number, @vector)";
+const PASSAGES = `
+SELECT i.id, i.namespace, i.key, p.number, p.vector
+FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
+LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.namespace, i.key`;
+const UNUSED = "SELECT id FROM store_models WHERE used_at < @usedBefore LIMIT 1";
+const FORGET_SOME = `
+DELETE FROM store_passages WHERE model = @model
+  AND item IN (SELECT item FROM store_passages WHERE model = @model LIMIT @limit)`;
+
+interface PassageRow extends ItemPosition {
+  id: number;
+  /** `null` for an item that has no vector. */
+  number: number | null;
+  vector: Uint8Array | null;
+}
+
+interface ModelRow {
+  id: number;
+  dims: number | null;
+}
+
+/** A search compares all vectors below its prefix. Writes do not wait for the disk: what is lost is embedded again. */
+export class EmbeddingIndex implements PassageIndex {
+  readonly embedder: Embedder;
+  readonly #database: MemoryDatabase;
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+
+  constructor(database: MemoryDatabase, embedder: Embedder, clock: Clock = systemClock) {
+    this.embedder = embedder;
+    this.#database = database;
+    this.#engine = database.engine;
+    this.#clock = clock;
+  }
+
+  async waiting(limit: number): Promise<number> {
+    const { id: model } = await this.#model();
+    const old = () => this.#oldItems(model, 1);
+    while ((await this.#engine.read(old)).length > 0) {
+      await this.#engine.note(() => this.#fill(model));
+      await ownTurn();
+    }
+    const row = await this.#engine.read(() => first<{ waiting: number }>(WAITING, { model, limit }));
+    return row?.waiting ?? 0;
+  }
+
+  #oldItems(model: number, limit: number): Steps<{ id: number }[]> {
+    const sql = `
+SELECT id FROM store_items WHERE id <= (SELECT to_fill FROM store_models WHERE id = @model)
+  AND ${this.#database.isSearched} ORDER BY id DESC LIMIT @limit`;
+    return all(sql, { model, limit });
+  }
+
+  *#fill(model: number): Steps<void> {
+    const old = yield* this.#oldItems(model, FILL);
+    const last = old.at(-1);
+    if (last === undefined) return;
+    yield* change(ENQUEUE, { model, ids: idsOf(old) });
+    yield* change(FILLED, { model, last: last.id });
+  }
+
+  async claim(limit: number): Promise<UnembeddedItem[]> {
+    if ((await this.waiting(1)) === 0) return [];
+    const { id: model } = await this.#model();
+    const now = this.#clock();
+    const sql = `
+SELECT id, version, key, substr(coalesce(body, ''), 1, ${PASSAGES_LENGTH}) AS text FROM store_items
+WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
+    return this.#engine.note(function* () {
+      const claimed = yield* all<{ id: number }>(CLAIM, { model, now, until: now + CLAIM_MS, limit });
+      const items = yield* all<UnembeddedItem>(sql, { ids: idsOf(claimed) });
+      const gone = claimed.filter(({ id }) => !items.some((item) => item.id === id));
+      if (gone.length > 0) yield* change(DONE, { model, ids: idsOf(gone) });
+      return items;
+    });
+  }
+
+  async release(items: readonly UnembeddedItem[]): Promise<void> {
+    const { id: model } = await this.#model();
+    await this.#engine.note(() => change(RELEASE, { model, ids: idsOf(items) }));
+  }
+
+  async giveUp(items: readonly UnembeddedItem[]): Promise<void> {
+    await this.#store(items.map((item) => ({ item, vectors: [] })));
+  }
+
+  async store(embedded: readonly EmbeddedItem[]): Promise<void> {
+    const dims = embedded.flatMap(({ vectors }) => vectors).at(0)?.length;
+    if (dims !== undefined) await this.#expectDims(dims);
+    await this.#store(embedded);
+  }
+
+  async #store(embedded: readonly EmbeddedItem[]): Promise<void> {
+    const { id: model } = await this.#model();
+    const prepared = embedded.map(({ item, vectors }) => ({
+      item,
+      vectors: vectors.map((vector) => bytesOf(unitVector(vector))),
+    }));
+    // In the order in which others take their locks. An item is kept as it is until the transaction is over.
+    const sorted = prepared.toSorted((one, other) => one.item.id - other.item.id);
+    const isCurrent = `
+SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${this.#database.isSearched} FOR SHARE`;
+    await this.#engine.note(function* () {
+      for (const { item, vectors } of sorted) {
+        const place = { model, item: item.id };
+        if ((yield* first(isCurrent, { item: item.id, version: item.version })) === undefined) continue;
+        yield* change(CLEAR, place);
+        for (const [number, vector] of vectors.entries()) yield* change(PUT, { ...place, number, vector });
+        yield* change(DONE, { model, ids: idsOf([item]) });
+      }
+    });
+  }
+
+  async nearest(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<NearPassage[]> {
+    const { id: model } = await this.#model();
+    const [numbers = []] = await this.embedder.embed([query], "query", signal);
+    await this.#expectDims(numbers.length);
+    const nearest = new Nearest(numbers);
+    const { engine } = this.#database.within(namespacePrefix);
+    const range = rangeBelow(namespacePrefix);
+    const values = { to: range.to, now: this.#clock(), model };
+    let size = COMPARED / 8;
+    for (let { namespace, key } = beginningOf(range); ;) {
+      const page = { ...values, namespace, key, limit: size };
+      const rows = await engine.read(() => all<PassageRow>(PASSAGES, page));
+      for (const row of rows) nearest.add(row);
+      const last = rows.at(-1);
+      if (last === undefined) return nearest.first(limit);
+      ({ namespace, key } = last);
+      // Items have one vector or many.
+      size = Math.ceil((size * COMPARED) / rows.length);
+      await ownTurn();
+    }
+  }
+
+  async touch(): Promise<void> {
+    await this.#model();
+    await this.#engine.note(() => change(TOUCH, { name: this.embedder.name, now: this.#clock() }));
+  }
+
+  async #model(): Promise<ModelRow> {
+    const { name } = this.embedder;
+    for (;;) {
+      const known = await this.#engine.read(() => first<ModelRow>(MODEL, { name }));
+      if (known !== undefined) return known;
+      const use = { name, now: this.#clock() };
+      await this.#engine.write(function* () {
+        yield LOCK_ITEMS;
+        yield* change(USE, use);
+      });
+    }
+  }
+
+  /** Puts all items into the queue when a service gives vectors of another length than before. */
+  async #expectDims(dims: number): Promise<void> {
+    const known = await this.#model();
+    if (known.dims === dims) return;
+    const refill = known.dims === null ? "" : ", to_fill = (SELECT coalesce(max(id), 0) FROM store_items)";
+    const sql = `UPDATE store_models SET dims = @dims${refill} WHERE id = @model`;
+    await this.#engine.note(() => change(sql, { model: known.id, dims }));
+  }
+}
+
+/** Forgets the vectors of models that nobody has used since, some in each transaction. */
+export async function forgetUnusedModels(
+  { engine }: MemoryDatabase,
+  { usedBefore, signal }: { usedBefore: number; signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    const unused = await engine.read(() => first<{ id: number }>(UNUSED, { usedBefore }));
+    if (unused === undefined) return;
+    const model = unused.id;
+    await engine.note(function* () {
+      if ((yield* change(FORGET_SOME, { model, limit: FILL })) > 0) return;
+      yield* change("DELETE FROM store_unembedded WHERE model = @model", { model });
+      yield* change("DELETE FROM store_models WHERE id = @model", { model });
+    });
+    await ownTurn();
+  }
+}

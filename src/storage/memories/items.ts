@@ -1,0 +1,151 @@
+/** The rows of memories, and the statements that read and write them in any database. */
+import type { Item } from "@langchain/langgraph-checkpoint";
+import { StorageError } from "../../core/errors.ts";
+import { MAX_MEMORY_BYTES, type MemoryDatabase, MemoryTooLarge } from "./contracts.ts";
+import { type NamespaceRange, decodeNamespace } from "./namespaces.ts";
+
+/** The item after which a listing goes on. Its namespace is encoded. */
+export interface ItemPosition {
+  namespace: string;
+  key: string;
+}
+
+export interface ItemRow extends ItemPosition {
+  id: number;
+  value: string;
+  version: number;
+  /** Milliseconds since the epoch, as `updated_at`. */
+  created_at: number;
+  updated_at: number;
+  /** Milliseconds; `null` for ever. */
+  ttl: number | null;
+}
+
+/** The part of an item's text that searches inside of words and snippets look at. */
+const BODY = "substr(coalesce(body, ''), 1, 100000) AS body";
+
+export interface TextRow extends ItemPosition {
+  id: number;
+  body: string;
+}
+
+/** The condition of items that have not expired at the time `@now`. */
+export const IS_THERE = "(expires_at IS NULL OR expires_at > @now)";
+/** The ids of `idsOf`. */
+export const IDS = "(SELECT CAST(value AS BIGINT) FROM json_each(@ids))";
+export const idsOf = (items: readonly { id: number }[]): string => JSON.stringify(items.map(({ id }) => id));
+
+const AT = "namespace = @namespace AND key = @key";
+/** The keys from `@from` on, or those after it. */
+const within = (start: "from" | "after"): string =>
+  `namespace = @namespace AND key ${start === "from" ? ">=" : ">"} @from AND key < @to`;
+/** What comes after a position in a range. Only one condition bounds it from below, so that an index begins there. */
+export const AFTER = `(namespace, key) > (@namespace, @key) AND namespace < @to AND ${IS_THERE}`;
+export const IN_ORDER = "ORDER BY namespace, key LIMIT @limit";
+const SELECT =
+  "SELECT id, namespace, key, value, version, created_at, updated_at, ttl FROM store_items WHERE";
+
+/** Gives the position before all items of a range: its prefix without the final comma. */
+export const beginningOf = ({ from }: NamespaceRange): ItemPosition => ({
+  namespace: from.slice(0, -1),
+  key: "",
+});
+
+/** The statements of a store in `database`. */
+export function itemStatements({ columns, isSearched, contains }: MemoryDatabase) {
+  const names = ["value", "updated_at", "ttl", "expires_at", ...Object.keys(columns)];
+  const values = ["@value", "@now", "@ttl", "@now + CAST(@ttl AS BIGINT)", ...Object.values(columns)];
+  const set = names.map((name, index) => `${name} = ${values[index]}`).join(", ");
+  const insert = `
+INSERT INTO store_items (namespace, key, version, created_at, ${names.join(", ")})
+VALUES (@namespace, @key, 1, @now, ${values.join(", ")}) ON CONFLICT (namespace, key) DO`;
+  const written = "RETURNING id, version";
+  return {
+    get: `${SELECT} ${AT} AND ${IS_THERE}`,
+    byIds: `${SELECT} id IN ${IDS}`,
+    after: `${SELECT} ${AFTER} ${IN_ORDER}`,
+    between: (start: "from" | "after") =>
+      `${SELECT} ${within(start)} AND ${IS_THERE} ORDER BY key LIMIT @limit`,
+    /** Those up to the key `@last` that contain any of so many texts: `@text0`, `@text1`. */
+    containing: (start: "from" | "after", count: number) => {
+      const any = Array.from({ length: count }, (_, index) => contains(`@text${index}`)).join(" OR ");
+      return `${SELECT} ${within(start)} AND key <= @last AND ${IS_THERE} AND (${any}) ORDER BY key`;
+    },
+    /** The last of so many keys, and the bytes of the values up to it. */
+    extent: (start: "from" | "after") => `
+SELECT max(key) AS last, sum(bytes) AS bytes FROM (
+  SELECT key, octet_length(value) AS bytes FROM store_items WHERE ${within(start)} ORDER BY key LIMIT @limit
+) AS page`,
+    textsAfter: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE ${AFTER} AND ${isSearched} ${IN_ORDER}`,
+    textsByIds: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE id IN ${IDS}`,
+    /** One look-up for each namespace, however many items it has. */
+    namespaces: `
+WITH RECURSIVE found (namespace) AS (
+  SELECT min(namespace) FROM store_items WHERE namespace >= @from AND namespace < @to AND ${IS_THERE}
+  UNION ALL
+  SELECT (SELECT min(i.namespace) FROM store_items AS i WHERE i.namespace > found.namespace AND i.namespace < @to
+    AND ${IS_THERE})
+  FROM found WHERE found.namespace IS NOT NULL
+)
+SELECT namespace FROM found WHERE namespace IS NOT NULL`,
+    delete: `DELETE FROM store_items WHERE ${AT}`,
+    /** An expired item counts as deleted, so that the new one gets an id of its own. */
+    deleteExpired: `DELETE FROM store_items WHERE ${AT} AND expires_at <= @now`,
+    put: `${insert} UPDATE SET ${set}, version = store_items.version + 1 ${written}`,
+    putNew: `${insert} NOTHING ${written}`,
+    putOver: `
+UPDATE store_items SET ${set}, version = version + 1 WHERE ${AT} AND id || '.' || version = @expected AND ${IS_THERE}
+${written}`,
+    refresh: `UPDATE store_items SET expires_at = @now + ttl WHERE id IN ${IDS}`,
+    sweep: `
+DELETE FROM store_items WHERE id IN (SELECT id FROM store_items WHERE expires_at <= @now LIMIT @limit)`,
+  };
+}
+
+export const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;
+
+/** @throws StorageError for a row that no version wrote */
+export const itemOf = (row: ItemRow): Item => ({
+  namespace: decodeNamespace(row.namespace),
+  key: row.key,
+  value: valueOf(row),
+  createdAt: new Date(row.created_at),
+  updatedAt: new Date(row.updated_at),
+});
+
+function valueOf({ key, value }: ItemRow): Record<string, unknown> {
+  try {
+    // `jsonOf` wrote it from a value of this type.
+    return JSON.parse(value) as Record<string, unknown>;
+  } catch (thrown) {
+    throw new StorageError(
+      "storage_corrupt",
+      `A row of the database of memories is damaged and cannot be read. It was left untouched: restore a backup ` +
+        `copy, or delete the memory '${key}'.`,
+      { cause: thrown },
+    );
+  }
+}
+
+/** Gives a value as it is stored. @throws MemoryTooLarge */
+export function jsonOf(key: string, value: Record<string, unknown>): string {
+  const json = JSON.stringify(value);
+  if (Buffer.byteLength(json) > MAX_MEMORY_BYTES) {
+    const bytes = bytesIn(JSON.parse(json));
+    if (bytes > MAX_MEMORY_BYTES) throw new MemoryTooLarge(key, bytes);
+  }
+  return json;
+}
+
+/** Counts the bytes of texts, names and numbers: what a person sees of a value, without its quotes and escapes. */
+function bytesIn(part: unknown): number {
+  if (Array.isArray(part)) return part.reduce<number>((sum, one) => sum + bytesIn(one), 0);
+  if (typeof part !== "object" || part === null) return Buffer.byteLength(String(part));
+  return Object.entries(part).reduce((sum, [name, one]) => sum + Buffer.byteLength(name) + bytesIn(one), 0);
+}
+
+const MINUTE_MS = 60_000;
+
+/** Gives a lifetime in milliseconds; `null` is for ever. */
+export const lifetimeOf = (minutes: number | null): number | null =>
+  minutes === null ? null : Math.max(0, Math.round(minutes * MINUTE_MS));

@@ -1,0 +1,520 @@
+/** The store of memories, whichever database has their tables. */
+import {
+  BaseStore,
+  type GetOperation,
+  type Item,
+  type ListNamespacesOperation,
+  type MatchCondition,
+  type Operation,
+  type OperationResults,
+  type SearchItem,
+  type SearchOperation,
+} from "@langchain/langgraph-checkpoint";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { KeyedLock, ownTurn } from "../../core/concurrency.ts";
+import { isTransient } from "../../core/errors.ts";
+import { type Statement, type Steps, all, change, first } from "../sql/steps.ts";
+import type {
+  IndexedText,
+  Lifetime,
+  MemoryDatabase,
+  MemoryStore,
+  Ranked,
+  StorePut,
+  TextHit,
+  TtlConfig,
+  VersionedItem,
+} from "./contracts.ts";
+import {
+  type ItemPosition,
+  type ItemRow,
+  type TextRow,
+  beginningOf,
+  idsOf,
+  itemOf,
+  itemStatements,
+  jsonOf,
+  lifetimeOf,
+  versionOf,
+} from "./items.ts";
+import {
+  MAX_COUNT,
+  type NamespaceRange,
+  checkAddress,
+  checkRoot,
+  countOf,
+  decodeNamespace,
+  encodeNamespace,
+  listedNamespaces,
+  literalPrefix,
+  matchesFilter,
+  rangeBelow,
+} from "./namespaces.ts";
+import { type NearPassage, fuse, passageStart } from "./passages.ts";
+import { excerpt, fold, parseQuery } from "./text-query.ts";
+
+export interface MemoryOptions {
+  clock?: Clock;
+  ttl?: TtlConfig;
+}
+
+type Values = Statement["values"];
+
+/** Keys with `from <= key < to`. */
+interface KeyRange {
+  from: string;
+  to: string;
+}
+
+/** Some items of a range of keys. */
+interface KeyPage {
+  rows: ItemRow[];
+  /** The last key that was looked at; `null` after all of them. */
+  last: string | null;
+  length: number;
+}
+
+/** A put with everything that is computed before its transaction begins. */
+interface PreparedPut extends Pick<IndexedText, "after"> {
+  values: Values;
+  isDeletion: boolean;
+}
+
+/** Rows of the first page. The next ones grow as long as a page is short enough to be read in one turn. */
+const FIRST_PAGE = 16;
+const LARGEST_PAGE = 512;
+const PAGE_LENGTH = 500_000;
+/** Items that one statement of a sweep deletes. */
+const SWEPT = 50;
+/** Making a snippet of so many characters takes a while. */
+const LONG_TEXT = 20_000;
+const MINUTE_MS = 60_000;
+
+const nextPage = (limit: number, length: number): number =>
+  length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
+
+const lengthOf = (rows: readonly { value: string }[]): number =>
+  rows.reduce((sum, { value }) => sum + value.length, 0);
+
+/**
+ * LangGraph's `BaseStore` in a database.
+ *
+ * Listings are ordered by namespace and key. `search` with a `query` gives the items that contain any of its words (or
+ * words that begin with them), best first: words of the key, and of the value its `content`, else all texts in it, or
+ * the fields named by `put`. With an embedding model it gives all items instead, those most like the query first, and
+ * those without indexed text last. The writes of one batch happen together or not at all; its reads see what was stored
+ * before. The last of several writes of one item counts, awaited or not. Expired items are in no answer.
+ */
+export class StoredMemories extends BaseStore implements MemoryStore {
+  readonly #database: MemoryDatabase;
+  readonly #clock: Clock;
+  readonly #ttl: TtlConfig;
+  readonly #writes: KeyedLock;
+  readonly #sql: ReturnType<typeof itemStatements>;
+  #sweptAt = 0;
+
+  constructor(
+    database: MemoryDatabase,
+    { clock = systemClock, ttl = {} }: MemoryOptions = {},
+    writes: KeyedLock = new KeyedLock(),
+  ) {
+    super();
+    this.#database = database;
+    this.#clock = clock;
+    this.#ttl = ttl;
+    this.#writes = writes;
+    this.#sql = itemStatements(database);
+  }
+
+  /** The same for what is at and below a namespace, with writes of one item in the same order. */
+  within(namespace: readonly string[]): StoredMemories {
+    const options = { clock: this.#clock, ttl: this.#ttl };
+    return new StoredMemories(this.#database.within(namespace), options, this.#writes);
+  }
+
+  // LangGraph refuses some texts as parts of a namespace, such as dots and colons, which names of principals have.
+  // The inherited methods check that, so each is replaced by one that accepts any text.
+
+  override async batch<Operations extends Operation[]>(
+    operations: Operations,
+  ): Promise<OperationResults<Operations>> {
+    const puts: StorePut[] = operations.filter((operation) => "value" in operation);
+    for (const { namespace, key, value } of puts) if (value !== null) checkAddress(namespace, key);
+    // Each operation has one result, of its kind.
+    return this.#inTurn(puts, async () => {
+      const results: unknown[] = [];
+      for (const operation of operations) results.push(await this.#resultOf(operation));
+      if (puts.length > 0) await this.#putAll(puts);
+      return results;
+    }) as Promise<OperationResults<Operations>>;
+  }
+
+  /** Gives the result of one read; `undefined` for a put. */
+  async #resultOf(operation: Operation): Promise<unknown> {
+    if ("namespacePrefix" in operation) return this.#find(operation);
+    if ("value" in operation) return undefined;
+    return "key" in operation ? this.#get(operation) : this.#namespaces(operation);
+  }
+
+  /** Does `work`, which writes these items; whoever comes later for one of them waits. */
+  #inTurn<T>(puts: readonly StorePut[], work: () => Promise<T>): Promise<T> {
+    const items = puts.map(({ namespace, key }) => JSON.stringify([...namespace, key]));
+    return this.#writes.runAll(items, work);
+  }
+
+  /** As inherited; the item may have a lifetime. @throws MemoryTooLarge */
+  override async put(
+    namespace: string[],
+    key: string,
+    value: Record<string, unknown>,
+    index?: false | string[],
+    lifetime: Pick<Lifetime, "ttl"> = {},
+  ): Promise<void> {
+    checkRoot(namespace);
+    await this.batch([{ namespace, key, value, ...(index === undefined ? {} : { index }), ...lifetime }]);
+  }
+
+  override async delete(namespace: string[], key: string): Promise<void> {
+    await this.batch([{ namespace, key, value: null }]);
+  }
+
+  /**
+   * Puts the item only if it still is what `expected` names (`null`: it does not exist). Gives the new version, or
+   * undefined when somebody else was faster; safe against other processes. @throws MemoryTooLarge
+   */
+  async putIf(
+    namespace: string[],
+    key: string,
+    value: Record<string, unknown>,
+    expected: string | null,
+  ): Promise<string | undefined> {
+    checkRoot(namespace);
+    checkAddress(namespace, key);
+    const wanted = [{ namespace, key, value }];
+    return this.#inTurn(wanted, async () => {
+      const [put] = await this.#prepared(wanted);
+      return put && this.#database.engine.write(() => this.#putIfExpected(put, expected));
+    });
+  }
+
+  *#putIfExpected({ values, after }: PreparedPut, expected: string | null): Steps<string | undefined> {
+    const { deleteExpired, putNew, putOver } = this.#sql;
+    if (expected === null) yield* change(deleteExpired, values);
+    const sql = expected === null ? putNew : putOver;
+    const row = yield* first<Pick<ItemRow, "id" | "version">>(sql, { ...values, expected });
+    if (row !== undefined) yield* after?.(row.id) ?? [];
+    return row && versionOf(row);
+  }
+
+  async #putAll(puts: readonly StorePut[]): Promise<void> {
+    const prepared = await this.#prepared(puts);
+    const { deleteExpired, put, delete: remove } = this.#sql;
+    await this.#database.engine.write(function* () {
+      for (const { values, isDeletion, after } of prepared) {
+        if (isDeletion) {
+          yield* change(remove, values);
+          continue;
+        }
+        yield* change(deleteExpired, values);
+        const row = yield* first<Pick<ItemRow, "id">>(put, values);
+        if (row !== undefined) yield* after?.(row.id) ?? [];
+      }
+    });
+    this.#sweepSometimes();
+  }
+
+  async #prepared(puts: readonly StorePut[]): Promise<PreparedPut[]> {
+    const stored = puts.map(({ key, value }) => (value === null ? null : jsonOf(key, value)));
+    const indexed = await this.#database.index(puts);
+    const now = this.#clock();
+    return puts.map(({ namespace, key, ttl = this.#ttl.defaultTtl ?? null }, index) => {
+      const { values = {}, after } = indexed[index] ?? {};
+      const own = { namespace: encodeNamespace(namespace), key, value: stored[index] ?? null };
+      const isDeletion = own.value === null;
+      return {
+        values: { ...values, ...own, now, ttl: lifetimeOf(ttl) },
+        isDeletion,
+        ...(after && { after }),
+      };
+    });
+  }
+
+  override async get(
+    namespace: string[],
+    key: string,
+    lifetime: Pick<Lifetime, "refreshTtl"> = {},
+  ): Promise<Item | null> {
+    return this.#get({ namespace, key, ...lifetime });
+  }
+
+  async #get(operation: GetOperation & Lifetime): Promise<Item | null> {
+    const row = await this.#row(operation);
+    return row === undefined ? null : itemOf(row);
+  }
+
+  async getVersioned(namespace: string[], key: string): Promise<VersionedItem | null> {
+    const row = await this.#row({ namespace, key });
+    return row === undefined ? null : { ...itemOf(row), version: versionOf(row) };
+  }
+
+  async #row({ namespace, key, refreshTtl }: GetOperation & Lifetime): Promise<ItemRow | undefined> {
+    const values = { namespace: encodeNamespace(namespace), key, now: this.#clock() };
+    const [row] = await this.#read<ItemRow>(this.#sql.get, values);
+    if (row !== undefined) await this.#refresh([row], refreshTtl);
+    return row;
+  }
+
+  /**
+   * The first items of exactly this namespace with `from <= key < to`, in the order of their keys. With `containing`
+   * only those that have one of these texts in their value.
+   */
+  async itemsBetween(
+    namespace: string[],
+    { limit, containing, ...range }: KeyRange & { limit: number; containing?: readonly string[] },
+  ): Promise<Item[]> {
+    const most = countOf(limit);
+    // JSON escapes half of a character only where the other half is missing.
+    const texts = containing?.every((text) => text.isWellFormed()) === true ? containing : [];
+    const pages = this.#keyPages(namespace, range, most, texts);
+    const rows: ItemRow[] = [];
+    for await (const page of pages) {
+      rows.push(...page);
+      if (rows.length >= most) break;
+    }
+    const found = rows.slice(0, most);
+    await this.#refresh(found);
+    return found.map(itemOf);
+  }
+
+  async *#keyPages(
+    namespace: string[],
+    range: KeyRange,
+    most: number,
+    texts: readonly string[],
+  ): AsyncGenerator<ItemRow[]> {
+    const values = { namespace: encodeNamespace(namespace), to: range.to, now: this.#clock() };
+    // Postgres has no NUL, which makes the next key of one.
+    let start: "from" | "after" = range.from.endsWith("\0") ? "after" : "from";
+    let from = start === "after" ? range.from.slice(0, -1) : range.from;
+    for (let limit = Math.min(FIRST_PAGE, most); limit > 0;) {
+      const page = { ...values, from, limit };
+      const { rows, last, length } =
+        texts.length === 0 ? await this.#keyPage(start, page) : await this.#searchedPage(start, page, texts);
+      yield rows;
+      if (last === null) return;
+      [start, from] = ["after", last];
+      limit = nextPage(limit, length);
+      await ownTurn();
+    }
+  }
+
+  async #keyPage(start: "from" | "after", page: { limit: number } & Values): Promise<KeyPage> {
+    const rows = await this.#read<ItemRow>(this.#sql.between(start), page);
+    const isLast = rows.length < page.limit;
+    return { rows, last: isLast ? null : (rows.at(-1)?.key ?? null), length: lengthOf(rows) };
+  }
+
+  async #searchedPage(start: "from" | "after", page: Values, texts: readonly string[]): Promise<KeyPage> {
+    const { extent, containing } = this.#sql;
+    const [found] = await this.#read<{ last: string | null; bytes: number }>(extent(start), page);
+    if (found === undefined || found.last === null) return { rows: [], last: null, length: 0 };
+    // In JSON a text has escapes, but each character has its own.
+    const escaped = texts.map((text, index) => [`text${index}`, JSON.stringify(text).slice(1, -1)]);
+    const values = { ...page, last: found.last, ...Object.fromEntries(escaped) };
+    const rows = await this.#read<ItemRow>(containing(start, texts.length), values);
+    return { rows, last: found.last, length: found.bytes };
+  }
+
+  override async search(
+    namespacePrefix: string[],
+    options: Omit<SearchOperation, "namespacePrefix"> & Pick<Lifetime, "refreshTtl"> = {},
+  ): Promise<SearchItem[]> {
+    return this.#find({ namespacePrefix, ...options });
+  }
+
+  async #find({
+    namespacePrefix,
+    query = "",
+    filter,
+    limit = 10,
+    offset = 0,
+    refreshTtl,
+  }: SearchOperation & Lifetime): Promise<SearchItem[]> {
+    const range = rangeBelow(namespacePrefix);
+    const [first, most] = [countOf(offset), countOf(limit)];
+    const wanted = filter === undefined ? Math.min(first + most, MAX_COUNT) : MAX_COUNT;
+    const pages =
+      query === ""
+        ? this.#pages<ItemRow>(this.#sql.after, range, lengthOf)
+        : this.#rankedPages(await this.#ranked(range, query, wanted));
+    const found: (ItemRow & Pick<Ranked, "score">)[] = [];
+    let skipped = 0;
+    for await (const page of pages) {
+      for (const row of page) {
+        if (found.length >= most) break;
+        if (filter !== undefined && !matchesFilter(itemOf(row).value, filter)) continue;
+        if (skipped < first) skipped += 1;
+        else found.push(row);
+      }
+      if (found.length >= most) break;
+    }
+    await this.#refresh(found, refreshTtl);
+    return found.map((row) => ({
+      ...itemOf(row),
+      ...(row.score === undefined ? {} : { score: row.score }),
+    }));
+  }
+
+  /** Every row of a range in order, some in each turn of the event loop. */
+  async *#pages<Row extends ItemPosition>(
+    sql: string,
+    range: NamespaceRange,
+    lengthOf: (rows: readonly Row[]) => number,
+  ): AsyncGenerator<Row[]> {
+    const values = { to: range.to, now: this.#clock() };
+    let limit = FIRST_PAGE;
+    for (let { namespace, key } = beginningOf(range); ;) {
+      const rows = await this.#read<Row>(sql, { ...values, namespace, key, limit });
+      yield rows;
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < limit) return;
+      ({ namespace, key } = last);
+      limit = nextPage(limit, lengthOf(rows));
+      await ownTurn();
+    }
+  }
+
+  async *#rankedPages(ranked: readonly Ranked[]): AsyncGenerator<(ItemRow & Pick<Ranked, "score">)[]> {
+    for (let first = 0; first < ranked.length; first += FIRST_PAGE) {
+      if (first > 0) await ownTurn();
+      const page = ranked.slice(first, first + FIRST_PAGE);
+      const rows = await this.#byIds<ItemRow>(this.#sql.byIds, page);
+      yield page.flatMap(({ id, score }) => {
+        const row = rows.get(id);
+        return row === undefined ? [] : [{ ...row, ...(score === undefined ? {} : { score }) }];
+      });
+    }
+  }
+
+  async #byIds<Row extends { id: number }>(
+    sql: string,
+    items: readonly Pick<Ranked, "id">[],
+  ): Promise<Map<number, Row>> {
+    const rows = await this.#read<Row>(sql, { ids: idsOf(items) });
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** The items that a search with a query gives, best first. */
+  async #ranked(range: NamespaceRange, query: string, limit: number): Promise<readonly Ranked[]> {
+    return (
+      (await this.#database.byMeaning?.(range, query, this.#clock())) ?? this.#byWords(range, query, limit)
+    );
+  }
+
+  /** The items with any word of the query. If no item has one, those with all of its words inside of others. */
+  async #byWords(range: NamespaceRange, query: string, limit: number): Promise<readonly Ranked[]> {
+    const found = await this.#database.byWords(range, query, { limit, now: this.#clock() });
+    const { words } = parseQuery(query);
+    if (found.length > 0 || words.length === 0) return found;
+    const inside: Ranked[] = [];
+    const lengthOf = (rows: readonly TextRow[]) => rows.reduce((sum, { body }) => sum + body.length, 0);
+    for await (const page of this.#pages<TextRow>(this.#sql.textsAfter, range, lengthOf)) {
+      for (const { id, key, body } of page) {
+        const folded = fold(`${key}\n${body}`);
+        if (words.every((word) => folded.includes(word))) inside.push({ id, score: 0 });
+        if (inside.length >= limit) return inside;
+      }
+    }
+    return inside;
+  }
+
+  /**
+   * The items at or below `namespacePrefix` that contain words of the query, with the text around the match; with `near`
+   * together with those, by reciprocal rank fusion.
+   */
+  async searchText(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    near?: readonly NearPassage[],
+  ): Promise<TextHit[]> {
+    const byWords = await this.#byWords(rangeBelow(namespacePrefix), query, countOf(limit));
+    const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, countOf(limit));
+    const rows = await this.#byIds<TextRow>(this.#sql.textsByIds, ranked);
+    const passages = new Map(near?.map(({ id, number }) => [id, number]));
+    for (const { id } of byWords) passages.delete(id);
+    const parsed = parseQuery(query);
+    const hits: TextHit[] = [];
+    for (const { id, score = 0 } of ranked) {
+      const row = rows.get(id);
+      if (row === undefined) continue;
+      const passage = passages.get(id);
+      const snippet =
+        passage === undefined ? excerpt(row.body, parsed) : passageStart(row.key, row.body, passage);
+      hits.push({ namespace: decodeNamespace(row.namespace), key: row.key, snippet, score });
+      if (row.body.length > LONG_TEXT) await ownTurn();
+    }
+    return hits;
+  }
+
+  override async listNamespaces({
+    prefix,
+    suffix,
+    limit = 100,
+    offset = 0,
+    ...depth
+  }: Parameters<BaseStore["listNamespaces"]>[0] = {}): Promise<string[][]> {
+    const matchConditions: MatchCondition[] = [];
+    if (prefix) matchConditions.push({ matchType: "prefix", path: prefix });
+    if (suffix) matchConditions.push({ matchType: "suffix", path: suffix });
+    return this.#namespaces({ matchConditions, limit, offset, ...depth });
+  }
+
+  async #namespaces(operation: ListNamespacesOperation): Promise<string[][]> {
+    const range = rangeBelow(literalPrefix(operation.matchConditions ?? []));
+    const values = { ...range, now: this.#clock() };
+    const rows = await this.#read<{ namespace: string }>(this.#sql.namespaces, values);
+    const stored = rows.map(({ namespace }) => namespace);
+    return listedNamespaces(stored, operation);
+  }
+
+  /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */
+  async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
+    this.#sweptAt = this.#clock();
+    const values = { now: this.#sweptAt, limit: SWEPT };
+    for (let swept = 0; ;) {
+      // A power cut may bring items back, which have expired all the same.
+      const count = await this.#database.engine.note(() => change(this.#sql.sweep, values));
+      swept += count;
+      if (count < SWEPT || signal?.aborted === true) return swept;
+      await nextTurn();
+    }
+  }
+
+  #sweepSometimes(): void {
+    const { sweepIntervalMinutes = 60 } = this.#ttl;
+    if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * MINUTE_MS) return;
+    // Items that cannot be deleted now are invisible, and are deleted later.
+    this.sweepExpiredItems().catch(() => undefined);
+  }
+
+  /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */
+  async #refresh(
+    rows: readonly Pick<ItemRow, "id" | "ttl">[],
+    wanted = this.#ttl.refreshOnRead ?? true,
+  ): Promise<void> {
+    const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
+    if (limited.length === 0) return;
+    const values = { now: this.#clock(), ids: idsOf(limited) };
+    try {
+      await this.#database.engine.note(() => change(this.#sql.refresh, values));
+    } catch (thrown) {
+      if (!isTransient(thrown)) throw thrown;
+    }
+  }
+
+  #read<Row extends object>(sql: string, values: Values): Promise<Row[]> {
+    return this.#database.engine.read(() => all<Row>(sql, values));
+  }
+}

@@ -1,0 +1,36 @@
+/** Memories in Postgres: a `tsvector` of the words of each item, which the program makes. */
+import type { IndexedText, MemoryDatabase, Ranked } from "../../memories/contracts.ts";
+import { IS_THERE } from "../../memories/items.ts";
+import { encodeNamespace } from "../../memories/namespaces.ts";
+import { searchedText } from "../../memories/text-query.ts";
+import { all } from "../../sql/steps.ts";
+import type { Access } from "../access.ts";
+import { postgresEngine } from "../engine.ts";
+import { wordQuery, wordVector } from "./words.ts";
+
+const MATCHES = `
+SELECT id, ts_rank(words, query) AS score FROM store_items, to_tsquery('simple', @words) AS query
+WHERE namespace >= @from AND namespace < @to AND ${IS_THERE} AND words @@ query
+ORDER BY score DESC, namespace, key LIMIT @limit`;
+
+/** The tables of memories, to which `POSTGRES_STORE` has brought the schema. */
+export function memoriesInPostgres(access: Access): MemoryDatabase {
+  const engine = postgresEngine(access);
+  return {
+    engine,
+    within: (namespace) => memoriesInPostgres(access.within(encodeNamespace(namespace))),
+    columns: { body: "@body", words: "@words::tsvector" },
+    isSearched: "body IS NOT NULL",
+    contains: (parameter) => `strpos(value, ${parameter}) > 0`,
+    index: async (puts) =>
+      puts.map(({ key, value, index }): IndexedText => {
+        const body = index === false || value === null ? null : searchedText(value, index);
+        return { values: { body, words: body === null ? null : wordVector(key, body) } };
+      }),
+    byWords: async (range, text, page) => {
+      const words = wordQuery(text);
+      if (words === "") return [];
+      return engine.read(() => all<Ranked>(MATCHES, { ...range, ...page, words }));
+    },
+  };
+}

@@ -1,0 +1,32 @@
+/** Turns the SQL of steps, which SQLite and Postgres both take, into that of one of them. */
+
+export interface PlacedSql {
+  text: string;
+  /** Names of the values in the order of their places. */
+  names: readonly string[];
+}
+
+const LOCK = / FOR (UPDATE|SHARE)( SKIP LOCKED)?\b/g;
+const HINT = / INDEXED BY \w+/g;
+const LIST = /\bjson_each\((@\w+)\)/g;
+const PARAMETER = /@(\w+)/g;
+
+/** Leaves out locks of rows, because a transaction that writes has the whole database. */
+export function inSqlite(sql: string): PlacedSql {
+  const names: string[] = [];
+  const text = sql.replace(LOCK, "").replace(PARAMETER, (_, name: string) => (names.push(name), "?"));
+  return { text, names };
+}
+
+/** Leaves out hints for an index, and reads a list of texts as JSON. */
+export function inPostgres(sql: string): PlacedSql {
+  const names: string[] = [];
+  const text = sql
+    .replace(HINT, "")
+    .replace(LIST, "jsonb_array_elements_text($1::jsonb)")
+    .replace(PARAMETER, (_, name: string) => {
+      if (!names.includes(name)) names.push(name);
+      return `$${names.indexOf(name) + 1}`;
+    });
+  return { text, names };
+}
