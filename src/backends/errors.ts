@@ -116,6 +116,8 @@ export const fileTooLarge = (path: string, bytes: number, limit: number) =>
     "too_large",
     `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
+/** `text` is the store's own, and names the path. */
+export const memoryTooLarge = (text: string) => failure("too_large", text);
 export const lineTooLong = (path: string, line: number, limit: number) =>
   failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
 export const offsetPastEnd = (offset: number, lines: number) =>

@@ -1,5 +1,6 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { Semaphore } from "../core/concurrency.ts";
+import { MemoryTooLarge } from "../storage/memories/contracts.ts";
 import type {
   BackendCapabilities,
   CallOptions,
@@ -27,6 +28,7 @@ import { parentsOf, validatePath } from "./paths.ts";
 import {
   type SearchFile,
   type SearchableContent,
+  compileSearch,
   globFlat,
   grepListed,
   listFlat,
@@ -72,6 +74,8 @@ export interface ListOptions extends CallOptions {
    * give all files below the folder instead.
    */
   shallow?: boolean;
+  /** A text that the caller looks for. A store that searches by itself may leave out files that do not contain it. */
+  containing?: string;
 }
 
 /**
@@ -157,6 +161,7 @@ class StoreOperations extends PutOperations implements Operations {
       return (await untilAborted(run, options.signal)) ?? errors.operationAborted(path);
     } catch (thrown) {
       if (isAborted()) return errors.operationAborted(path);
+      if (thrown instanceof MemoryTooLarge) return errors.memoryTooLarge(thrown.message);
       if (thrown instanceof FileTooLarge) return errors.fileTooLarge(path, thrown.bytes, thrown.limit);
       const reason = store.explain?.(thrown) ?? "its storage failed; try again";
       return errors.backendFailed(path, reason, thrown);
@@ -179,7 +184,13 @@ class StoreOperations extends PutOperations implements Operations {
   }
 
   async grep({ path, store }: StorePath, search: Search) {
-    const listed = await collect(store.list(path, search.options));
+    const compiled = compileSearch(search.pattern, search.options);
+    const containing = compiled.ok ? compiled.literal : undefined;
+    const options = { ...search.options, ...(containing === undefined ? {} : { containing }) };
+    const listed = await collect(store.list(path, options));
+    // A folder whose files were all left out is not a missing one.
+    const mayExist = listed.length === 0 && containing !== undefined && path !== "/";
+    if (mayExist) listed.push(...(await collect(store.list(path, search.options), 1)));
     return grepListed(listed, { ...search, path }, (files) =>
       readAhead(files, async (file): Promise<SearchableContent> => {
         const data = file.data ?? (await getUnlessLarge(store, file.path, search.options));
@@ -321,9 +332,15 @@ function withSize({ data, ...info }: ListedFile): FileInfo {
   return data === undefined ? info : { ...infoOf(info.path, data), ...info };
 }
 
-async function collect<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promise<Item[]> {
+async function collect<Item>(
+  items: AsyncIterable<Item> | Iterable<Item>,
+  most: number = Number.POSITIVE_INFINITY,
+): Promise<Item[]> {
   const found: Item[] = [];
-  for await (const item of items) found.push(item);
+  for await (const item of items) {
+    found.push(item);
+    if (found.length >= most) break;
+  }
   return found;
 }
 

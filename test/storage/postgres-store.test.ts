@@ -5,6 +5,7 @@ import { memoriesInPostgres } from "../../src/storage/postgres/memories/database
 import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/memories/embedding-index.ts";
 import { type MemoryOptions, StoredMemories } from "../../src/storage/memories/store.ts";
 import { embeddingsContract, type KeptVectors } from "./embeddings.contract.ts";
+import { storedMemoriesContract } from "./memories/store.contract.ts";
 import { memoryStoreContract } from "./memory-store.contract.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { storeContract } from "./store.contract.ts";
@@ -42,4 +43,5 @@ describe("memories in Postgres", { tags: "postgres" }, () => {
   embeddingsContract("vectors in Postgres", () => keptIn(newSchema()));
   storeContract("as LangGraph's stores", open);
   memoryStoreContract("Postgres", open);
+  storedMemoriesContract("Postgres", open);
 });

@@ -41,6 +41,7 @@ it("no step that a database may have been made by changes", () => {
       ],
       "store": [
         "1 c4d724ae837a",
+        "2 30742d555d0b",
       ],
     }
   `);

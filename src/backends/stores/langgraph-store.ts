@@ -27,10 +27,13 @@ const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.sto
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
 
+/** Encoding of bytes in an item. */
+const BASE64 = "base64";
+
 /** Turns file data into a store item: JSON, with bytes as base64, which `encoding` says. */
 function toItem(data: FileData): Record<string, unknown> {
   if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
-  return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: "base64" };
+  return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: BASE64 };
 }
 
 /** Reads the file in an item; undefined if the item is something else. */
@@ -46,7 +49,7 @@ function fromItem(value: Record<string, unknown>): FileData | undefined {
   }
   if (typeof content !== "string") return undefined;
   const type = typeof mimeType === "string" ? mimeType : undefined;
-  const isBytes = encoding === "base64" || (type !== undefined && !isTextType(type));
+  const isBytes = encoding === BASE64 || (type !== undefined && !isTextType(type));
   const bytes = isBytes ? decodeBase64(content) : undefined;
   return { content: bytes ?? content, mimeType: type ?? "text/plain", ...times };
 }
@@ -56,8 +59,11 @@ const PAGE_SIZE = 500;
 
 /** A store that can give the items of exactly one namespace in the order of their keys. */
 interface OrderedStore {
-  /** Those with `from <= key < to`, at most `limit`. */
-  itemsBetween(namespace: string[], range: { from: string; to: string; limit: number }): Promise<Item[]>;
+  /** Those with `from <= key < to`, at most `limit`; with `containing` only those with one of these texts. */
+  itemsBetween(
+    namespace: string[],
+    range: { from: string; to: string; limit: number; containing?: readonly string[] },
+  ): Promise<Item[]>;
 }
 
 const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
@@ -174,13 +180,15 @@ class StoreFiles implements FileStore {
     await this.#store.delete(this.#namespace, path);
   }
 
-  async *list(path: string, { shallow }: ListOptions = {}): AsyncGenerator<ListedFile> {
+  async *list(path: string, { shallow, containing }: ListOptions = {}): AsyncGenerator<ListedFile> {
     const own = await this.get(path);
     if (own !== undefined) {
       yield { ...infoOf(path, own.data), data: own.data };
       return;
     }
-    const files = isOrdered(this.#store) ? this.#inOrder(this.#store, path, shallow === true) : this.#all();
+    const files = isOrdered(this.#store)
+      ? this.#inOrder(this.#store, path, { shallow, containing })
+      : this.#all();
     for await (const [file, data] of files) {
       if (isAtOrBelow(file, path)) yield { ...infoOf(file, data), data };
     }
@@ -210,11 +218,17 @@ class StoreFiles implements FileStore {
   }
 
   /** Gives the files below a path. With `shallow`, reads few files of each folder but at least one. */
-  async *#inOrder(store: OrderedStore, path: string, shallow: boolean): AsyncGenerator<[string, FileData]> {
+  async *#inOrder(
+    store: OrderedStore,
+    path: string,
+    { shallow = false, containing }: ListOptions,
+  ): AsyncGenerator<[string, FileData]> {
     const to = behind(withSlash(path));
+    // A search decodes bytes first.
+    const texts = containing === undefined ? {} : { containing: [containing, BASE64] };
     let limit = shallow ? MIN_PAGE : MAX_PAGE;
     for (let from = withSlash(path); ;) {
-      const items = await store.itemsBetween(this.#namespace, { from, to, limit });
+      const items = await store.itemsBetween(this.#namespace, { from, to, limit, ...texts });
       let shown: string | undefined;
       for (const file of filesIn(items)) {
         if (shown !== undefined && file[0].startsWith(shown)) continue;

@@ -86,8 +86,8 @@ export interface MemoryDatabase {
   readonly columns: Readonly<Record<string, string>>;
   /** The condition of items that searches look at. */
   readonly isSearched: string;
-  /** The condition of items whose stored value contains a parameter. */
-  readonly contains: (parameter: string) => string;
+  /** The condition of items whose stored value contains a text: its SQL for a parameter, and what that gets. */
+  readonly contains: { sql: (parameter: string) => string; value: (text: string) => string };
   index(puts: readonly StorePut[]): Promise<readonly IndexedText[]>;
   /** The items of a range that have words of the query, best first. */
   byWords(range: NamespaceRange, query: string, page: { limit: number; now: number }): Promise<Ranked[]>;

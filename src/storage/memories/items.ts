@@ -37,8 +37,8 @@ export const idsOf = (items: readonly { id: number }[]): string => JSON.stringif
 
 const AT = "namespace = @namespace AND key = @key";
 /** The keys from `@from` on, or those after it. */
-const within = (start: "from" | "after"): string =>
-  `namespace = @namespace AND key ${start === "from" ? ">=" : ">"} @from AND key < @to`;
+const keysFrom = (start: "from" | "after"): string =>
+  `namespace = @namespace AND key ${start === "from" ? ">=" : ">"} @from`;
 /** What comes after a position in a range. Only one condition bounds it from below, so that an index begins there. */
 export const AFTER = `(namespace, key) > (@namespace, @key) AND namespace < @to AND ${IS_THERE}`;
 export const IN_ORDER = "ORDER BY namespace, key LIMIT @limit";
@@ -65,16 +65,17 @@ VALUES (@namespace, @key, 1, @now, ${values.join(", ")}) ON CONFLICT (namespace,
     byIds: `${SELECT} id IN ${IDS}`,
     after: `${SELECT} ${AFTER} ${IN_ORDER}`,
     between: (start: "from" | "after") =>
-      `${SELECT} ${within(start)} AND ${IS_THERE} ORDER BY key LIMIT @limit`,
+      `${SELECT} ${keysFrom(start)} AND key < @to AND ${IS_THERE} ORDER BY key LIMIT @limit`,
     /** Those up to the key `@last` that contain any of so many texts: `@text0`, `@text1`. */
     containing: (start: "from" | "after", count: number) => {
-      const any = Array.from({ length: count }, (_, index) => contains(`@text${index}`)).join(" OR ");
-      return `${SELECT} ${within(start)} AND key <= @last AND ${IS_THERE} AND (${any}) ORDER BY key`;
+      const any = Array.from({ length: count }, (_, index) => contains.sql(`@text${index}`)).join(" OR ");
+      return `${SELECT} ${keysFrom(start)} AND key <= @last AND ${IS_THERE} AND (${any}) ORDER BY key`;
     },
     /** The last of so many keys, and the bytes of the values up to it. */
     extent: (start: "from" | "after") => `
 SELECT max(key) AS last, sum(bytes) AS bytes FROM (
-  SELECT key, octet_length(value) AS bytes FROM store_items WHERE ${within(start)} ORDER BY key LIMIT @limit
+  SELECT key, octet_length(value) AS bytes FROM store_items WHERE ${keysFrom(start)} AND key < @to
+  ORDER BY key LIMIT @limit
 ) AS page`,
     textsAfter: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE ${AFTER} AND ${isSearched} ${IN_ORDER}`,
     textsByIds: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE id IN ${IDS}`,

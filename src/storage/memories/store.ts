@@ -83,6 +83,8 @@ interface PreparedPut extends Pick<IndexedText, "after"> {
 
 /** Rows of the first page. The next ones grow as long as a page is short enough to be read in one turn. */
 const FIRST_PAGE = 16;
+/** A listing of so many items is one statement, which shows one moment. */
+const AT_ONCE = 64;
 const LARGEST_PAGE = 512;
 const PAGE_LENGTH = 500_000;
 /** Items that one statement of a sweep deletes. */
@@ -267,7 +269,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
 
   /**
    * The first items of exactly this namespace with `from <= key < to`, in the order of their keys. With `containing`
-   * only those that have one of these texts in their value.
+   * only those that have one of these texts in their value, and some whose names or structure look like one.
    */
   async itemsBetween(
     namespace: string[],
@@ -297,7 +299,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     // Postgres has no NUL, which makes the next key of one.
     let start: "from" | "after" = range.from.endsWith("\0") ? "after" : "from";
     let from = start === "after" ? range.from.slice(0, -1) : range.from;
-    for (let limit = Math.min(FIRST_PAGE, most); limit > 0;) {
+    for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
       const page = { ...values, from, limit };
       const { rows, last, length } =
         texts.length === 0 ? await this.#keyPage(start, page) : await this.#searchedPage(start, page, texts);
@@ -320,8 +322,12 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const [found] = await this.#read<{ last: string | null; bytes: number }>(extent(start), page);
     if (found === undefined || found.last === null) return { rows: [], last: null, length: 0 };
     // In JSON a text has escapes, but each character has its own.
-    const escaped = texts.map((text, index) => [`text${index}`, JSON.stringify(text).slice(1, -1)]);
-    const values = { ...page, last: found.last, ...Object.fromEntries(escaped) };
+    const escaped = texts.map((text) => this.#database.contains.value(JSON.stringify(text).slice(1, -1)));
+    const values = {
+      ...page,
+      last: found.last,
+      ...Object.fromEntries(escaped.map((text, index) => [`text${index}`, text])),
+    };
     const rows = await this.#read<ItemRow>(containing(start, texts.length), values);
     return { rows, last: found.last, length: found.bytes };
   }
@@ -346,7 +352,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const wanted = filter === undefined ? Math.min(first + most, MAX_COUNT) : MAX_COUNT;
     const pages =
       query === ""
-        ? this.#pages<ItemRow>(this.#sql.after, range, lengthOf)
+        ? this.#pages<ItemRow>(this.#sql.after, range, lengthOf, Math.min(wanted, AT_ONCE))
         : this.#rankedPages(await this.#ranked(range, query, wanted));
     const found: (ItemRow & Pick<Ranked, "score">)[] = [];
     let skipped = 0;
@@ -371,9 +377,10 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     sql: string,
     range: NamespaceRange,
     lengthOf: (rows: readonly Row[]) => number,
+    firstPage = FIRST_PAGE,
   ): AsyncGenerator<Row[]> {
     const values = { to: range.to, now: this.#clock() };
-    let limit = FIRST_PAGE;
+    let limit = firstPage;
     for (let { namespace, key } = beginningOf(range); ;) {
       const rows = await this.#read<Row>(sql, { ...values, namespace, key, limit });
       yield rows;

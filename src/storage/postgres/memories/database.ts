@@ -21,7 +21,7 @@ export function memoriesInPostgres(access: Access): MemoryDatabase {
     within: (namespace) => memoriesInPostgres(access.within(encodeNamespace(namespace))),
     columns: { body: "@body", words: "@words::tsvector" },
     isSearched: "body IS NOT NULL",
-    contains: (parameter) => `strpos(value, ${parameter}) > 0`,
+    contains: { sql: (parameter) => `strpos(value, ${parameter}) > 0`, value: (text) => text },
     index: async (puts) =>
       puts.map(({ key, value, index }): IndexedText => {
         const body = index === false || value === null ? null : searchedText(value, index);

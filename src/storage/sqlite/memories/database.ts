@@ -17,7 +17,11 @@ export function memoriesInSqlite(database: Database): MemoryDatabase {
     within: () => memories,
     columns: { text: "@text", indexed: "@indexed" },
     isSearched: "indexed",
-    contains: (parameter) => `instr(value, ${parameter}) > 0`,
+    // It takes two thirds of the time of `instr`.
+    contains: {
+      sql: (parameter) => `value GLOB ${parameter}`,
+      value: (text) => `*${text.replaceAll(/[*?[]/g, "[$&]")}*`,
+    },
     index: async (puts) => puts.map(({ key, value, index }) => indexed(key, value ?? {}, index)),
     byWords: async (range, query, page) => {
       const { terms, grams } = parseQuery(query);

@@ -187,8 +187,8 @@ DROP TABLE store_batches;`;
 
 /**
  * Puts the pieces of long texts back into their values. A value names them by texts such as `deepagent-parts:0-3`: the
- * first piece and the one after the last. Each piece is a text of JSON, so that what joins them is one too. The index
- * stays as it is, because nothing that it reads changes.
+ * first piece and the one after the last. Each piece is a text of JSON, so that what joins them is one too; such names in
+ * it get an escape, by which they are no names. The index stays as it is, because nothing that it reads changes.
  */
 const JOIN_PARTS = `
 DROP TRIGGER store_items_updated;
@@ -205,8 +205,10 @@ UPDATE store_items SET value = (
   ),
   texts (number, name, text) AS (
     SELECT number, '"' || name || '"', (
-      SELECT '"' || group_concat(substr(text, 2, length(text) - 2), '' ORDER BY number) || '"' FROM store_parts
-      WHERE store_parts.value = store_items.parts AND number >= CAST(span AS INTEGER)
+      SELECT '"' || replace(
+        group_concat(substr(text, 2, length(text) - 2), '' ORDER BY number), 'deepagent-parts:', '\\u0064eepagent-parts:'
+      ) || '"'
+      FROM store_parts WHERE store_parts.value = store_items.parts AND number >= CAST(span AS INTEGER)
         AND number < CAST(substr(span, instr(span, '-') + 1) AS INTEGER)
     )
     FROM names
