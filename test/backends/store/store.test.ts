@@ -9,7 +9,9 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
@@ -94,6 +96,70 @@ describe("StoreBackend", () => {
     await backend.delete("/a.md");
     expect(store.operations.length).toBeGreaterThan(8);
     expect(store.operations.every((operation) => "key" in operation && operation.key === "/a.md")).toBe(true);
+  });
+
+  it("finds the same in a store that searches by itself as in one that is read whole", async () => {
+    const [memory, sqlite] = [new InMemoryStore(), createStore(openDatabase(":memory:"))];
+    const backends = [memory, sqlite].map((store) => new StoreBackend({ store }));
+    const utf16 = new Uint8Array(Buffer.from("\ufeffneedle in UTF-16\n", "utf16le"));
+    for (const backend of backends) {
+      await backend.write("/quoted.md", 'say "needle"\n\tor \\needle\\\n');
+      await backend.write("/below/한국어.md", "바늘 needle 😀\n");
+      await backend.write("/hay.md", "hay\n");
+      await backend.uploadFiles([["/utf16.txt", utf16]]);
+      await backend.uploadFiles([["/picture.png", new Uint8Array([0x89, 0x50, 0, 1, 2])]]);
+    }
+    for (const store of [memory, sqlite]) {
+      await store.put(["filesystem"], "/lines.md", {
+        content: ["a", "needle"],
+        created_at: "",
+        modified_at: "",
+      });
+      await store.put(["filesystem"], "/number.md", { content: 7, needle: "needle" });
+    }
+    const searches: [string, string?][] = [
+      ["needle"],
+      ['"needle"'],
+      ["\\needle\\"],
+      ["\tor"],
+      ["바늘"],
+      ["😀"],
+      ["\ude00"],
+      ["UTF-16"],
+      ["mimeType"],
+      ["base64"],
+      ["*"],
+      ["nothing"],
+      ["needle", "/below"],
+      ["nothing", "/below"],
+      ["needle", "/missing"],
+      ["needle", "/quoted.md"],
+      ["nothing", "/quoted.md"],
+    ];
+    for (const search of searches) {
+      const [expected, found] = await Promise.all(backends.map((backend) => backend.grep(...search)));
+      expect({ search, ...found }).toEqual({ search, ...expected });
+    }
+    expect((await backends[1]?.grep("needle"))?.matches).toHaveLength(5);
+    expect((await backends[1]?.grep("nothing", "/missing"))?.code).toBe("not_found");
+  });
+
+  it("refuses a memory over 1 MB with the store's own text, and leaves what was there", async () => {
+    const memories = new StoreBackend({ store: createStore(openDatabase(":memory:")) });
+    const tree = new CompositeBackend(StateBackend, { "/memories/": memories });
+    await tree.write("/memories/a.md", "before\n");
+    const large = `after\n${"x".repeat(1024 * 1024)}`;
+    const refused = {
+      code: "too_large",
+      error: expect.stringMatching(
+        /^'\/memories\/a\.md' is too large for a memory: it has [\d,]+ bytes, and a memory has at most 1 MB .* Split it into several, or keep it as a file outside the memories\.$/,
+      ),
+    };
+    expect(await tree.write("/memories/a.md", large, { mode: "overwrite" })).toMatchObject(refused);
+    expect(await tree.edit("/memories/a.md", "before", large)).toMatchObject(refused);
+    expect((await tree.read("/memories/a.md")).content).toBe("before\n");
+    expect((await tree.write("/memories/b.md", large)).code).toBe("too_large");
+    expect((await tree.read("/memories/b.md")).code).toBe("not_found");
   });
 
   it("lists more files than one page holds", async () => {

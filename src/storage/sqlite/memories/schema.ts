@@ -187,8 +187,9 @@ DROP TABLE store_batches;`;
 
 /**
  * Puts the pieces of long texts back into their values. A value names them by texts such as `deepagent-parts:0-3`: the
- * first piece and the one after the last. Each piece is a text of JSON, so that what joins them is one too; such names in
- * it get an escape, by which they are no names. The index stays as it is, because nothing that it reads changes.
+ * first piece and the one after the last. Each piece is a text of JSON, so that what joins them is one too. An escape
+ * keeps keys and parts of other texts that look like such a name from being read as one. The index stays as it is,
+ * because nothing that it reads changes.
  */
 const JOIN_PARTS = `
 DROP TRIGGER store_items_updated;
@@ -214,9 +215,11 @@ UPDATE store_items SET value = (
     FROM names
   ),
   joined (number, value) AS (
-    SELECT 0, store_items.value
+    SELECT 0, replace(store_items.value, '\\"deepagent-parts:', '\\"\\u0064eepagent-parts:')
     UNION ALL
-    SELECT t.number, replace(j.value, t.name, coalesce(t.text, t.name))
+    SELECT t.number, replace(
+      replace(j.value, t.name || ':', '"\\u0064' || substr(t.name, 3) || ':'), t.name, coalesce(t.text, t.name)
+    )
     FROM joined AS j JOIN texts AS t ON t.number = j.number + 1
   )
   SELECT value FROM joined ORDER BY number DESC LIMIT 1

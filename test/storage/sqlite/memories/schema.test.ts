@@ -43,7 +43,7 @@ VALUES (?, ?, ?, ?, ?, 1, 3, 1000, 2000)`;
 const text = fc
   .record({
     unit: fc.oneof(
-      fc.constantFrom("a", "é", "😀", "\ud83d", "\ude00", '"\n', '"deepagent-parts:0-1"'),
+      fc.constantFrom("a", "é", "😀", "\ud83d", "\ude00", '"\n', '"deepagent-parts:0-1"', "\\"),
       fc.string({ minLength: 1 }),
     ),
     length: fc.oneof(fc.integer({ min: 0, max: 20 }), fc.integer({ min: LONG - 2, max: 5 * PIECE })),
@@ -51,9 +51,12 @@ const text = fc
   .map(({ unit, length }) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length));
 
 it("pieces of long texts come back into their values, whatever the texts are", async () => {
-  const lookalike = fc.tuple(fc.nat(9), fc.nat(9)).map(([a, b]) => `deepagent-parts:${a}-${b}`);
+  const lookalike = fc
+    .tuple(fc.constantFrom("", '"', '\\"', ',"'), fc.nat(3), fc.nat(3), fc.constantFrom("", '"'))
+    .map(([before, a, b, after]) => `${before}deepagent-parts:${a}-${b}${after}`);
   const leaf = fc.oneof({ weight: 3, arbitrary: text }, lookalike, fc.jsonValue({ maxDepth: 1 }));
-  const value = fc.dictionary(fc.string(), fc.oneof(leaf, fc.array(leaf, { maxLength: 3 })), { maxKeys: 4 });
+  const name = fc.oneof(fc.string(), lookalike, fc.constantFrom('"deepagent-parts:0-1', "\\"));
+  const value = fc.dictionary(name, fc.oneof(leaf, fc.array(leaf, { maxLength: 3 })), { maxKeys: 4 });
   await fc.assert(
     fc.asyncProperty(fc.array(value, { maxLength: 5 }), async (values) => {
       const old = versionOne();
