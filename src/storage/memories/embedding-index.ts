@@ -4,7 +4,7 @@ import { ownTurn } from "../../core/concurrency.ts";
 import type { Embedder } from "../../core/embedder.ts";
 import { type Engine, type Statement, type Steps, all, change, first } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
-import { AFTER, IDS, IN_ORDER, type ItemPosition, beginningOf, idsOf } from "./items.ts";
+import { AFTER, IDS, IN_ORDER, type ItemPosition, idsOf, stretchOf } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
 import {
   CLAIM_MS,
@@ -170,18 +170,18 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     await this.#expectDims(numbers.length);
     const nearest = new Nearest(numbers);
     const { engine } = this.#database.within(namespacePrefix);
-    const range = rangeBelow(namespacePrefix);
-    const values = { to: range.to, now: this.#clock(), model };
-    let size = COMPARED / 8;
-    for (let { namespace, key } = beginningOf(range); ;) {
-      const page = { ...values, namespace, key, limit: size };
+    const values = { ...stretchOf(rangeBelow(namespacePrefix)), now: this.#clock(), model };
+    for (let [after, size]: [object, number] = [{}, COMPARED / 8]; ;) {
+      const page = { ...values, ...after, limit: size };
       const rows = await engine.read(() => all<PassageRow>(PASSAGES, page));
       for (const row of rows) nearest.add(row);
       const last = rows.at(-1);
       if (last === undefined) return nearest.first(limit);
-      ({ namespace, key } = last);
       // Items have one vector or many.
-      size = Math.ceil((size * COMPARED) / rows.length);
+      [after, size] = [
+        { namespace: last.namespace, key: last.key },
+        Math.ceil((size * COMPARED) / rows.length),
+      ];
       await ownTurn();
     }
   }

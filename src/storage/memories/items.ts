@@ -4,11 +4,17 @@ import { StorageError } from "../../core/errors.ts";
 import { MAX_MEMORY_BYTES, type MemoryDatabase, MemoryTooLarge } from "./contracts.ts";
 import { type NamespaceRange, decodeNamespace } from "./namespaces.ts";
 
-/** The item after which a listing goes on. Its namespace is encoded. */
+/** A place in the order of items. Its namespace is encoded. */
 export interface ItemPosition {
   namespace: string;
   key: string;
 }
+
+/** The items from a place up to another, which is not among them. */
+export type Stretch = { namespace: string; key: string; toNamespace: string; toKey: string };
+
+/** Whether a statement begins with the item at the place or behind it. */
+export type Start = ">=" | ">";
 
 export interface ItemRow extends ItemPosition {
   id: number;
@@ -36,19 +42,20 @@ export const IDS = "(SELECT CAST(value AS BIGINT) FROM json_each(@ids))";
 export const idsOf = (items: readonly { id: number }[]): string => JSON.stringify(items.map(({ id }) => id));
 
 const AT = "namespace = @namespace AND key = @key";
-/** The keys from `@from` on, or those after it. */
-const keysFrom = (start: "from" | "after"): string =>
-  `namespace = @namespace AND key ${start === "from" ? ">=" : ">"} @from`;
-/** What comes after a position in a range. Only one condition bounds it from below, so that an index begins there. */
-export const AFTER = `(namespace, key) > (@namespace, @key) AND namespace < @to AND ${IS_THERE}`;
+const within = (start: Start): string =>
+  `(namespace, key) ${start} (@namespace, @key) AND (namespace, key) < (@toNamespace, @toKey)`;
+/** The items of a stretch behind its beginning. */
+export const AFTER: string = `${within(">")} AND ${IS_THERE}`;
 export const IN_ORDER = "ORDER BY namespace, key LIMIT @limit";
 const SELECT =
   "SELECT id, namespace, key, value, version, created_at, updated_at, ttl FROM store_items WHERE";
 
-/** Gives the position before all items of a range: its prefix without the final comma. */
-export const beginningOf = ({ from }: NamespaceRange): ItemPosition => ({
+/** Gives the items of a range; no item has the place at which it begins. */
+export const stretchOf = ({ from, to }: NamespaceRange): Stretch => ({
   namespace: from.slice(0, -1),
   key: "",
+  toNamespace: to,
+  toKey: "",
 });
 
 /** The statements of a store in `database`. */
@@ -63,21 +70,20 @@ VALUES (@namespace, @key, 1, @now, ${values.join(", ")}) ON CONFLICT (namespace,
   return {
     get: `${SELECT} ${AT} AND ${IS_THERE}`,
     byIds: `${SELECT} id IN ${IDS}`,
-    after: `${SELECT} ${AFTER} ${IN_ORDER}`,
-    between: (start: "from" | "after") =>
-      `${SELECT} ${keysFrom(start)} AND key < @to AND ${IS_THERE} ORDER BY key LIMIT @limit`,
-    /** Those up to the key `@last` that contain any of so many texts: `@text0`, `@text1`. */
-    containing: (start: "from" | "after", count: number) => {
+    listed: (start: Start) => `${SELECT} ${within(start)} AND ${IS_THERE} ${IN_ORDER}`,
+    /** Those of one page that contain any of so many texts: `@text0`, `@text1`. */
+    containing: (start: Start, count: number) => {
       const any = Array.from({ length: count }, (_, index) => contains.sql(`@text${index}`)).join(" OR ");
-      return `${SELECT} ${keysFrom(start)} AND key <= @last AND ${IS_THERE} AND (${any}) ORDER BY key`;
+      return `
+${SELECT} (namespace, key) ${start} (@namespace, @key) AND (namespace, key) <= (@namespace, @last)
+  AND ${IS_THERE} AND (${any}) ORDER BY key`;
     },
-    /** The last of so many keys, and the bytes of the values up to it. */
-    extent: (start: "from" | "after") => `
-SELECT max(key) AS last, sum(bytes) AS bytes FROM (
-  SELECT key, octet_length(value) AS bytes FROM store_items WHERE ${keysFrom(start)} AND key < @to
-  ORDER BY key LIMIT @limit
-) AS page`,
-    textsAfter: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE ${AFTER} AND ${isSearched} ${IN_ORDER}`,
+    /** The last key of a page, and the bytes of the values up to it. */
+    extent: (start: Start) => `
+SELECT max(key) AS last, sum(bytes) AS bytes
+FROM (SELECT key, octet_length(value) AS bytes FROM store_items WHERE ${within(start)} ${IN_ORDER}) AS page`,
+    texts: (start: Start) => `
+SELECT id, namespace, key, ${BODY} FROM store_items WHERE ${within(start)} AND ${IS_THERE} AND ${isSearched} ${IN_ORDER}`,
     textsByIds: `SELECT id, namespace, key, ${BODY} FROM store_items WHERE id IN ${IDS}`,
     /** One look-up for each namespace, however many items it has. */
     namespaces: `
@@ -102,6 +108,8 @@ ${written}`,
 DELETE FROM store_items WHERE id IN (SELECT id FROM store_items WHERE expires_at <= @now LIMIT @limit)`,
   };
 }
+
+export type ItemStatements = ReturnType<typeof itemStatements>;
 
 export const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;
 

@@ -27,15 +27,15 @@ import type {
   VersionedItem,
 } from "./contracts.ts";
 import {
-  type ItemPosition,
   type ItemRow,
+  type ItemStatements,
   type TextRow,
-  beginningOf,
   idsOf,
   itemOf,
   itemStatements,
   jsonOf,
   lifetimeOf,
+  stretchOf,
   versionOf,
 } from "./items.ts";
 import {
@@ -51,6 +51,7 @@ import {
   matchesFilter,
   rangeBelow,
 } from "./namespaces.ts";
+import { ItemPages } from "./pages.ts";
 import { type NearPassage, fuse, passageStart } from "./passages.ts";
 import { excerpt, fold, parseQuery } from "./text-query.ts";
 
@@ -61,43 +62,19 @@ export interface MemoryOptions {
 
 type Values = Statement["values"];
 
-/** Keys with `from <= key < to`. */
-interface KeyRange {
-  from: string;
-  to: string;
-}
-
-/** Some items of a range of keys. */
-interface KeyPage {
-  rows: ItemRow[];
-  /** The last key that was looked at; `null` after all of them. */
-  last: string | null;
-  length: number;
-}
-
 /** A put with everything that is computed before its transaction begins. */
 interface PreparedPut extends Pick<IndexedText, "after"> {
   values: Values;
   isDeletion: boolean;
 }
 
-/** Rows of the first page. The next ones grow as long as a page is short enough to be read in one turn. */
-const FIRST_PAGE = 16;
-/** A listing of so many items is one statement, which shows one moment. */
-const AT_ONCE = 64;
-const LARGEST_PAGE = 512;
-const PAGE_LENGTH = 500_000;
+/** Items that a search found and reads in one turn of the event loop. */
+const FOUND = 16;
 /** Items that one statement of a sweep deletes. */
 const SWEPT = 50;
 /** Making a snippet of so many characters takes a while. */
 const LONG_TEXT = 20_000;
 const MINUTE_MS = 60_000;
-
-const nextPage = (limit: number, length: number): number =>
-  length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
-
-const lengthOf = (rows: readonly { value: string }[]): number =>
-  rows.reduce((sum, { value }) => sum + value.length, 0);
 
 /**
  * LangGraph's `BaseStore` in a database.
@@ -113,7 +90,8 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   readonly #clock: Clock;
   readonly #ttl: TtlConfig;
   readonly #writes: KeyedLock;
-  readonly #sql: ReturnType<typeof itemStatements>;
+  readonly #sql: ItemStatements;
+  readonly #pages: ItemPages;
   #sweptAt = 0;
 
   constructor(
@@ -127,6 +105,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     this.#ttl = ttl;
     this.#writes = writes;
     this.#sql = itemStatements(database);
+    this.#pages = new ItemPages(database, this.#sql);
   }
 
   /** The same for what is at and below a namespace, with writes of one item in the same order. */
@@ -273,63 +252,34 @@ export class StoredMemories extends BaseStore implements MemoryStore {
    */
   async itemsBetween(
     namespace: string[],
-    { limit, containing, ...range }: KeyRange & { limit: number; containing?: readonly string[] },
+    {
+      from,
+      to,
+      limit,
+      containing,
+    }: { from: string; to: string; limit: number; containing?: readonly string[] },
   ): Promise<Item[]> {
-    const most = countOf(limit);
     // JSON escapes half of a character only where the other half is missing.
     const texts = containing?.every((text) => text.isWellFormed()) === true ? containing : [];
-    const pages = this.#keyPages(namespace, range, most, texts);
+    const encoded = encodeNamespace(namespace);
+    // Postgres has no NUL, which makes the next key of one.
+    const isBehind = from.endsWith("\0");
+    const key = isBehind ? from.slice(0, -1) : from;
+    const stretch = { namespace: encoded, key, toNamespace: encoded, toKey: to };
+    const read = texts.length === 0 ? this.#pages.listed : this.#pages.containing(texts);
+    const most = countOf(limit);
     const rows: ItemRow[] = [];
-    for await (const page of pages) {
+    for await (const page of this.#pages.of(
+      read,
+      { ...stretch, now: this.#clock() },
+      { start: isBehind ? ">" : ">=", most },
+    )) {
       rows.push(...page);
       if (rows.length >= most) break;
     }
     const found = rows.slice(0, most);
     await this.#refresh(found);
     return found.map(itemOf);
-  }
-
-  async *#keyPages(
-    namespace: string[],
-    range: KeyRange,
-    most: number,
-    texts: readonly string[],
-  ): AsyncGenerator<ItemRow[]> {
-    const values = { namespace: encodeNamespace(namespace), to: range.to, now: this.#clock() };
-    // Postgres has no NUL, which makes the next key of one.
-    let start: "from" | "after" = range.from.endsWith("\0") ? "after" : "from";
-    let from = start === "after" ? range.from.slice(0, -1) : range.from;
-    for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
-      const page = { ...values, from, limit };
-      const { rows, last, length } =
-        texts.length === 0 ? await this.#keyPage(start, page) : await this.#searchedPage(start, page, texts);
-      yield rows;
-      if (last === null) return;
-      [start, from] = ["after", last];
-      limit = nextPage(limit, length);
-      await ownTurn();
-    }
-  }
-
-  async #keyPage(start: "from" | "after", page: { limit: number } & Values): Promise<KeyPage> {
-    const rows = await this.#read<ItemRow>(this.#sql.between(start), page);
-    const isLast = rows.length < page.limit;
-    return { rows, last: isLast ? null : (rows.at(-1)?.key ?? null), length: lengthOf(rows) };
-  }
-
-  async #searchedPage(start: "from" | "after", page: Values, texts: readonly string[]): Promise<KeyPage> {
-    const { extent, containing } = this.#sql;
-    const [found] = await this.#read<{ last: string | null; bytes: number }>(extent(start), page);
-    if (found === undefined || found.last === null) return { rows: [], last: null, length: 0 };
-    // In JSON a text has escapes, but each character has its own.
-    const escaped = texts.map((text) => this.#database.contains.value(JSON.stringify(text).slice(1, -1)));
-    const values = {
-      ...page,
-      last: found.last,
-      ...Object.fromEntries(escaped.map((text, index) => [`text${index}`, text])),
-    };
-    const rows = await this.#read<ItemRow>(containing(start, texts.length), values);
-    return { rows, last: found.last, length: found.bytes };
   }
 
   override async search(
@@ -352,7 +302,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const wanted = filter === undefined ? Math.min(first + most, MAX_COUNT) : MAX_COUNT;
     const pages =
       query === ""
-        ? this.#pages<ItemRow>(this.#sql.after, range, lengthOf, Math.min(wanted, AT_ONCE))
+        ? this.#pages.of(this.#pages.listed, { ...stretchOf(range), now: this.#clock() }, { most: wanted })
         : this.#rankedPages(await this.#ranked(range, query, wanted));
     const found: (ItemRow & Pick<Ranked, "score">)[] = [];
     let skipped = 0;
@@ -372,30 +322,10 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }));
   }
 
-  /** Every row of a range in order, some in each turn of the event loop. */
-  async *#pages<Row extends ItemPosition>(
-    sql: string,
-    range: NamespaceRange,
-    lengthOf: (rows: readonly Row[]) => number,
-    firstPage = FIRST_PAGE,
-  ): AsyncGenerator<Row[]> {
-    const values = { to: range.to, now: this.#clock() };
-    let limit = firstPage;
-    for (let { namespace, key } = beginningOf(range); ;) {
-      const rows = await this.#read<Row>(sql, { ...values, namespace, key, limit });
-      yield rows;
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < limit) return;
-      ({ namespace, key } = last);
-      limit = nextPage(limit, lengthOf(rows));
-      await ownTurn();
-    }
-  }
-
   async *#rankedPages(ranked: readonly Ranked[]): AsyncGenerator<(ItemRow & Pick<Ranked, "score">)[]> {
-    for (let first = 0; first < ranked.length; first += FIRST_PAGE) {
+    for (let first = 0; first < ranked.length; first += FOUND) {
       if (first > 0) await ownTurn();
-      const page = ranked.slice(first, first + FIRST_PAGE);
+      const page = ranked.slice(first, first + FOUND);
       const rows = await this.#byIds<ItemRow>(this.#sql.byIds, page);
       yield page.flatMap(({ id, score }) => {
         const row = rows.get(id);
@@ -425,8 +355,8 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const { words } = parseQuery(query);
     if (found.length > 0 || words.length === 0) return found;
     const inside: Ranked[] = [];
-    const lengthOf = (rows: readonly TextRow[]) => rows.reduce((sum, { body }) => sum + body.length, 0);
-    for await (const page of this.#pages<TextRow>(this.#sql.textsAfter, range, lengthOf)) {
+    const whole = { ...stretchOf(range), now: this.#clock() };
+    for await (const page of this.#pages.of(this.#pages.texts, whole)) {
       for (const { id, key, body } of page) {
         const folded = fold(`${key}\n${body}`);
         if (words.every((word) => folded.includes(word))) inside.push({ id, score: 0 });

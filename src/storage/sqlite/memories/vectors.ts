@@ -2,7 +2,7 @@
 import type { IndexConfig } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../../core/concurrency.ts";
 import type { MemoryDatabase, Ranked, StorePut } from "../../memories/contracts.ts";
-import { AFTER, IN_ORDER, type ItemPosition, beginningOf } from "../../memories/items.ts";
+import { AFTER, IN_ORDER, type ItemPosition, stretchOf } from "../../memories/items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { bytesOf, product, unitVector } from "../../memories/passages.ts";
 import { valuesAt } from "../../memories/text-query.ts";
@@ -76,9 +76,9 @@ async function rank(
 ): Promise<Ranked[]> {
   type Row = ItemPosition & { id: number; vector: Uint8Array | null };
   const best = new Map<number, number | undefined>();
-  const values = { to: range.to, now, limit: COMPARED };
-  for (let { namespace, key } = beginningOf(range); ;) {
-    const rows = await engine.read(() => all<Row>(VECTORS, { ...values, namespace, key }));
+  const values = { ...stretchOf(range), now, limit: COMPARED };
+  for (;;) {
+    const rows = await engine.read(() => all<Row>(VECTORS, values));
     for (const { id, vector } of rows) {
       const score = vector === null ? undefined : product(wanted, vector);
       const known = best.get(id);
@@ -86,7 +86,7 @@ async function rank(
     }
     const last = rows.at(-1);
     if (last === undefined) break;
-    ({ namespace, key } = last);
+    Object.assign(values, { namespace: last.namespace, key: last.key });
     await ownTurn();
   }
   const ranked = [...best].map(([id, score]) => ({ id, ...(score === undefined ? {} : { score }) }));

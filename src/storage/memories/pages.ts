@@ -1,0 +1,86 @@
+/** Reads memories a page at a time. */
+import { ownTurn } from "../../core/concurrency.ts";
+import { type Statement, all } from "../sql/steps.ts";
+import type { MemoryDatabase } from "./contracts.ts";
+import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } from "./items.ts";
+import { MAX_COUNT } from "./namespaces.ts";
+
+/** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */
+const AT_ONCE = 64;
+const LARGEST_PAGE = 512;
+/** Bytes or characters that are read in one turn of the event loop, or nearly. */
+const PAGE_LENGTH = 500_000;
+
+/** Some items of a stretch. */
+interface Page<Row> {
+  rows: Row[];
+  /** The last place that was looked at; absent after all of them. */
+  last: ItemPosition | undefined;
+  length: number;
+}
+
+/** The items of a stretch that have not expired at a time. */
+type Wanted = Stretch & { now: number };
+type ReadPage<Row> = (start: Start, page: Wanted & { limit: number }) => Promise<Page<Row>>;
+
+export class ItemPages {
+  readonly #database: MemoryDatabase;
+  readonly #sql: ItemStatements;
+
+  constructor(database: MemoryDatabase, sql: ItemStatements) {
+    this.#database = database;
+    this.#sql = sql;
+  }
+
+  /** Gives all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
+  async *of<Row>(
+    read: ReadPage<Row>,
+    wanted: Wanted,
+    { start = ">", most = MAX_COUNT }: { start?: Start; most?: number } = {},
+  ): AsyncGenerator<Row[]> {
+    let place: ItemPosition = wanted;
+    for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
+      const page = { ...wanted, namespace: place.namespace, key: place.key, limit };
+      const { rows, last, length } = await read(place === wanted ? start : ">", page);
+      yield rows;
+      if (last === undefined) return;
+      place = last;
+      limit = length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
+      await ownTurn();
+    }
+  }
+
+  readonly listed: ReadPage<ItemRow> = async (start, page) => {
+    const rows = await this.#read<ItemRow>(this.#sql.listed(start), page);
+    return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ value }) => value)) };
+  };
+
+  /** The texts that searches look at. */
+  readonly texts: ReadPage<TextRow> = async (start, page) => {
+    const rows = await this.#read<TextRow>(this.#sql.texts(start), page);
+    return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ body }) => body)) };
+  };
+
+  /** The items of one namespace whose stored value has one of the texts: in JSON, where each character has its escape. */
+  containing(texts: readonly string[]): ReadPage<ItemRow> {
+    const { extent, containing } = this.#sql;
+    const inJson = texts.map((text) => JSON.stringify(text).slice(1, -1));
+    const named = inJson.map((text, index) => [`text${index}`, this.#database.contains.value(text)]);
+    return async (start, page) => {
+      const [found] = await this.#read<{ last: string | null; bytes: number }>(extent(start), page);
+      if (found === undefined || found.last === null) return { rows: [], last: undefined, length: 0 };
+      const values = { ...page, last: found.last, ...Object.fromEntries(named) };
+      const rows = await this.#read<ItemRow>(containing(start, texts.length), values);
+      return { rows, last: { namespace: page.namespace, key: found.last }, length: found.bytes };
+    };
+  }
+
+  #read<Row extends object>(sql: string, values: Statement["values"]): Promise<Row[]> {
+    return this.#database.engine.read(() => all<Row>(sql, values));
+  }
+}
+
+const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
+
+const lastOf = <Row>(rows: readonly Row[], { limit }: { limit: number }): Row | undefined =>
+  rows.length < limit ? undefined : rows.at(-1);
