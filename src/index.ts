@@ -174,20 +174,13 @@ export type { StateAndStore } from "./backends/runtime.ts";
 export { StateBackend, type StateBackendOptions } from "./backends/stores/state.ts";
 export type { StoreNamespace } from "./backends/stores/langgraph-store.ts";
 export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgraph-store.ts";
-export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
+export { ConfigurationError, DeepAgentError, MemoryTooLarge, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export type { LoadPackage } from "./core/optional-package.ts";
 export type { S3Address } from "./core/s3-address.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
 export type { NearPassage } from "./storage/memories/passages.ts";
-export {
-  type Lifetime,
-  MemoryTooLarge,
-  type StorePut,
-  type TextHit,
-  type TtlConfig,
-  type VersionedItem,
-} from "./storage/memories/contracts.ts";
+export type { Lifetime, StorePut, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
 export type { MemoryOptions, StoredMemories } from "./storage/memories/store.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { Checkpoints } from "./runs/thread-ports.ts";

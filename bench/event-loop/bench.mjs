@@ -131,7 +131,7 @@ const each = async (times, work) => {
   }
 };
 const memory = (content) => store.put(["memories"], "/large.md", { content });
-const large = [text(10 * MB), "some words of a memory ".repeat(440_000)];
+const large = [text(10 * MB), "some words of a memory ".repeat(44_000)];
 const signal = new AbortController().signal;
 const context = { orphans: "keep", now: Date.now(), signal };
 await printTurns([
@@ -168,7 +168,7 @@ await printTurns([
     "searched for a word",
     () => each(50, (i) => store.search(["memories"], { query: i % 2 ? "needle" : "memory hay" })),
   ],
-  ["a memory of 10 MB written", () => memory(large[0])],
+  ["a memory of 1 MB written", () => memory(text(MB))],
   ["of words", () => memory(large[1])],
   ["that found", () => store.search(["memories"], { query: "words" })],
   ["that deleted", () => store.delete(["memories"], "/large.md")],

@@ -1,6 +1,6 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { Semaphore } from "../core/concurrency.ts";
-import { MemoryTooLarge } from "../storage/memories/contracts.ts";
+import { MemoryTooLarge } from "../core/errors.ts";
 import type {
   BackendCapabilities,
   CallOptions,

@@ -22,6 +22,18 @@ export class ConfigurationError extends DeepAgentError {}
 /** A run cannot go on; `code` becomes the run's stable `failure_reason`. */
 export class RunFailure extends DeepAgentError {}
 
+/** A memory over the limit of a store, which stored nothing of its batch. */
+export class MemoryTooLarge extends DeepAgentError {
+  constructor(key: string, bytes: number, limit: number) {
+    const [found, most] = [bytes, limit].map((count) => count.toLocaleString("en"));
+    super(
+      "memory_too_large",
+      `'${key}' is too large for a memory: it has ${found} bytes, and a memory has at most ${limit / 2 ** 20} MB ` +
+        `(${most} bytes). Split it into several, or keep it as a file outside the memories.`,
+    );
+  }
+}
+
 /** The text of anything that was thrown, without its stack. */
 export function errorMessage(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;

@@ -1,6 +1,5 @@
 /** Types of memories: the store as the rest sees it, and the database that keeps them. */
 import type { BaseStore, Item, PutOperation } from "@langchain/langgraph-checkpoint";
-import { DeepAgentError } from "../../core/errors.ts";
 import type { Engine, Statement, Steps } from "../sql/steps.ts";
 import type { NamespaceRange } from "./namespaces.ts";
 
@@ -46,21 +45,6 @@ export interface MemoryStore extends BaseStore {
   searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]>;
   /** Deletes the items whose time is over; gives their number. */
   sweepExpiredItems(signal?: AbortSignal): Promise<number>;
-}
-
-/** The most bytes that the texts of one memory have. */
-export const MAX_MEMORY_BYTES: number = 1024 * 1024;
-
-/** A memory over the limit. Nothing of its batch is stored. */
-export class MemoryTooLarge extends DeepAgentError {
-  constructor(key: string, bytes: number) {
-    super(
-      "memory_too_large",
-      `'${key}' is too large for a memory: it has ${bytes.toLocaleString("en")} bytes, and a memory has at most ` +
-        `1 MB (${MAX_MEMORY_BYTES.toLocaleString("en")} bytes). Split it into several, or keep it as a file ` +
-        `outside the memories.`,
-    );
-  }
 }
 
 /** An item that a search found. Without a score it says nothing about the query. */

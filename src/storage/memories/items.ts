@@ -1,7 +1,7 @@
 /** The rows of memories, and the statements that read and write them in any database. */
 import type { Item } from "@langchain/langgraph-checkpoint";
-import { StorageError } from "../../core/errors.ts";
-import { MAX_MEMORY_BYTES, type MemoryDatabase, MemoryTooLarge } from "./contracts.ts";
+import { MemoryTooLarge, StorageError } from "../../core/errors.ts";
+import type { MemoryDatabase } from "./contracts.ts";
 import { type NamespaceRange, decodeNamespace } from "./namespaces.ts";
 
 /** A place in the order of items. Its namespace is encoded. */
@@ -136,17 +136,20 @@ function valueOf({ key, value }: ItemRow): Record<string, unknown> {
   }
 }
 
+/** The most bytes of texts, names and numbers that one memory has. */
+const MAX_BYTES = 2 ** 20;
+
 /** Gives a value as it is stored. @throws MemoryTooLarge */
 export function jsonOf(key: string, value: Record<string, unknown>): string {
   const json = JSON.stringify(value);
-  if (Buffer.byteLength(json) > MAX_MEMORY_BYTES) {
+  if (Buffer.byteLength(json) > MAX_BYTES) {
     const bytes = bytesIn(JSON.parse(json));
-    if (bytes > MAX_MEMORY_BYTES) throw new MemoryTooLarge(key, bytes);
+    if (bytes > MAX_BYTES) throw new MemoryTooLarge(key, bytes, MAX_BYTES);
   }
   return json;
 }
 
-/** Counts the bytes of texts, names and numbers: what a person sees of a value, without its quotes and escapes. */
+/** Counts without the quotes and escapes of the stored form. */
 function bytesIn(part: unknown): number {
   if (Array.isArray(part)) return part.reduce<number>((sum, one) => sum + bytesIn(one), 0);
   if (typeof part !== "object" || part === null) return Buffer.byteLength(String(part));

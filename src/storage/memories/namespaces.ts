@@ -53,7 +53,7 @@ const unusable = (namespace: readonly string[], problem: string): InvalidNamespa
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
 /** Whether the namespace fulfils all conditions; `*` stands for any one part. */
-export function matchesNamespace(
+function matchesNamespace(
   namespace: readonly string[],
   conditions: readonly MatchCondition[],
 ): boolean {

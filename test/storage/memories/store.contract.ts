@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MemoryTooLarge } from "../../../src/storage/memories/contracts.ts";
+import { MemoryTooLarge } from "../../../src/core/errors.ts";
 import type { MemoryOptions, StoredMemories } from "../../../src/storage/memories/store.ts";
 import { attempts } from "../../support/effort.ts";
 
