@@ -16,11 +16,13 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 const root = mkdtempSync(join(tmpdir(), "deepagent-embeddings-"));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
-const { createStore, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } = await loadSources(`
+const { createStore, memoriesInSqlite, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } =
+  await loadSources(`
   export { openDatabase } from "./src/storage/sqlite/database.ts";
-  export { EmbeddingIndex } from "./src/storage/sqlite/memories/embedding-index.ts";
+  export { EmbeddingIndex } from "./src/storage/memories/embedding-index.ts";
   export { EmbeddingWorker } from "./src/storage/memories/embedding-worker.ts";
   export { HybridSearch } from "./src/storage/memories/hybrid-search.ts";
+  export { memoriesInSqlite } from "./src/storage/sqlite/memories/database.ts";
   export { createStore } from "./src/storage/sqlite/memories/store.ts";
 `);
 const database = openDatabase(join(root, "store.db"));
@@ -37,7 +39,7 @@ const embedder = {
   name: "bench:random",
   embed: async (texts) => texts.map(() => Array.from({ length: DIMS }, () => Math.random() - 0.5)),
 };
-const index = new EmbeddingIndex(database, embedder);
+const index = new EmbeddingIndex(memoriesInSqlite(database), embedder);
 const search = new HybridSearch(store, index);
 const { signal } = new AbortController();
 

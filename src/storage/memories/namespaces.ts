@@ -53,10 +53,7 @@ const unusable = (namespace: readonly string[], problem: string): InvalidNamespa
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
 /** Whether the namespace fulfils all conditions; `*` stands for any one part. */
-function matchesNamespace(
-  namespace: readonly string[],
-  conditions: readonly MatchCondition[],
-): boolean {
+function matchesNamespace(namespace: readonly string[], conditions: readonly MatchCondition[]): boolean {
   return conditions.every(({ matchType, path }) => {
     const start = matchType === "prefix" ? 0 : namespace.length - path.length;
     return (
