@@ -180,7 +180,14 @@ export type { LoadPackage } from "./core/optional-package.ts";
 export type { S3Address } from "./core/s3-address.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
 export type { NearPassage } from "./storage/memories/passages.ts";
-export type { Lifetime, StorePut, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
+export type {
+  Lifetime,
+  MemoryStore,
+  StorePut,
+  TextHit,
+  TtlConfig,
+  VersionedItem,
+} from "./storage/memories/contracts.ts";
 export type { MemoryOptions, StoredMemories } from "./storage/memories/store.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { Checkpoints } from "./runs/thread-ports.ts";

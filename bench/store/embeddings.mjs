@@ -40,7 +40,7 @@ const embedder = {
   embed: async (texts) => texts.map(() => Array.from({ length: DIMS }, () => Math.random() - 0.5)),
 };
 const index = new EmbeddingIndex(memoriesInSqlite(database), embedder);
-const search = new HybridSearch(store, index);
+const search = new HybridSearch(() => store, index);
 const { signal } = new AbortController();
 
 const embedding = await held(async () => {
