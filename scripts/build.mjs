@@ -1,6 +1,6 @@
 /**
  * Builds `dist`: the program as a bundle with all it needs, the library as a bundle that shares LangChain with its
- * user, its declarations by tsc, and the licences of what was bundled.
+ * user, its declarations by tsc, and the licences and the bill of materials of the bundled packages.
  *
  * The program's entry has what the MCP handshake needs; the rest is split off at dynamic imports.
  */
@@ -148,14 +148,22 @@ const packagesOf = (chunks) =>
     }),
   );
 
-/** The licences of all packages that parts of are in the bundles, each text once. */
-async function writeLicences(bundles) {
+/** The packages in the bundles and in the page's scripts, by name: where they are and what they say of themselves. */
+async function bundledPackages(bundles) {
   const bundled = bundles.flat().flatMap(({ moduleIds }) => moduleIds);
   const inputs = [...bundled, ...pageInputs.map((path) => join(root, path))];
   const folders = new Set(inputs.flatMap((path) => PACKAGE.exec(path)?.[0] ?? []));
-  const texts = new Map();
-  for (const folder of [...folders].sort()) {
+  const read = async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    return { folder, name, version, license };
+  };
+  return Promise.all([...folders].sort().map(read));
+}
+
+/** Writes the licences of all packages, each text once. */
+async function writeLicences(packages) {
+  const texts = new Map();
+  for (const { folder, name, version, license } of packages) {
     const files = await readdir(folder);
     const file = files.find((one) => /^licen[cs]e(\.|$)/i.test(one));
     const text = file ? (await readFile(join(folder, file), "utf8")).trim() : `Licence: ${license}`;
@@ -170,10 +178,35 @@ async function writeLicences(bundles) {
   );
 }
 
+/** Writes the packages as a CycloneDX document, because scanners find none of them in a bundle. */
+async function writeBillOfMaterials(packages) {
+  const component = (type, { name: fullName, version, license }) => {
+    const [, group, name] = /^(?:(@[^/]+)\/)?(.+)$/.exec(fullName);
+    const purl = `pkg:npm/${fullName.replace("@", "%40")}@${encodeURIComponent(version)}`;
+    const licence = /^[\w.+-]+$/.test(license) ? { license: { id: license } } : { expression: license };
+    return { type, "bom-ref": purl, ...(group ? { group } : {}), name, version, licenses: [licence], purl };
+  };
+  // npm may install the same version in two folders.
+  const components = new Map(
+    packages.map((one) => component("library", one)).map((made) => [made.purl, made]),
+  );
+  const own = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+  const document = {
+    $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: { component: component("application", own) },
+    components: [...components.values()],
+  };
+  await writeFile(join(draft, "sbom.cdx.json"), `${JSON.stringify(document, null, 2)}\n`);
+}
+
 try {
   await mkdir(draft, { recursive: true });
   const [library, program] = await Promise.all([bundleLibrary(), bundleProgram(), declareLibrary()]);
-  await writeLicences([library, program]);
+  const packages = await bundledPackages([library, program]);
+  await Promise.all([writeLicences(packages), writeBillOfMaterials(packages)]);
   await copyFile(join(root, "src/browser.cjs"), join(draft, "browser.cjs"));
   await writeFile(
     join(root, "node_modules/.cache/deepagent-program.json"),

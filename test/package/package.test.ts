@@ -124,7 +124,12 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
   expect(files.filter((path) => path.startsWith("bench/"))).toEqual(["bench/README.md"]);
   for (const name of ["src", "test", "scripts"]) expect(top).not.toContain(name);
   expect(files).toEqual(
-    expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "demo/workspace/src/server.js"]),
+    expect.arrayContaining([
+      "dist/index.js",
+      "dist/index.d.ts",
+      "dist/sbom.cdx.json",
+      "demo/workspace/src/server.js",
+    ]),
   );
 });
 

@@ -69,7 +69,11 @@ it.each(Object.keys(workflows))(
     const granted = [permissions, ...Object.values(jobs).map((job) => job.permissions ?? {})].flatMap((all) =>
       Object.entries(all).flatMap(([right, access]) => (access === "write" ? [right] : [])),
     );
-    expect(granted.sort()).toEqual(name === "release.yml" ? ["contents", "id-token"] : []);
+    const needed: Record<string, string[]> = {
+      "audit.yml": ["issues"],
+      "release.yml": ["contents", "id-token"],
+    };
+    expect(granted.sort()).toEqual(needed[name] ?? []);
     for (const { uses } of Object.values(jobs).flatMap(({ steps }) => steps))
       if (uses !== undefined) expect(uses).toMatch(/^actions\/[\w-]+@[0-9a-f]{40}$/);
   },
