@@ -10,10 +10,9 @@ import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundleManifest } from "./project/bundle-manifest.mjs";
-import { readFacts } from "./project/facts.mjs";
-import { json } from "./project/files.mjs";
-import { serverEntry } from "./project/server-entry.mjs";
+import { readFacts } from "./generate/facts.mjs";
+import { json } from "./generate/manifests.mjs";
+import { serverEntry } from "./generate/server-entry.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const build = join(root, "build");
@@ -27,9 +26,78 @@ const TOOL_PACKAGE = "node_modules/@anthropic-ai/mcpb";
 const tool = join(root, TOOL_FOLDER, TOOL_PACKAGE, "dist/cli/cli.js");
 
 /** What the server reads; the library, its declarations and the documents stay out. */
-const FILES = ["dist/bin", "dist/THIRD-PARTY-LICENSES.txt", "skills", "LICENSE"];
+const FILES = ["dist/bin", "dist/THIRD-PARTY-LICENSES.txt", "dist/sbom.cdx.json", "skills", "LICENSE"];
 /** The only program beside the server. The Node versions that the manifest names bring SQLite. */
 const PACKAGES = ["@vscode/ripgrep", `@vscode/ripgrep-${process.platform}-${process.arch}`];
+
+/** `author` of npm in parts: "Name <mail> (page)". */
+function authorOf(text) {
+  const [, name, email, url] = /^([^<(]*?)\s*(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(text) ?? [];
+  return { name: name || text, ...(email ? { email } : {}), ...(url ? { url } : {}) };
+}
+
+/** A key that the client asks for. The server ignores an empty one. */
+const secret = (provider) => ({
+  type: "string",
+  title: `Key of ${provider}`,
+  description: `For models of ${provider}. The client keeps it in the keychain of the system.`,
+  sensitive: true,
+  required: false,
+  default: "",
+});
+
+/** Manifest of the bundle: https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3. */
+function bundleManifest({ repository, homepage, author }, manifest, settings) {
+  const value = (name) => `\${user_config.${name}}`;
+  return {
+    manifest_version: "0.3",
+    name: manifest.name.replace(/^.*\//, ""),
+    display_name: "Deep Agent",
+    version: manifest.version,
+    description: manifest.description,
+    author: authorOf(author ?? "deepagent-mcp contributors"),
+    ...(repository
+      ? { repository: { type: "git", url: `${repository}.git` }, support: `${repository}/issues` }
+      : {}),
+    ...(homepage ? { homepage } : {}),
+    license: manifest.license,
+    keywords: manifest.keywords,
+    server: {
+      type: "node",
+      entry_point: "dist/bin/deepagent-mcp.js",
+      mcp_config: {
+        command: "node",
+        args: ["${__dirname}/dist/bin/deepagent-mcp.js", "serve"],
+        env: {
+          DEEPAGENT_WORKSPACE: value("workspace"),
+          DEEPAGENT_MODEL: value("model"),
+          ANTHROPIC_API_KEY: value("anthropic_api_key"),
+          OPENAI_API_KEY: value("openai_api_key"),
+        },
+      },
+    },
+    tools_generated: true,
+    user_config: {
+      workspace: {
+        type: "directory",
+        title: "Folder",
+        description: "The folder the agent works in. You are asked before anything there changes.",
+        required: true,
+      },
+      model: {
+        type: "string",
+        title: "Model",
+        description: settings.model.description.replaceAll("`", ""),
+        required: false,
+        default: "",
+      },
+      anthropic_api_key: secret("Anthropic"),
+      openai_api_key: secret("OpenAI"),
+    },
+    // ripgrep is built for one platform, and Node brings SQLite from this version on.
+    compatibility: { platforms: [process.platform], runtimes: { node: ">=22.13.0" } },
+  };
+}
 
 function writeStage(facts, manifest, settings) {
   rmSync(stage, { recursive: true, force: true });

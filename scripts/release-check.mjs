@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { missingFacts, readFacts } from "./project/facts.mjs";
-import { unpinnedUses } from "./project/pins.mjs";
+import { missingFacts, readFacts } from "./generate/facts.mjs";
+import { unpinnedUses } from "./pins.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (name) => (existsSync(join(root, name)) ? readFileSync(join(root, name), "utf8") : undefined);
@@ -23,19 +23,16 @@ const FREE = new Set(
     "Python-2.0",
   ]),
 );
-const GENERATORS = ["project-facts", "config-reference", "community-files", "man-page", "clients-page"];
 
 function* problems() {
   yield* factProblems();
   if (manifest.private)
-    yield 'package.json still says "private": true. Take it out; then run node scripts/project-facts.mjs.';
+    yield 'package.json still says "private": true. Delete it, then run node scripts/generate.mjs.';
   yield* gitProblems();
   yield* changelogProblems();
   yield* unpinnedUses(root);
-  for (const name of GENERATORS) {
-    const { status, stderr } = run(process.execPath, join(root, `scripts/${name}.mjs`), "--check");
-    if (status !== 0) yield* stderr.trim().split("\n");
-  }
+  const { status, stderr } = run(process.execPath, join(root, "scripts/generate.mjs"), "--check");
+  if (status !== 0) yield* stderr.trim().split("\n");
   yield* licenceProblems();
 }
 

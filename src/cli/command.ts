@@ -263,8 +263,7 @@ function labelOf(flag: Flag): string {
   return `${short}--${flag.name}${hint === undefined ? "" : ` ${hint}`}`;
 }
 
-/** @public The script of the man page uses it too. */
-export function settingHelp(flag: Flag): string {
+function settingHelp(flag: Flag): string {
   const setting = SETTINGS.find(({ path }) => path === flag.setting);
   if (setting === undefined) return flag.help;
   const info = settingInfo(setting.path);

@@ -1,54 +1,11 @@
 // What people find who want to report, change or discuss something: it is true, and leads somewhere.
-import { execFileSync, spawnSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 
 const ROOT = join(import.meta.dirname, "../..");
-
-describe("the contact for vulnerabilities", () => {
-  const script = "scripts/community-files.mjs";
-
-  /** A folder with the text and the facts that it is made of. */
-  function project(facts: object): string {
-    const folder = mkdtempSync(join(tmpdir(), "community-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    mkdirSync(join(folder, "scripts"));
-    for (const name of ["SECURITY.md", script]) cpSync(join(ROOT, name), join(folder, name));
-    writeFileSync(join(folder, "project.json"), JSON.stringify(facts));
-    return folder;
-  }
-
-  it("is the one of the facts", () => {
-    expect(spawnSync(process.execPath, [join(ROOT, script), "--check"]).status).toBe(0);
-  });
-
-  it("says that it is not known, and replaces that once it is", () => {
-    const unknown = project({ securityContact: null });
-    expect(spawnSync(process.execPath, [join(unknown, script)]).status).toBe(0);
-    expect(readFileSync(join(unknown, "SECURITY.md"), "utf8")).toContain("contact is not set yet");
-
-    const known = project({ securityContact: "mailto:security@example.org" });
-    expect(spawnSync(process.execPath, [join(known, script), "--check"]).status).toBe(1);
-    execFileSync(process.execPath, [join(known, script)]);
-    const text = readFileSync(join(known, "SECURITY.md"), "utf8");
-    expect(text).toContain("Report it to <security@example.org>.");
-    expect(text).not.toContain("not set");
-    expect(spawnSync(process.execPath, [join(known, script), "--check"]).status).toBe(0);
-  });
-});
 
 /** What GitHub takes as the form of an issue; anything else hides the form without a word. */
 const Form = z.strictObject({

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { filesIn } from "../support/files-in.ts";
 import { ROOT } from "../commands/built-bin.ts";
 
-const script = pathToFileURL(join(ROOT, "scripts/project/pins.mjs")).href;
+const script = pathToFileURL(join(ROOT, "scripts/pins.mjs")).href;
 const { unpinnedUses } = (await import(script)) as { unpinnedUses(root: string): string[] }; // a script without types
 
 /** The uses that the script finds in a project with one of these files. */

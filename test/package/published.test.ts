@@ -12,7 +12,7 @@ const texts = ["README.md", ...readdirSync(join(ROOT, "docs")).map((name) => `do
 );
 
 it("what people read names npx only when npm has the package", async () => {
-  const check = [join(ROOT, "scripts/project-facts.mjs"), "--check"];
+  const check = [join(ROOT, "scripts/generate.mjs"), "--check"];
   expect(() => execFileSync(process.execPath, check, { stdio: "pipe" })).not.toThrow();
   const told = (await Promise.all([runBin(["--help"]), runBin(["install", "cursor", "--print"])])).map(
     ({ stdout }) => stdout,

@@ -15,7 +15,7 @@ const FACTS = {
   author: "A. Maker <maker@example.org>",
   npmName: "deepagent-mcp",
   registryName: "io.github.example-owner/deepagent-mcp",
-  securityContact: "security@example.org",
+  securityContact: "mailto:security@example.org",
 };
 const NEVER_COPIED = new Set(["node_modules", "dist", ".git", "coverage", "build"]);
 
@@ -95,8 +95,29 @@ const ServerEntry = z.strictObject({
 });
 
 describe("as it is", () => {
-  it.each(["project-facts", "clients-page"])("has files that follow from the facts: %s", (name) => {
-    expect(script(name, "--check")).toMatchObject({ status: 0, stderr: "" });
+  it("has generated files that are current", () => {
+    expect(script("generate", "--check")).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("says that there is no contact for vulnerabilities until the facts have one", () => {
+    setFacts({ ...JSON.parse(text("project.json")), securityContact: null });
+    expect(script("generate")).toMatchObject({ status: 0, stderr: "" });
+    expect(text("SECURITY.md")).toContain("contact is not set yet");
+    git("checkout", "--quiet", ".");
+  });
+
+  it("restores a generated file that was edited, and deletes one that should not exist", () => {
+    replace("docs/configuration.md", "# Configuration", "# Settings");
+    const isPublished = manifest()["private"] !== true;
+    if (!isPublished) writeFileSync(join(folder, "plugins/deepagent/.mcp.json"), "{}\n");
+    const { status, stderr } = script("generate", "--check");
+    expect(status).toBe(1);
+    expect(stderr.trim().split("\n")).toEqual([
+      "docs/configuration.md is stale. Run: node scripts/generate.mjs",
+      ...(isPublished ? [] : ["plugins/deepagent/.mcp.json is stale. Run: node scripts/generate.mjs"]),
+    ]);
+    expect(script("generate")).toMatchObject({ status: 0, stderr: "" });
+    expect(git("status", "--porcelain")).toBe("");
   });
 
   it("names each thing that is missing, and is not published", () => {
@@ -130,7 +151,7 @@ describe("facts that are wrong", () => {
   ])("are refused: %j", (facts, why) => {
     const before = text("project.json");
     setFacts(facts);
-    for (const name of ["project-facts", "release-check"])
+    for (const name of ["generate", "release-check"])
       expect(script(name)).toMatchObject({ status: 1, stderr: expect.stringContaining(why) });
     writeFileSync(join(folder, "project.json"), before);
     expect(git("status", "--porcelain")).toBe("");
@@ -144,14 +165,17 @@ describe("with every fact", () => {
   });
 
   it("says which files are stale, and writes them", () => {
-    const { stderr } = script("project-facts", "--check");
-    for (const name of ["package.json", "README.md", "server.json", "create/package.json", "docs/starter.md"])
+    const { stderr } = script("generate", "--check");
+    const stale = ["package.json", "README.md", "server.json", "create/package.json", "docs/starter.md"];
+    for (const name of [...stale, "docs/clients.md", "SECURITY.md"])
       expect(stderr).toContain(`${name} is stale`);
-    expect(script("project-facts")).toMatchObject({ status: 0, stderr: "" });
-    expect(script("project-facts", "--check")).toMatchObject({ status: 0, stderr: "" });
-    expect(script("project-facts")).toMatchObject({ status: 0 });
-    expect(script("clients-page")).toMatchObject({ status: 0, stderr: "" });
-    expect(script("clients-page", "--check")).toMatchObject({ status: 0 });
+    expect(script("generate")).toMatchObject({ status: 0, stderr: "" });
+    expect(script("generate", "--check")).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("SECURITY.md has the contact", () => {
+    expect(text("SECURITY.md")).toContain("Report it to <security@example.org>.");
+    expect(text("SECURITY.md")).not.toContain("not set");
   });
 
   it("the plugins bring the server, which npx starts", () => {
@@ -262,8 +286,6 @@ describe("with every fact", () => {
     expect(script("release-check").stderr).toContain("changes that are not committed: ");
     replace("CHANGELOG.md", "\n## [0.1.0]\n", "");
     replace("CHANGELOG.md", "## [Unreleased]\n", "## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n");
-    expect(script("community-files")).toMatchObject({ status: 0 });
-    expect(text("SECURITY.md")).toContain(FACTS.securityContact);
     commit();
     const { status, stderr } = script("release-check");
     expect({ status, problems: stderr.split("\n- ").slice(1) }).toEqual({

@@ -53,7 +53,6 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
       if (mode !== "long") throw new Error("they take minutes");
     },
   },
-  mandoc: { remedy: "apt-get install mandoc", check: () => inPath("mandoc") },
   mcpb: {
     remedy: "npm run mcpb, which installs the tool",
     check() {

@@ -37,7 +37,7 @@ export interface PseudoTerminalOptions {
 /** After this the screen is said not to match. */
 const PATIENCE_MS = 60_000;
 
-const PROGRAM = fileURLToPath(new URL("../../scripts/pseudo-terminal.py", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./pseudo-terminal.py", import.meta.url));
 
 export function openTerminal(
   command: readonly string[],

@@ -1,4 +1,4 @@
-/** The parts of the README that depend on where the project and its package can be found. */
+/** Parts of README.md, SECURITY.md and the pages about the starter that depend on the facts of the project. */
 
 /**
  * The README with its first commands, badges and the addresses of its pictures: by npx once the package is on npm, from
@@ -13,7 +13,7 @@ export function readmeText(text, { repository }, manifest) {
     .replace(
       /(<!-- start: ).*( -->\n)[^]*?(<!-- end -->)/,
       (_, open, close, end) =>
-        `${open}written by scripts/project-facts.mjs${close}${firstCommands(manifest)}${end}`,
+        `${open}written by scripts/generate.mjs${close}${firstCommands(manifest)}${end}`,
     )
     .replaceAll(
       /((?:src|srcset)="|\]\()(?:https:\/\/raw\.githubusercontent\.com\/[^/]+\/[^/]+\/HEAD\/)?(?=docs\/pictures\/)/g,
@@ -22,7 +22,7 @@ export function readmeText(text, { repository }, manifest) {
     );
 }
 
-/** One line, which GitHub and npm show in the same way; nothing before there is a package to speak of. */
+/** One line, which GitHub and npm show in the same way; empty until npm has the package. */
 function badges({ name, private: isPrivate }) {
   if (isPrivate) return "";
   const badge = (title, path, target) => `[![${title}](https://img.shields.io/${path}/${name})](${target})`;
@@ -62,4 +62,25 @@ claude mcp add deepagent -- ${shell}    # Claude Code
 codex mcp add deepagent -- ${shell}     # Codex
 \`\`\`
 `;
+}
+
+/** SECURITY.md with the address where vulnerabilities are reported. */
+export function securityText(text, { securityContact }) {
+  const contact = securityContact?.replace(/^mailto:/, "");
+  const how =
+    contact === undefined
+      ? "**The contact is not set yet**, so there is no private way to report. Set `securityContact` in `project.json`; `node scripts/generate.mjs` writes it here."
+      : `Report it to <${contact}>.`;
+  return text.replace(
+    /(<!-- contact: ).*( -->\n)[^]*?(<!-- end -->)/,
+    (_, open, close, end) => `${open}written by scripts/generate.mjs${close}${how}\n${end}`,
+  );
+}
+
+/** A page about the starter with the line that starts a project, which is its first block of shell code. */
+export function starterText(text, { private: isPrivate }) {
+  const line = isPrivate
+    ? "node /path/to/deepagent-mcp/create/create-deepagent.mjs my-agent --template server"
+    : "npm create deepagent my-agent -- --template server";
+  return text.replace(/(```sh\n).*\n/, (_, fence) => `${fence}${line}\n`);
 }
