@@ -4,7 +4,8 @@
  * needs a program and has no tag fails in the first run. `CI_LONG=1` adds the long tests, as `npm run test:long` does.
  *
  * A test that fails is tried once more: on a machine that others use, a process may be stopped for seconds at any
- * moment. Ends with the failures and the numbers of both. Arguments: those of the first run, such as a folder of tests.
+ * moment. Ends with the failures, the tests that passed only when they were tried again, each with its first error, and
+ * the numbers of both. Arguments: those of the first run, such as a folder of tests.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -53,11 +54,15 @@ function run(name, args, env = {}) {
 function report(...runs) {
   const done = runs.filter((one) => one !== undefined);
   const last = new Map();
+  const retried = [];
   for (const { tests } of done) {
     // Tests of one file may have the same name.
     const times = new Map();
     for (const test of tests) {
       const name = `${test.file} > ${test.fullName}`;
+      // A test that passed has the errors of its first try.
+      const [error] = test.failureMessages;
+      if (test.status === "passed" && error !== undefined) retried.push({ name, error });
       times.set(name, (times.get(name) ?? 0) + 1);
       const key = `${name} ${times.get(name)}`;
       if (test.status !== "skipped" || !last.has(key)) last.set(key, { ...test, name });
@@ -68,11 +73,18 @@ function report(...runs) {
     if (status === "failed") console.log(` FAIL ${name}\n      ${String(failureMessages[0]).slice(0, 400)}`);
   }
   for (const broken of done.flatMap((one) => one.broken)) console.log(` FAIL ${broken.slice(0, 400)}`);
+  for (const { name, error } of retried) console.log(` RETRY ${name}: ${inOneLine(error)}`);
   // Counted, too: what a test loads may change the exit code of its process.
   const hasFailed =
     count("failed") > 0 || done.some(({ status, broken }) => status !== 0 || broken.length > 0);
   if (hasFailed) process.exitCode = 1;
   console.log(`\n${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped\n`);
+}
+
+/** The message and our own stack frames, which .ci/run finds in its log. */
+function inOneLine(error) {
+  const [own] = error.split(/\n\s+at (?=.*node_modules)/);
+  return own.replaceAll(/\s+/g, " ").slice(0, 400);
 }
 
 /** A folder with links to all programs in PATH that are not hidden. */
