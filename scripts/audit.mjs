@@ -20,11 +20,8 @@ function shippedVersions({ name, nodes }, bundled, installed) {
   });
 }
 
-const { stdout, stderr } = spawnSync("npm", ["audit", "--json"], {
-  cwd: root,
-  encoding: "utf8",
-  maxBuffer: 64 * 1024 * 1024,
-});
+const options = { cwd: root, encoding: "utf8", maxBuffer: 64 * 1024 * 1024 };
+const { stdout, stderr } = spawnSync("npm", ["audit", "--json"], options);
 const { vulnerabilities } = JSON.parse(stdout || "{}");
 if (vulnerabilities === undefined) {
   console.error(`npm audit gave no report. Run it again later.\n${stderr}`);

@@ -7,13 +7,12 @@
  * when something else does not pass, when something written down passes, and when a scenario of the suite is
  * neither run nor left out with a reason.
  */
-import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { output, startServer } from "./processes.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const kit = join(root, "test/conformance/kit");
@@ -70,7 +69,7 @@ async function installKit() {
   const isThere = ([name, version]) => packages[`node_modules/${name}`]?.version === version;
   if (Object.entries(wanted).every(isThere) && existsSync(node)) return;
   console.log("Installing the suite and Node 22 …");
-  await output("npm", ["ci", "--no-audit", "--no-fund"], { cwd: kit });
+  await output(["npm", "ci", "--no-audit", "--no-fund"], { cwd: kit });
   if (!existsSync(node)) throw new Error(`npm ci in ${kit} brought no Node 22`);
 }
 
@@ -89,6 +88,8 @@ async function startFixture() {
       js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
     },
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+    // As in scripts/build.mjs.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
   });
   // Its files go with the others, however it ends.
   return startServer([join(bundled, "fixture-server.js")], { ...process.env, TMPDIR: scratch });
@@ -105,38 +106,12 @@ async function startProduct() {
   return startServer([bin, "serve", ...flags, ...data], { PATH, HOME: scratch });
 }
 
-/** Starts a server and waits for the address that it prints. */
-async function startServer(args, env) {
-  const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "pipe"] });
-  const ended = new Promise((resolve) => child.once("close", resolve));
-  const lines = [];
-  const url = await new Promise((resolve, reject) => {
-    const take = (line) => {
-      lines.push(line);
-      const address = /http:\/\/\S+\/mcp/.exec(line)?.[0];
-      if (address !== undefined) resolve(address);
-    };
-    createInterface({ input: child.stdout }).on("line", take);
-    createInterface({ input: child.stderr }).on("line", take);
-    child.once("error", reject);
-    child.once("close", () => reject(new Error(`${args[0]} ended: ${lines.join("\n")}`)));
-  });
-  return {
-    url,
-    close: async () => {
-      child.stdin.end();
-      child.kill("SIGTERM");
-      await ended;
-    },
-  };
-}
-
 /** Every check of one revision's scenarios, as far as they fit the target. */
 async function run({ target, revision, url }) {
   const folder = join(scratch, `${target}-${revision}`);
   const args = [suite, "server", "--url", url, "--requirements", revision, "-o", folder];
   // The suite's exit code counts what is written down with a reason, too.
-  await output(node, args, { mayFail: true });
+  await output([node, ...args], { mayFail: true });
   const fitting = target === "product" ? expectations.product[revision] : undefined;
   return checksIn({ target, revision, folder, fitting });
 }
@@ -145,7 +120,7 @@ async function run({ target, revision, url }) {
 async function runExtensions(url) {
   const folder = join(scratch, "product-extensions");
   for (const name of expectations.productExtensions) {
-    await output(node, [suite, "server", "--url", url, "--scenario", name, "-o", folder], { mayFail: true });
+    await output([node, suite, "server", "--url", url, "--scenario", name, "-o", folder], { mayFail: true });
   }
   return checksIn({ target: "product", revision: REVISIONS.at(-1), folder });
 }
@@ -187,7 +162,7 @@ function compare(results) {
 /** Scenarios of the suite that were neither run nor left out with a reason, and those that were both. */
 async function findUnrun(results) {
   const known = new Set();
-  for (const line of (await output(node, [suite, "list", "--server"])).split("\n")) {
+  for (const line of (await output([node, suite, "list", "--server"])).split("\n")) {
     const name = /^\s+- (\S+)/.exec(line)?.[1];
     if (name !== undefined) known.add(name);
   }
@@ -229,15 +204,6 @@ function printTable(results) {
       );
     }
   }
-}
-
-function output(command, args, { cwd = root, mayFail = false } = {}) {
-  return new Promise((resolve, reject) => {
-    execFile(command, args, { cwd, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      if (error === null || (mayFail && typeof error.code === "number")) resolve(stdout);
-      else reject(new Error(`${command} ${args.join(" ")}: ${stderr || error.message}`));
-    });
-  });
 }
 
 function groupById(checks) {

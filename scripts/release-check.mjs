@@ -4,7 +4,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { missingFacts, readFacts } from "./generate/facts.mjs";
-import { unpinnedUses } from "./pins.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (name) => (existsSync(join(root, name)) ? readFileSync(join(root, name), "utf8") : undefined);
@@ -14,14 +13,11 @@ const { version } = manifest;
 
 /** Texts and sources that name the package, which a reader would paste or the program would load. */
 const NAMED = ["src", "docs", "README.md", "examples"];
-/** Licences of packages in the bundle that allow it to be given on under ours. */
+/** Licences that allow us to ship a package in the bundle under ours. */
 const FREE = new Set(
-  ["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "Unlicense"].concat([
-    "BlueOak-1.0.0",
-    "CC-BY-4.0",
-    "CC0-1.0",
-    "Python-2.0",
-  ]),
+  "MIT ISC 0BSD BSD-2-Clause BSD-3-Clause Apache-2.0 Unlicense BlueOak-1.0.0 CC-BY-4.0 CC0-1.0 Python-2.0".split(
+    " ",
+  ),
 );
 
 function* problems() {
@@ -30,7 +26,6 @@ function* problems() {
     yield 'package.json still says "private": true. Delete it, then run node scripts/generate.mjs.';
   yield* gitProblems();
   yield* changelogProblems();
-  yield* unpinnedUses(root);
   const { status, stderr } = run(process.execPath, join(root, "scripts/generate.mjs"), "--check");
   if (status !== 0) yield* stderr.trim().split("\n");
   yield* licenceProblems();

@@ -1,18 +1,67 @@
 // Workflows, images and services load only things that nobody can replace.
+import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { filesIn } from "../support/files-in.ts";
 import { ROOT } from "../commands/built-bin.ts";
 
-const script = pathToFileURL(join(ROOT, "scripts/pins.mjs")).href;
-const { unpinnedUses } = (await import(script)) as { unpinnedUses(root: string): string[] }; // a script without types
+const PINNED_ACTION = /^[\w.-]+\/[\w./-]+@[0-9a-f]{40}$/;
+const PINNED_IMAGE = /@sha256:[0-9a-f]{64}$/;
+const WORKFLOWS = ".github/workflows";
 
-/** The uses that the script finds in a project with one of these files. */
+/** Each use that is not pinned, in the project at `root`, after its file. */
+function unpinnedUses(root: string): string[] {
+  const checks: [string, (text: string) => string[]][] = [
+    ...readdirSync(join(root, WORKFLOWS)).map((name): [string, (text: string) => string[]] => [
+      join(WORKFLOWS, name),
+      unpinnedActions,
+    ]),
+    ["Dockerfile", unpinnedBases],
+    ["compose.yaml", unpinnedImages],
+  ];
+  return checks.flatMap(([file, unpinned]) =>
+    unpinned(readFileSync(join(root, file), "utf8")).map((use) => `${file}: ${use}`),
+  );
+}
+
+/** Actions of a workflow without a whole commit, or without a comment that says its version. Local ones are ours. */
+function unpinnedActions(workflow: string): string[] {
+  return [...workflow.matchAll(/^[\s-]*["']?uses["']?:\s*(.*)$/gm)].flatMap(([, value = ""]) => {
+    const [, use = "", version] = /^["']?([^"'\s#]*)["']?\s*(?:#\s*(v\d\S*))?/.exec(value) ?? [];
+    const isPinned = use.startsWith("./") || (PINNED_ACTION.test(use) && version !== undefined);
+    return isPinned ? [] : [use || value];
+  });
+}
+
+/** Base images of a Dockerfile without a digest; a variable stands for its default. Its own stages have names. */
+function unpinnedBases(dockerfile: string): string[] {
+  const defaults = new Map(
+    [...dockerfile.matchAll(/^ARG\s+(\w+)=(\S+)/gim)].map(([, name, value]) => [name, value]),
+  );
+  const resolved = (image: string): string =>
+    image
+      .replaceAll(/\$\{?(\w+)\}?/g, (whole, name: string) => defaults.get(name) ?? whole)
+      .replaceAll(/["']/g, "");
+  const bases = [...dockerfile.matchAll(/^FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/gim)];
+  const copied = [...dockerfile.matchAll(/^(?:COPY|ADD|RUN)\s.*?--(?:from=|mount=\S*from=)([^\s,]+)/gim)];
+  const stages = new Set(bases.flatMap(([, , name]) => (name === undefined ? [] : [name])));
+  return [...bases, ...copied]
+    .map(([, image = ""]) => resolved(image))
+    .filter((image) => !stages.has(image) && image !== "scratch" && !/^\d+$/.test(image))
+    .filter((image) => !PINNED_IMAGE.test(image));
+}
+
+/** Images of services without a digest. One that the operator names with a variable is theirs. */
+function unpinnedImages(compose: string): string[] {
+  return [...compose.matchAll(/^\s*image:\s*["']?([^"'\s#]+)/gm)]
+    .map(([, image = ""]) => image)
+    .filter((image) => !image.startsWith("${") && !PINNED_IMAGE.test(image));
+}
+
+/** The uses that are found in a project with one of these files. */
 function usesIn(file: ".github/workflows/ci.yml" | "Dockerfile" | "compose.yaml", text: string): string[] {
   const files = { ".github/workflows/ci.yml": "", Dockerfile: "", "compose.yaml": "", [file]: text };
-  const problems = unpinnedUses(filesIn(files));
-  return problems.map((problem) => /uses (.*), which is not pinned/.exec(problem)?.[1] ?? problem);
+  return unpinnedUses(filesIn(files)).map((use) => use.replace(`${file}: `, ""));
 }
 
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
