@@ -1,5 +1,5 @@
 /** Encodings of text files. A byte order mark declares UTF-16, as tools on Windows write it; all other text is UTF-8. */
-import { decodeUtf8 } from "../core/text.ts";
+import { decodeUtf8 } from "../core/utf8.ts";
 import { hasNul } from "./mime.ts";
 
 export type TextEncoding = "utf-8" | "utf-16le" | "utf-16be";

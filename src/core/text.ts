@@ -1,5 +1,4 @@
-import { isAscii, isUtf8, transcode } from "node:buffer";
-import { randomBytes } from "node:crypto";
+/** Text that is cut, put on a line or shown. The page's script uses it too, so it needs nothing of Node. */
 
 /** The first `limit` UTF-16 units of `text`, never ending inside a surrogate pair. */
 export function headOf(text: string, limit: number): string {
@@ -81,16 +80,6 @@ function isHighSurrogate(text: string, index: number): boolean {
 /** `text` with a replacement character for each half of a surrogate pair: they cannot be sent as JSON. */
 export const wellFormed = (text: string): string => text.toWellFormed();
 
-/**
- * The text of UTF-8 bytes, byte order mark included; undefined when they are not UTF-8. Decodes 5 MB in 5 ms where
- * `TextDecoder` takes 40, because text beyond ASCII goes through UTF-16 as a whole.
- */
-export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (isAscii(buffer)) return buffer.toString("latin1");
-  return isUtf8(buffer) ? transcode(buffer, "utf8", "utf16le").toString("utf16le") : undefined;
-}
-
 /** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
 
@@ -159,12 +148,3 @@ function escaped(character: string): string {
   }
   return shown;
 }
-
-/** What an id names; it is the part before the underscore. */
-type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
-
-/** Makes ids; injected, so that tests are deterministic. */
-export type IdSource = (prefix: IdPrefix) => string;
-
-/** `prefix_` and 144 random bits in base64url: not guessable, safe in URIs and file names. */
-export const randomId: IdSource = (prefix) => `${prefix}_${randomBytes(18).toString("base64url")}`;

@@ -4,7 +4,7 @@ import { type Clock, startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
-import type { IdSource } from "../core/text.ts";
+import type { IdSource } from "../core/ids.ts";
 import { StorageError, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { entryOf } from "./events.ts";

@@ -2,7 +2,7 @@ import type { Agent, AgentPath, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import type { IdSource } from "../core/text.ts";
+import type { IdSource } from "../core/ids.ts";
 import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";

@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
-import { type IdSource, shownName, wellFormed } from "../core/text.ts";
+import type { IdSource } from "../core/ids.ts";
+import { shownName, wellFormed } from "../core/text.ts";
 import type { Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, parsePoint } from "./run.ts";

@@ -4,7 +4,7 @@ import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { NewestOf } from "../core/newest-of.ts";
-import { type IdSource, randomId } from "../core/text.ts";
+import { type IdSource, randomId } from "../core/ids.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { StorageError } from "../core/errors.ts";
 import { callTexts } from "./call-texts.ts";

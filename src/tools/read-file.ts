@@ -8,7 +8,8 @@ import { type PageRequest, pageRequest, readTextPage } from "../backends/pages.t
 import { baseName } from "../backends/paths.ts";
 import { defined } from "../core/defined.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
-import { decodeUtf8, displayName, wellFormed } from "../core/text.ts";
+import { displayName, wellFormed } from "../core/text.ts";
+import { decodeUtf8 } from "../core/utf8.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
 import { currentText } from "./call-preview.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";

@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, readFile, rename, rm, stat, writeFile } from "n
 import { dirname } from "node:path";
 import { codeOf } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
-import { decodeUtf8 } from "../../core/text.ts";
+import { decodeUtf8 } from "../../core/utf8.ts";
 
 /** Takes the place of a copy if there was no file. A configuration never has this text. */
 const NO_FILE = "deepagent-mcp made this file.\n";

@@ -1,15 +1,15 @@
 /** Markdown as lines for a terminal. */
-import type { MarkedToken, Token, Tokens } from "marked";
+import type { Token } from "markdown-it";
 import { showControl } from "../../core/text.ts";
-import { readMarkdown } from "../../server/views/content/read-markdown.ts";
+import { TASK, markdownTokens, targetOf } from "../../server/views/content/markdown.ts";
 import { type Colors, columnsOf, displayWidth, padded } from "./text.ts";
 
 /** Nobody reads lines that are longer with ease. */
 const MAX_WIDTH = 100;
 
 /**
- * A text of a model for `output`: rendered for a terminal as far as it is
- * cheap to read, as it is for a pipe; control characters as escapes.
+ * A text of a model for `output`: rendered for a terminal, and as it is for a pipe or if it is too long; control
+ * characters as escapes.
  */
 export function shownMarkdown(
   markdown: string,
@@ -17,16 +17,43 @@ export function shownMarkdown(
   colors: Colors,
 ): string {
   const text = showControl(markdown.trim());
-  if (output.isTTY !== true) return text;
+  const tokens = output.isTTY === true ? markdownTokens(text) : undefined;
+  if (tokens === undefined) return text;
   const width = Math.min(columnsOf(output), MAX_WIDTH) - 1;
-  const { tokens, rest } = readMarkdown(text);
-  return [...new Renderer(colors).blocks(tokens, width), ...(rest === "" ? [] : [rest])].join("\n");
+  return new Renderer(colors).blocks(nested(tokens), width).join("\n");
+}
+
+/** A token with those that stand between it and its end. */
+interface Node {
+  token: Token;
+  nodes: Node[];
+}
+
+function nested(tokens: readonly Token[]): Node[] {
+  const root: Node[] = [];
+  const open = [root];
+  for (const token of tokens) {
+    if (token.nesting < 0) {
+      open.pop();
+      continue;
+    }
+    const node: Node = { token, nodes: nested(token.children ?? []) };
+    open.at(-1)?.push(node);
+    if (token.nesting > 0) open.push(node.nodes);
+  }
+  return root;
 }
 
 /** Styled text that has no breaks of its own. */
 interface Span {
   text: string;
   paint: (text: string) => string;
+}
+
+type Align = "left" | "right" | "center";
+interface Cell {
+  spans: Span[];
+  align: Align;
 }
 
 const BREAK = "\n";
@@ -39,72 +66,84 @@ class Renderer {
   }
 
   /** Blocks with an empty line between them, each in at most `width` columns where words allow it. */
-  blocks(tokens: readonly Token[], width: number): string[] {
-    const shown = tokens.filter(({ type }) => type !== "space" && type !== "def");
-    return shown.flatMap((token, index) => [...(index === 0 ? [] : [""]), ...this.#block(token, width)]);
+  blocks(nodes: readonly Node[], width: number): string[] {
+    return nodes.flatMap((node, index) => [...(index === 0 ? [] : [""]), ...this.#block(node, width)]);
   }
 
-  #block(token: Token, width: number): string[] {
+  #block(node: Node, width: number): string[] {
     const { bold, cyan, dim } = this.#colors;
-    // The lexer makes tokens of its own kinds only; their names tell which.
-    const known = token as MarkedToken;
-    switch (known.type) {
-      case "heading":
-        return this.#wrapped(known.tokens, width, (text) => bold(cyan(text)));
-      case "code":
-        return known.text.split("\n").map((line) => `    ${cyan(line)}`);
-      case "blockquote":
-        return this.blocks(known.tokens, width - 2).map((line) => `${dim("│")} ${line}`);
-      case "list":
-        return this.#list(known, width);
-      case "table":
-        return this.#table(known, width);
+    const { token, nodes } = node;
+    switch (token.type) {
+      case "heading_open":
+        return laidOut(
+          this.#spansOf(nodes, (text) => bold(cyan(text))),
+          width,
+        );
+      case "fence":
+      case "code_block":
+        return token.content
+          .replace(/\n$/, "")
+          .split("\n")
+          .map((line) => `    ${cyan(line)}`);
+      case "blockquote_open":
+        return this.blocks(nodes, width - 2).map((line) => `${dim("│")} ${line}`);
+      case "bullet_list_open":
+      case "ordered_list_open":
+        return this.#list(node, width);
+      case "table_open":
+        return this.#table(node, width);
       case "hr":
         return [dim("─".repeat(Math.min(width, 40)))];
       default:
-        return this.#wrapped("tokens" in known ? known.tokens : undefined, width, String, known.raw);
+        return laidOut(this.#spansOf(nodes, String), width);
     }
   }
 
-  #list({ items, ordered, start, loose }: Tokens.List, width: number): string[] {
-    const first = typeof start === "number" ? start : 1;
-    return items.flatMap((item, index) => {
-      const box = item.checked === true ? "☑" : "☐";
-      const mark = item.task ? box : ordered ? `${first + index}.` : "•";
+  #list({ token, nodes: items }: Node, width: number): string[] {
+    const first = Number(token.attrGet("start") ?? 1);
+    return items.flatMap(({ token: item, nodes }, index) => {
+      const mark = token.type === "ordered_list_open" ? `${first + index}.` : "•";
       const indent = displayWidth(mark) + 1;
-      const tokens = item.tokens.filter(({ type }) => type !== "checkbox");
       const inner = Math.max(width - indent, 10);
-      const lines = loose ? this.blocks(tokens, inner) : tokens.flatMap((token) => this.#block(token, inner));
-      const shown = lines.map((line, row) =>
-        row === 0 ? `${this.#colors.cyan(mark)} ${line}` : `${" ".repeat(indent)}${line}`,
-      );
-      return loose && index > 0 ? ["", ...shown] : shown;
+      // The paragraphs of a list without blank lines are hidden.
+      const isTight = nodes.every(({ token: { type, hidden } }) => type !== "paragraph_open" || hidden);
+      const lines = isTight ? nodes.flatMap((node) => this.#block(node, inner)) : this.blocks(nodes, inner);
+      // An item with a box has no other mark.
+      const hasBox = item.attrGet("class") === TASK;
+      const shown = (lines.length === 0 ? [""] : lines).map((line, row) => {
+        if (row > 0) return `${" ".repeat(indent)}${line}`;
+        return hasBox ? line : `${this.#colors.cyan(mark)} ${line}`;
+      });
+      return !isTight && index > 0 ? ["", ...shown] : shown;
     });
   }
 
   /** Columns that fit, cells wrapped; on a terminal too narrow for that, one line for each cell. */
-  #table({ header, rows, align }: Tokens.Table, width: number): string[] {
+  #table({ nodes: parts }: Node, width: number): string[] {
     const { bold, dim } = this.#colors;
-    const all = [header, ...rows];
+    const all = parts.flatMap(({ nodes }) => nodes).map(({ nodes }) => nodes.map((cell) => this.#cell(cell)));
+    const [header = [], ...rows] = all;
     const natural = header.map((_, column) =>
-      Math.max(...all.map((row) => Math.max(...this.#cell(row[column], Infinity).map(displayWidth)))),
+      Math.max(
+        ...all.map((row) => Math.max(...laidOut(row[column]?.spans ?? [], Infinity).map(displayWidth))),
+      ),
     );
     const widths = shrunk(natural, width - 3 * (header.length - 1));
     if (widths === undefined) {
       return rows.flatMap((row, index) => [
         ...(index === 0 ? [] : [""]),
-        ...row.flatMap((cell, column) => {
-          const name = header[column]?.text ?? "";
-          return this.#wrapped(cell.tokens, width, String, "", [{ text: `${name}:`, paint: bold }]);
+        ...row.flatMap(({ spans }, column) => {
+          const name = (header[column]?.spans ?? []).map(({ text }) => text).join("");
+          return laidOut([{ text: `${name}:`, paint: bold }, { text: " ", paint: String }, ...spans], width);
         }),
       ]);
     }
-    const line = (row: readonly Tokens.TableCell[], paint: (text: string) => string): string[] => {
-      const cells = widths.map((columns, column) => this.#cell(row[column], columns));
+    const line = (row: readonly Cell[], paint: (text: string) => string): string[] => {
+      const cells = widths.map((columns, column) => laidOut(row[column]?.spans ?? [], columns));
       const height = Math.max(...cells.map(({ length }) => length));
       return Array.from({ length: height }, (_, index) =>
         cells
-          .map((cell, column) => aligned(cell[index] ?? "", widths[column] ?? 0, align[column]))
+          .map((cell, column) => aligned(cell[index] ?? "", widths[column] ?? 0, row[column]?.align))
           .map(paint)
           .join(` ${dim("│")} `),
       );
@@ -113,53 +152,54 @@ class Renderer {
     return [...line(header, bold), rule, ...rows.flatMap((row) => line(row, String))];
   }
 
-  #cell(cell: Tokens.TableCell | undefined, width: number): string[] {
-    return this.#wrapped(cell?.tokens, width, String);
+  #cell({ token, nodes }: Node): Cell {
+    const [, align = "left"] = /text-align:(right|center)/.exec(String(token.attrGet("style"))) ?? [];
+    return { spans: this.#spansOf(nodes, String), align: align as Align }; // what the expression finds
   }
 
-  #wrapped(
-    tokens: readonly Token[] | undefined,
-    width: number,
-    paint: Span["paint"],
-    raw = "",
-    before: readonly Span[] = [],
-  ): string[] {
-    const spans = tokens?.flatMap((token) => this.#spans(token, paint)) ?? [{ text: raw.trimEnd(), paint }];
-    return laidOut([...before, ...(before.length > 0 ? [{ text: " ", paint }] : []), ...spans], width);
+  #spansOf(nodes: readonly Node[], paint: Span["paint"]): Span[] {
+    return nodes.flatMap((node) => this.#spans(node, paint));
   }
 
-  #spans(token: Token, paint: Span["paint"]): Span[] {
+  #spans({ token, nodes }: Node, paint: Span["paint"]): Span[] {
     const { bold, cyan, dim, italic, strikethrough, underline, isColorSupported } = this.#colors;
-    const known = token as MarkedToken; // as in #block
-    const within = (tokens: readonly Token[], inner: Span["paint"]): Span[] =>
-      tokens.flatMap((part) => this.#spans(part, (text) => paint(inner(text))));
-    switch (known.type) {
-      case "strong":
-        return within(known.tokens, bold);
-      case "em":
-        return within(known.tokens, italic);
-      case "del":
-        return within(known.tokens, strikethrough);
-      case "codespan":
-        return [{ text: isColorSupported ? known.text : known.raw, paint: (text) => paint(cyan(text)) }];
-      case "br":
-        return [{ text: BREAK, paint }];
-      case "link": {
-        const isSame = known.text === known.href || `mailto:${known.text}` === known.href;
-        const address = isSame ? [] : [{ text: ` (${known.href})`, paint: dim }];
-        return [...within(known.tokens, underline), ...address];
+    const within = (inner: Span["paint"]): Span[] => this.#spansOf(nodes, (text) => paint(inner(text)));
+    switch (token.type) {
+      case "inline":
+        return within(String);
+      case "strong_open":
+        return within(bold);
+      case "em_open":
+        return within(italic);
+      case "s_open":
+        return within(strikethrough);
+      case "code_inline": {
+        const { content, markup } = token;
+        return [
+          {
+            text: isColorSupported ? content : markup + content + markup,
+            paint: (text) => paint(cyan(text)),
+          },
+        ];
       }
-      case "image":
-        return [{ text: `${known.text} (${known.href})`, paint: dim }];
-      case "text":
-      case "escape":
-        if ("tokens" in known && known.tokens !== undefined) return within(known.tokens, String);
-        return [{ text: known.text.replaceAll(BREAK, " "), paint }];
+      case "softbreak":
+        return [{ text: " ", paint }];
+      case "hardbreak":
+        return [{ text: BREAK, paint }];
+      case "link_open": {
+        const [target, text] = [targetOf(token), textOf(nodes)];
+        const address =
+          text === target || `mailto:${text}` === target ? [] : [{ text: ` (${target})`, paint: dim }];
+        return [...within(underline), ...address];
+      }
       default:
-        return [{ text: known.raw.replaceAll(BREAK, " "), paint }];
+        return [{ text: token.content, paint }];
     }
   }
 }
+
+const textOf = (nodes: readonly Node[]): string =>
+  nodes.map(({ token, nodes: inner }) => token.content + textOf(inner)).join("");
 
 /** Spans in lines of at most `width`, broken between words. A longer word stands on a line of its own. */
 function laidOut(spans: readonly Span[], width: number): string[] {
@@ -203,11 +243,7 @@ function shrunk(natural: readonly number[], room: number): number[] | undefined 
 
 const MIN_COLUMN = 10;
 
-function aligned(
-  text: string,
-  columns: number,
-  align: "left" | "center" | "right" | null | undefined,
-): string {
+function aligned(text: string, columns: number, align: Align | undefined): string {
   const free = Math.max(columns - displayWidth(text), 0);
   const before = align === "right" ? free : align === "center" ? Math.floor(free / 2) : 0;
   return padded(" ".repeat(before) + text, columns);

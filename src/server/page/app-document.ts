@@ -4,6 +4,9 @@ import APP_STYLE from "./assets/app.css" with { type: "text" };
 import APP_SCRIPT from "./assets/app.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
+/** A script for inside of an element: behind `<!--`, a parser of HTML may not see where the element ends. */
+const inElement = (script: string): string => script.replaceAll("<!--", String.raw`\x3c!--`);
+
 /** The MCP App as one self-contained document; the pictures of the run come with tool results. */
 export function appDocument(): string {
   return html`<!doctype html>
@@ -22,7 +25,7 @@ export function appDocument(): string {
           <div id="view" data-meta="${APP_VIEW_META}"></div>
         </div>
         <script>
-          ${new Html(APP_SCRIPT)};
+          ${new Html(inElement(APP_SCRIPT))};
         </script>
       </body>
     </html> `.text;

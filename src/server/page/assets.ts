@@ -5,7 +5,9 @@ import { ASSETS, ICONS } from "../views/room/shell.ts";
 import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
 import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
-import EDITOR_SCRIPT from "./assets/editor.module.js" with { type: "text" };
+import CODE_SCRIPT from "./assets/code.module.js" with { type: "text" };
+// oxlint-disable-next-line import/default -- the build gives its text
+import MARKDOWN_SCRIPT from "./assets/markdown.module.js" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
 import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
@@ -35,7 +37,8 @@ const font = (base64: string): Asset => ({
 const FILES: Readonly<Record<string, Asset>> = {
   [ASSETS.style]: text("text/css", PAGE_STYLE),
   [ASSETS.script]: text("text/javascript", PAGE_SCRIPT),
-  [ASSETS.editor]: text("text/javascript", EDITOR_SCRIPT),
+  [ASSETS.markdown]: text("text/javascript", MARKDOWN_SCRIPT),
+  [ASSETS.code]: text("text/javascript", CODE_SCRIPT),
   [ICONS.calm]: text("image/svg+xml", mark("#1b1e24")),
   [ICONS.asking]: text("image/svg+xml", mark("#b86e00")),
   "/assets/inter.woff2": font(INTER),

@@ -38,14 +38,13 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     waitingFor(request),
   ]);
   const entries = listed.error === undefined ? (listed.files ?? []) : oneLine(listed.error, 300);
-  const asSource = query.get("view") === "source";
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
     place: "files",
     waiting,
     isLive: false,
     session,
-    main: renderFiles({ session, base, path, entries, file, asSource, search, complaint }),
+    main: renderFiles({ session, base, path, entries, file, search, complaint }),
   };
 }
 

@@ -11,7 +11,7 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
 import type { Logger } from "../../core/logger.ts";
-import { decodeUtf8 } from "../../core/text.ts";
+import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../protocol/revisions.ts";
 import { DIRECTORY_TYPE } from "./files.ts";
 import { type Contents, type ResourceScope, type ResourceSpec, guarded } from "./resource.ts";

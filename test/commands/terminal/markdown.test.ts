@@ -146,9 +146,12 @@ describe("shownMarkdown", () => {
     );
   });
 
-  it("shows the rest of what is expensive to read as it was written", () => {
-    expect(shown(`- a\n${"> ".repeat(5000)}b`)).toEqual(["• a", `${"> ".repeat(5000)}b`]);
-    // Takes a minute to be read as Markdown.
-    expect(shown("**a* ".repeat(20_000)).join(" ")).toBe("**a* ".repeat(20_000).trim());
+  it("shows a text that is too long as it was written", () => {
+    const text = "**a** ".repeat(20_000).trim();
+    expect(shown(text)).toEqual([text]);
+  });
+
+  it("reads marks that do not pair up", () => {
+    expect(shown("**a* ".repeat(20_000)).join(" ").match(/a/g)).toHaveLength(20_000);
   });
 });

@@ -3,7 +3,8 @@
  * the server rendered, and looks again, without waiting and so without asking anybody, while the run is
  * open. It decides nothing: a host could press its buttons.
  */
-"use strict";
+import { showTexts } from "./script/texts.js";
+
 const PROTOCOL = "2026-01-26";
 const LOOK_MS = 2500;
 const LOOK_WAITING_MS = 5000;
@@ -102,4 +103,5 @@ async function start() {
     post({ method: "ui/notifications/size-changed", params: { height } });
   }).observe(document.documentElement);
 }
+showTexts({ markdown: () => import("./markdown.module.js"), code: () => import("./script/colour.js") });
 void start();

@@ -5,8 +5,10 @@
 import { send } from "./script/forms.js";
 import "./script/keys.js";
 import { end, follow, missAnswer } from "./script/live.js";
+import { loadCode, loadMarkdown } from "./script/modules.js";
 import { focusTarget, mount, tick } from "./script/screen.js";
 import { askOtherTabs, isOurs, keep, request } from "./script/session.js";
+import { showTexts } from "./script/texts.js";
 
 const addressOf = ({ pathname, search }) => pathname + search;
 /** The address whose screen is shown. */
@@ -19,7 +21,7 @@ async function show(response) {
     keep(session);
     return location.replace(at);
   }
-  mount(await response.text());
+  await mount(await response.text());
   follow();
 }
 
@@ -72,5 +74,6 @@ function restoreScrolling() {
   if (type !== "navigate" && location.hash === "") scrollTo(0, Number(sessionStorage.getItem(scrollKey())));
 }
 
+showTexts({ markdown: loadMarkdown, code: loadCode });
 setInterval(tick, 1000);
 void load();

@@ -1,10 +1,12 @@
-/** A unified diff as a table: numbers of both files, sign, code with its changed words marked. */
+/**
+ * A unified diff as a table: numbers of both files, sign, code with its changed words marked. It is whole and marked
+ * without any script, because people approve what they see in it; the script of the page only adds colours.
+ */
 import { type DiffCounts, type DiffLine, diffLines, displayDiff } from "../../../core/diff.ts";
 import { displayText } from "../../../core/text.ts";
 import { Html, html } from "../html.ts";
 import { type Range, changedWords } from "./changed-words.ts";
-import { type Piece, highlightLines, renderPiece } from "./highlight.ts";
-import { syntaxOf } from "./languages.ts";
+import { languageOf } from "./texts.ts";
 
 export interface DiffView {
   /** For readers of the screen, such as "What would change in src/alarms.js". */
@@ -30,47 +32,51 @@ export interface Gap {
  * Rows of one unified diff, as `.diff` in the page's style has them. A run of removed and added lines is a `tbody` by
  * itself, so that a style may put its two sides beside each other. A long diff is folded, a huge one stays text.
  */
-export function renderDiff(diff: string, { label, path, lines: address, isUnfolded }: DiffView): Html {
+export function renderDiff(diff: string, view: DiffView): Html {
+  const { label, lines: address, isUnfolded } = view;
   const lines = diffLines(displayDiff(diff));
   if (lines.length > MAX_LINES) return asText(diff, lines.length, label);
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
   if (address !== undefined) groups.push(...endOf(groups));
-  colour(groups, path);
+  markChangedWords(groups);
   const isFolded = isUnfolded !== true && lines.length > FOLD_ABOVE;
   const shown = headOfGroups(groups, isFolded ? FOLDED_TO : MAX_LINES);
   const rest = groups.slice(shown);
-  return html`<div class="diff" tabindex="0" role="region" aria-label="${label}">
-    ${table(groups.slice(0, shown), address)}${
-      rest.length === 0
-        ? undefined
-        : html`<details class="rest">
-            <summary>Show ${rowsOf(rest)} more lines</summary>
-            ${table(rest, address)}
-          </details>`
-    }
-  </div>`;
+  const more =
+    rest.length === 0
+      ? undefined
+      : html`<details class="rest">
+          <summary>Show ${rowsOf(rest)} more lines</summary>
+          ${table(rest, address)}
+        </details>`;
+  return element(html`${table(groups.slice(0, shown), address)}${more}`, view);
 }
 
 /** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
-export function renderGap(
-  { old, new: now, count }: Gap,
-  lines: readonly string[],
-  { label, path, lines: address }: DiffView,
-): Html {
+export function renderGap({ old, new: now, count }: Gap, lines: readonly string[], view: DiffView): Html {
   const rows = lines.map((line, index): Row => {
     const code = displayText(line);
     const numbers = { oldLine: old + index, newLine: now + index };
-    return { kind: "context", ...numbers, code, pieces: [{ text: code }], changed: [], isUnended: false };
+    return { kind: "context", ...numbers, code, changed: [], isUnended: false };
   });
   const groups: Group[] = rows.length === 0 ? [] : [{ isChange: false, rows }];
-  colour(groups, path);
   const left = count - lines.length;
   if (left > 0) groups.push(gapOf({ old: old + lines.length, new: now + lines.length, count: left }));
   if (rows.length === 0) groups.push({ remark: "The file ends here" });
-  return html`<div class="diff" data-part tabindex="0" role="region" aria-label="${label}">
-    ${table(groups, address)}
-  </div>`;
+  return element(table(groups, view.lines), view, html` data-part`);
 }
+
+const element = (content: Html, { label, path }: DiffView, attribute?: Html): Html =>
+  html`<diff-text
+    class="diff"
+    data-language="${languageOf(path)}"
+    tabindex="0"
+    role="region"
+    aria-label="${label}"
+    ${attribute}
+  >
+    ${content}
+  </diff-text>`;
 
 /** How many lines a change adds and removes. */
 export const renderDiffCounts = ({ added, removed }: DiffCounts): Html =>
@@ -94,7 +100,6 @@ interface Row {
   oldLine: number | undefined;
   newLine: number | undefined;
   code: string;
-  pieces: readonly Piece[];
   changed: readonly Range[];
   /** The file ends here without a line break. */
   isUnended: boolean;
@@ -133,7 +138,7 @@ function groupsOf(lines: readonly DiffLine[]): Group[] {
 
 const rowOf = (kind: Row["kind"], { text, oldLine, newLine }: DiffLine): Row => {
   const code = text.slice(1);
-  return { kind, oldLine, newLine, code, pieces: [{ text: code }], changed: [], isUnended: false };
+  return { kind, oldLine, newLine, code, changed: [], isUnended: false };
 };
 
 /** The unchanged lines between the previous hunk and this one. */
@@ -176,15 +181,7 @@ function noteRemark(note: string): string {
   return note.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Marks changed words, and colours the code of both files, hunk by hunk. */
-function colour(groups: readonly Group[], path: string): void {
-  for (const { rows } of runsOf(groups)) {
-    for (const kind of ["del", "add"] as const) {
-      const side = rows.filter((row) => row.kind === kind || row.kind === "context");
-      const coloured = highlightLines(side.map(({ code }) => code).join("\n"), syntaxOf(path));
-      for (const [index, row] of side.entries()) row.pieces = coloured[index] ?? row.pieces;
-    }
-  }
+function markChangedWords(groups: readonly Group[]): void {
   let left = MAX_COMPARED;
   for (const group of groups) {
     if (group.remark !== undefined || !group.isChange || left < 0) continue;
@@ -298,22 +295,13 @@ function codeCell(row: Row): Html {
   return html`<td class="cd">${parts}</td>`;
 }
 
-/** The pieces of a part of a line. Marks for blanks at its end are told from its text, and tabs of changed lines seen. */
-function codePart({ pieces, code, kind }: Row, start: number, end: number): (Html | string)[] {
-  const inkEnd = kind === "context" ? code.length : trimMarks(code).length;
-  const parts: (Html | string)[] = [];
-  let at = 0;
-  for (const piece of pieces) {
-    const [from, to] = [Math.max(at, start), Math.min(at + piece.text.length, end)];
-    const text = piece.text.slice(from - at, Math.max(to - at, 0));
-    at += piece.text.length;
-    if (from >= to) continue;
-    const ink = text.slice(0, Math.max(inkEnd - from, 0));
-    const tabbed = kind === "context" ? [ink] : ink.split(/(\t)/);
-    parts.push(...tabbed.map((each) => (each === "\t" ? TAB : renderPiece({ ...piece, text: each }))));
-    parts.push(...Array.from(text.slice(ink.length), (mark) => (mark === "→" ? TAB : BLANK)));
-  }
-  return parts;
+/** A part of a line. Marks for blanks at its end are told from its text, and tabs of changed lines seen. */
+function codePart({ code, kind }: Row, start: number, end: number): (Html | string)[] {
+  if (kind === "context") return [code.slice(start, end)];
+  const inkEnd = Math.min(Math.max(trimMarks(code).length, start), end);
+  const ink = code.slice(start, inkEnd).split(/(\t)/);
+  const marks = Array.from(code.slice(inkEnd, end), (mark) => (mark === "→" ? TAB : BLANK));
+  return [...ink.map((each) => (each === "\t" ? TAB : each)), ...marks];
 }
 
 /** Without the marks that blanks and tabs at the end of a line are shown as. */

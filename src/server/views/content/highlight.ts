@@ -1,225 +1,119 @@
-/**
- * Colours code in the five ways that the page's style has. Reads each character about once, whatever the text, so it
- * needs no time limit; it knows words, not grammars.
- */
-import { Html, html } from "../html.ts";
-import type { Language, Syntax } from "./languages.ts";
+/** The languages of code and the looks of its parts, for texts and for the editor of the page. Runs in the browser. */
+import { jsonLanguage } from "@codemirror/lang-json";
+import { Language, StreamLanguage, type StreamParser, defineLanguageFacet } from "@codemirror/language";
+import { c, cpp, csharp, dart, java, kotlin, scala } from "@codemirror/legacy-modes/mode/clike";
+import { css } from "@codemirror/legacy-modes/mode/css";
+import { diff } from "@codemirror/legacy-modes/mode/diff";
+import { go } from "@codemirror/legacy-modes/mode/go";
+import { typescript } from "@codemirror/legacy-modes/mode/javascript";
+import { properties } from "@codemirror/legacy-modes/mode/properties";
+import { python } from "@codemirror/legacy-modes/mode/python";
+import { rust } from "@codemirror/legacy-modes/mode/rust";
+import { shell } from "@codemirror/legacy-modes/mode/shell";
+import { standardSQL } from "@codemirror/legacy-modes/mode/sql";
+import { swift } from "@codemirror/legacy-modes/mode/swift";
+import { toml } from "@codemirror/legacy-modes/mode/toml";
+import { html } from "@codemirror/legacy-modes/mode/xml";
+import { yaml } from "@codemirror/legacy-modes/mode/yaml";
+import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
+import { GFM, parser } from "@lezer/markdown";
 
-/** Class names: keyword, string, number, comment, name of a function or key. */
-type Look = "hk" | "hs" | "hn" | "hc" | "hf";
+/** A parser that goes from line to line, or what makes a language of another kind. */
+type Maker = StreamParser<unknown> | (() => Language);
 
-export interface Piece {
-  text: string;
-  look?: Look;
+/** Names of languages and ends of file names. A language is made when it is first needed. */
+const LANGUAGES: readonly (readonly [names: string, maker: Maker])[] = [
+  ["js mjs cjs jsx ts mts cts tsx javascript typescript node", typescript],
+  ["json json5 jsonc jsonl webmanifest", () => jsonLanguage],
+  // Marks of emphasis that do not pair up take quadratic time: 14 s for 100 kB.
+  [
+    "md markdown mdx",
+    () =>
+      new Language(defineLanguageFacet(), parser.configure([GFM, { remove: ["Emphasis"] }]), [], "markdown"),
+  ],
+  ["py pyi python python3", python],
+  ["sh bash zsh shell console dockerfile makefile", shell],
+  ["yaml yml", yaml],
+  ["toml", toml],
+  ["ini env properties", properties],
+  ["css scss less", css],
+  ["sql sqlite psql postgresql mysql", standardSQL],
+  ["html htm xhtml xml svg vue rss", html],
+  ["go golang", go],
+  // Its marks for lifetimes have a modifier without a tag, about which a warning would be logged.
+  ["rs rust", { ...rust, tokenTable: { special: [] } }],
+  ["java php", java],
+  ["kt kotlin", kotlin],
+  ["c h", c],
+  ["cc cpp hpp", cpp],
+  ["cs csharp", csharp],
+  ["dart", dart],
+  ["scala", scala],
+  ["swift", swift],
+  ["diff patch", diff],
+];
+
+const makers: ReadonlyMap<string, Maker> = new Map(
+  LANGUAGES.flatMap(([names, maker]) => names.split(" ").map((name): [string, Maker] => [name, maker])),
+);
+const made = new Map<Maker, Language>();
+
+/** The language of that name; `undefined` if it is not known. */
+export function languageNamed(name = ""): Language | undefined {
+  const maker = makers.get(name.toLowerCase());
+  if (maker === undefined) return undefined;
+  const language = made.get(maker) ?? (typeof maker === "function" ? maker() : StreamLanguage.define(maker));
+  made.set(maker, language);
+  return language;
 }
 
-/** The lines of `code` in pieces of one look, which together are `code`. Above the limits, lines of one piece. */
-export function highlightLines(code: string, syntax: Syntax | undefined): Piece[][] {
-  const lines = code.split("\n");
-  if (syntax === undefined || code.length > MAX_CHARACTERS || lines.length > MAX_LINES) {
-    return lines.map((text) => [{ text }]);
-  }
-  if (syntax === "diff") return lines.map((text) => [piece(text, DIFF_LOOKS[text.slice(0, 1)])]);
-  const scan = new Scan(code);
-  if (syntax === "markup") scanMarkup(scan);
-  else if (syntax === "markdown") scanMarkdown(scan);
-  else scanProgram(scan, syntax);
-  return scan.lines();
-}
+/** Tags of code, with the class and the colour that they get. */
+export const LOOKS = [
+  {
+    tag: [tags.keyword, tags.atom, tags.bool, tags.null, tags.tagName, tags.typeName, tags.heading],
+    class: "hk",
+    color: "var(--hl-key)",
+  },
+  { tag: [tags.string, tags.regexp, tags.monospace, tags.inserted], class: "hs", color: "var(--hl-str)" },
+  { tag: [tags.number, tags.deleted], class: "hn", color: "var(--hl-num)" },
+  { tag: [tags.comment, tags.quote, tags.meta], class: "hc", color: "var(--hl-com)" },
+  {
+    tag: [tags.propertyName, tags.attributeName, tags.link, tags.url, tags.definition(tags.variableName)],
+    class: "hf",
+    color: "var(--hl-fn)",
+  },
+];
 
-/** The same as HTML, each line for itself. */
-export const highlightedLines = (code: string, syntax: Syntax | undefined): Html[] =>
-  highlightLines(code, syntax).map((pieces) => html`${pieces.map(renderPiece)}`);
+const HIGHLIGHTER = tagHighlighter(LOOKS);
+/** Code that is longer, or has a longer line, stays without colours; so does code that takes longer to read. */
+const MAX = { characters: 100_000, line: 2000, milliseconds: 500 };
 
-export const renderPiece = ({ text, look }: Piece): Html | string =>
-  look === undefined ? text : html`<span class="${look}">${text}</span>`;
+/** A part of code, and the class of its look; empty if it has none. */
+export type Part = readonly [text: string, look: string];
 
-const MAX_CHARACTERS = 100_000;
-const MAX_LINES = 2000;
-const DIFF_LOOKS: Readonly<Record<string, Look>> = { "@": "hk", "+": "hs", "-": "hn" };
-
-const piece = (text: string, look: Look | undefined): Piece =>
-  look === undefined ? { text } : { text, look };
-
-/** A position in a text and the looks of what is behind it. */
-class Scan {
-  readonly text: string;
-  at = 0;
-  readonly #marked: { start: number; end: number; look: Look }[] = [];
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  get isAtEnd(): boolean {
-    return this.at >= this.text.length;
-  }
-
-  /** Goes on to `end`. */
-  take(end: number, look?: Look): void {
-    if (look !== undefined) this.#marked.push({ start: this.at, end, look });
-    this.at = end;
-  }
-
-  /** Goes on behind what a sticky expression finds here; whether it found anything. */
-  takeMatch(expression: RegExp, look?: Look): boolean {
-    const end = this.endOf(expression);
-    if (end === undefined) return false;
-    this.take(end, look);
-    return true;
-  }
-
-  /** Where that ends which a sticky expression finds here. */
-  endOf(expression: RegExp): number | undefined {
-    expression.lastIndex = this.at;
-    return expression.test(this.text) ? expression.lastIndex : undefined;
-  }
-
-  /** Goes on behind the next `close`, or to the end of the text. */
-  takeThrough(close: string, look: Look, from = this.at): void {
-    const found = this.text.indexOf(close, from);
-    this.take(found === -1 ? this.text.length : found + close.length, look);
-  }
-
-  startsWith(text: string): boolean {
-    return this.text.startsWith(text, this.at);
-  }
-
-  lines(): Piece[][] {
-    const lines: Piece[][] = [[]];
-    const add = (part: string, look?: Look): void => {
-      for (const [index, text] of part.split("\n").entries()) {
-        if (index > 0) lines.push([]);
-        if (text !== "") lines.at(-1)?.push(piece(text, look));
-      }
-    };
-    let from = 0;
-    for (const { start, end, look } of this.#marked) {
-      add(this.text.slice(from, start));
-      add(this.text.slice(start, end), look);
-      from = end;
-    }
-    add(this.text.slice(from));
-    return lines;
-  }
-}
-
-const BLANKS = /\s+/y;
-const NAME = /@?[\p{L}_$][\p{L}\p{N}_$]*/uy;
-const HYPHENATED = /[-@]{0,2}[\p{L}_$][\p{L}\p{N}_$-]*/uy;
-const NUMBER = /#?\d[\w.]*/y;
-const CALL = /\s?\(/y;
-const COLON = /\s*:(?!:)/y;
-const CHARACTER = /'(?:[^\\'\n]|\\[^\n]{1,8}?)'/y;
-/** Its alternatives begin differently, so it is not tried in two ways. */
-const EXPRESSION = /\/(?![*/])(?:[^\\/[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,100}\]){1,200}\/[a-z]{0,9}/y;
-/** Marks that begin nothing in any of the languages. */
-const MARKS = /[()[\]{}<>,;:.?!&|=+*%^~]+/y;
-
-function scanProgram(scan: Scan, language: Language): void {
-  // Whether a value may end here, behind which a slash divides.
-  let isBehindValue = false;
-  while (!scan.isAtEnd) {
-    if (scan.takeMatch(BLANKS) || takeComment(scan, language)) continue;
-    if (takeString(scan, language)) {
-      isBehindValue = true;
-    } else if (language.hasExpressions && !isBehindValue && scan.takeMatch(EXPRESSION, "hs")) {
-      isBehindValue = true;
-    } else if (scan.takeMatch(NUMBER, "hn")) {
-      isBehindValue = true;
-    } else {
-      isBehindValue = takeName(scan, language);
-    }
+/** The parts of `code`, which together are the code. */
+export function partsOf(code: string, name: string): Part[] {
+  const parts: Part[] = [];
+  const put = (text: string, look: string): void => void parts.push([text, look]);
+  try {
+    const tree = treeOf(code, name);
+    if (tree === undefined) return [[code, ""]];
+    highlightCode(code, tree, HIGHLIGHTER, put, () => put("\n", ""));
+    return parts;
+  } catch {
+    // Too deeply nested for the stack.
+    return [[code, ""]];
   }
 }
 
-function takeComment(scan: Scan, language: Language): boolean {
-  const block = language.blockComments?.find(([open]) => scan.startsWith(open));
-  if (block !== undefined) {
-    scan.takeThrough(block[1], "hc", scan.at + block[0].length);
-    return true;
-  }
-  const isFree = !language.spacedComments || scan.at === 0 || /\s/.test(scan.text.charAt(scan.at - 1));
-  if (!isFree || !language.lineComments?.some((mark) => scan.startsWith(mark))) return false;
-  const end = scan.text.indexOf("\n", scan.at);
-  scan.take(end === -1 ? scan.text.length : end, "hc");
-  return true;
+/** Some parsers take quadratic time for a line, or for code that nests. They read it in steps of a few lines. */
+function treeOf(code: string, name: string): ReturnType<Language["parser"]["parse"]> | undefined {
+  const language = languageNamed(name);
+  const isLong = code.length > MAX.characters || code.split("\n").some(({ length }) => length > MAX.line);
+  if (language === undefined || isLong) return undefined;
+  const end = performance.now() + MAX.milliseconds;
+  const parse = language.parser.startParse(code);
+  let tree = parse.advance();
+  while (tree === null && performance.now() < end) tree = parse.advance();
+  return tree ?? undefined;
 }
-
-function takeString(scan: Scan, language: Language): boolean {
-  if (language.hasLifetimes && scan.takeMatch(CHARACTER, "hs")) return true;
-  const long = language.longQuotes?.find((quote) => scan.startsWith(quote));
-  const quote = long ?? scan.text.charAt(scan.at);
-  if (long === undefined && !language.quotes.includes(quote)) return false;
-  const end = stringEnd(scan, quote, long !== undefined);
-  const start = scan.at;
-  scan.at = end;
-  const isKey = language.names === "keys" && scan.endOf(COLON) !== undefined;
-  scan.at = start;
-  scan.take(end, isKey ? "hf" : "hs");
-  return true;
-}
-
-/** Behind the closing quote; at the end of the line or the text if there is none. */
-function stringEnd({ text, at }: Scan, quote: string, isLong: boolean): number {
-  for (let end = at + quote.length; end < text.length; end += 1) {
-    if (text.startsWith(quote, end)) return end + quote.length;
-    if (text[end] === "\\") end += 1;
-    else if (text[end] === "\n" && !isLong) return end;
-  }
-  return text.length;
-}
-
-/** Takes a name or one other character; whether a value may end behind it. */
-function takeName(scan: Scan, language: Language): boolean {
-  const start = scan.at;
-  const end = scan.endOf(language.hyphens ? HYPHENATED : NAME);
-  if (end === undefined) {
-    scan.take(scan.endOf(MARKS) ?? start + 1);
-    return /[)\]}]/.test(scan.text.charAt(scan.at - 1));
-  }
-  const name = scan.text.slice(start, end);
-  const isKeyword = language.keywords.has(language.ignoresCase ? name.toLowerCase() : name);
-  scan.at = end;
-  const isNamed = scan.endOf(language.names === "calls" ? CALL : COLON) !== undefined;
-  scan.at = start;
-  if (isKeyword || name.startsWith("@")) scan.take(end, "hk");
-  else scan.take(end, isNamed ? "hf" : undefined);
-  return !isKeyword;
-}
-
-const TAG = /<[/?!]?[\p{L}][\p{L}\p{N}:.-]*/uy;
-const TAG_END = /[/?]?>/y;
-const ATTRIBUTE = /[^\s"'<>/=]+/y;
-const QUOTED = /"[^"]*"|'[^']*'/y;
-const BETWEEN_TAGS = /[^<]+/y;
-
-function scanMarkup(scan: Scan): void {
-  for (let isInTag = false; !scan.isAtEnd;) {
-    if (scan.startsWith("<!--")) scan.takeThrough("-->", "hc");
-    else if (scan.takeMatch(TAG, "hk")) isInTag = true;
-    else if (isInTag && scan.takeMatch(TAG_END, "hk")) isInTag = false;
-    else if (isInTag && (scan.takeMatch(QUOTED, "hs") || scan.takeMatch(ATTRIBUTE, "hf"))) continue;
-    else if (isInTag || !scan.takeMatch(BETWEEN_TAGS)) scan.take(scan.at + 1);
-  }
-}
-
-const HEADING = /#{1,6} [^\n]*/y;
-const FENCE = /[ \t]*(?:```|~~~)[^\n]*/y;
-const MARK = /[ \t]*(?:[-*+]|\d{1,9}[.)]|>)(?= )/y;
-const CODE = /`[^`\n]+`/y;
-const WORDS = /[^`\n]+/y;
-
-function scanMarkdown(scan: Scan): void {
-  for (let isInFence = false; !scan.isAtEnd;) {
-    if (scan.takeMatch(FENCE, "hc")) isInFence = !isInFence;
-    else if (!isInFence && !scan.takeMatch(HEADING, "hk")) scan.takeMatch(MARK, "hk");
-    while (!scan.isAtEnd && !scan.startsWith("\n")) {
-      if (scan.takeMatch(isInFence ? LINE : WORDS, isInFence ? "hs" : undefined)) continue;
-      if (!scan.takeMatch(CODE, "hs")) scan.take(scan.at + 1);
-    }
-    scan.take(scan.at + 1);
-  }
-}
-
-const LINE = /[^\n]+/y;

@@ -6,7 +6,7 @@ import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
 import { renderDiffCounts } from "../content/diff.ts";
-import { renderMarkdown } from "../content/markdown.ts";
+import { markdownText } from "../content/texts.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
@@ -70,8 +70,8 @@ function outcome({ run }: RunView): Html {
 }
 
 const paper = (label: string, text: string): Html =>
-  html`<article class="panel paper prose" aria-label="${label}">
-    ${text === "" ? html`<p class="note">It said nothing.</p>` : renderMarkdown(text)}
+  html`<article class="panel paper" aria-label="${label}">
+    ${text === "" ? html`<p class="note">It said nothing.</p>` : markdownText(text)}
   </article>`;
 
 function files({ run }: RunView, viewer: Viewer, changes: AnswerScreen["changes"]): Html | undefined {

@@ -3,12 +3,10 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import type { FileInfo, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
 import { type PageSession, mayRun } from "../../page/sessions.ts";
-import { highlightedLines } from "../content/highlight.ts";
-import { syntaxOf } from "../content/languages.ts";
-import { renderMarkdown } from "../content/markdown.ts";
+import { languageOf, markdownText } from "../content/texts.ts";
 import { type Html, html } from "../html.ts";
 import { icon } from "./icons.ts";
-import { choice, current, mainOf, searchField } from "./pieces.ts";
+import { current, mainOf, searchField } from "./pieces.ts";
 
 /** Where a person may change and delete files. */
 export const MEMORIES = "/memories/";
@@ -23,8 +21,6 @@ export interface FilesScreen {
   entries: readonly FileInfo[] | string;
   /** The file of `path`; absent for a folder. */
   file?: ReadResult | undefined;
-  /** Whether Markdown is shown as it is written. */
-  asSource: boolean;
   /** What was searched for in memories, and found. */
   search?: { query: string; found: MemorySearch } | undefined;
   /** Why the last change was not made, with what was typed. */
@@ -116,8 +112,8 @@ function content(screen: FilesScreen): Html {
   }
   const isMarkdown = /\.(md|markdown)$/i.test(path);
   const isWhole = file.nextOffset === undefined && (file.startLine ?? 0) === 0;
-  return html`${head(screen, isMarkdown)}
-  ${isMarkdown && !screen.asSource ? html`<article class="paper prose">${renderMarkdown(text)}</article>` : source(text, screen)}
+  return html`${head(screen)}
+  ${isMarkdown ? html`<article class="paper">${markdownText(text)}</article>` : source(text, screen)}
   ${file.nextOffset === undefined ? undefined : html`<p class="more pad"><a class="link" href="${address(screen.base, path, { from: String(file.nextOffset) })}">Show what follows</a></p>`}
   ${isWhole ? editor(screen, text) : undefined}`;
 }
@@ -125,31 +121,37 @@ function content(screen: FilesScreen): Html {
 /** Where there is room for one of both. */
 const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
 
-function head({ base, path, asSource }: FilesScreen, isMarkdown = false): Html {
+function head({ path }: FilesScreen): Html {
   return html`<div class="view-head">
     ${TO_TREE}
     <h1 class="file-title anywhere">${displayText(path)}</h1>
-    ${isMarkdown ? html`<span class="end seg">${choice("Read", address(base, path), !asSource)}${choice("Source", address(base, path, { view: "source" }), asSource)}</span>` : undefined}
   </div>`;
 }
 
 function source(text: string, { path, file }: FilesScreen): Html {
   const first = (file?.startLine ?? 0) + 1;
-  const lines = highlightedLines(displayText(text), syntaxOf(path));
-  const rows = lines.map(
-    (line, index) =>
-      html`<tr>
-        <td class="ln">${first + index}</td>
-        <td>${line}</td>
-      </tr>`,
-  );
-  return html`<div class="source" tabindex="0" role="region" aria-label="Content">
+  const rows = displayText(text)
+    .split("\n")
+    .map(
+      (line, index) =>
+        html`<tr>
+          <td class="ln">${first + index}</td>
+          <td class="cd">${line}</td>
+        </tr>`,
+    );
+  return html`<code-text
+    class="source"
+    data-language="${languageOf(path)}"
+    tabindex="0"
+    role="region"
+    aria-label="Content"
+  >
     <table>
       <tbody>
         ${rows}
       </tbody>
     </table>
-  </div>`;
+  </code-text>`;
 }
 
 function editor({ session, path, file, complaint }: FilesScreen, text: string): Html | undefined {

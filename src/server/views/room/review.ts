@@ -12,7 +12,7 @@ import {
 } from "../../page/sessions.ts";
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
-import { languageOf } from "../content/languages.ts";
+import { languageOf } from "../content/texts.ts";
 import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";

@@ -6,8 +6,10 @@ import { type IconName, SPRITE, icon } from "./icons.ts";
 export const ASSETS = {
   style: "/assets/page.css",
   script: "/assets/page.js",
-  /** Loaded by the script when somebody edits. */
-  editor: "/assets/editor.js",
+  /** Loaded by the script when a screen shows Markdown. */
+  markdown: "/assets/markdown.js",
+  /** Loaded when a screen shows code, or somebody edits. */
+  code: "/assets/code.js",
 } as const;
 
 type Place = "runs" | "review" | "files";

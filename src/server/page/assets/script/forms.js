@@ -1,4 +1,5 @@
 /** Forms: sends them with the session, and keeps what a person types and opens. */
+import { loadCode } from "./modules.js";
 import { request } from "./session.js";
 
 /** Buttons that would send something wrong, and what is wrong with it. */
@@ -15,9 +16,8 @@ export function judge(button) {
 
 /* The editor is loaded when somebody edits; a field of text serves until then. */
 const EDITING = "details[data-fold=edit][open]";
-const EDITOR = new URL("editor.js", document.currentScript.src).href;
 async function edit(fold) {
-  const editor = await import(EDITOR);
+  const editor = await loadCode();
   const refuse = (button, problem) => {
     if (problem === undefined) refused.delete(button);
     else refused.set(button, problem);

@@ -1,6 +1,7 @@
 /** Parts of the screen that are loaded into their place: steps, and unchanged lines of diffs. */
 import { Idiomorph } from "idiomorph";
 import { isOurs, request } from "./session.js";
+import { coloured, keepsText, prepare } from "./texts.js";
 
 /** Both sides of diffs beside each other, if this browser wants it. Unchanged lines are on both sides then. */
 export function dressDiffs() {
@@ -37,6 +38,7 @@ async function showPart(link) {
     box.dataset.mounted = "";
     const part = await partAt(link.href);
     if (part === null) return location.assign(link.href);
+    await prepare(part);
     box.append(part);
   }
   link.setAttribute("aria-expanded", String(!isOpen));
@@ -52,16 +54,17 @@ export function refreshParts() {
 
 async function refreshPart(link) {
   const part = await partAt(link.href);
-  if (part !== null) void Idiomorph.morph(link.nextElementSibling, part);
+  const callbacks = { beforeNodeMorphed: (old, now) => !keepsText(old, now) };
+  if (part !== null) void Idiomorph.morph(link.nextElementSibling, part, { callbacks });
 }
 
-/** Unchanged lines take the place of the link to them. Updates leave the diff as it is then. */
+/** Unchanged lines take the place of the link to them. */
 async function showLines(link) {
   const part = await partAt(link.href);
   if (part === null) return location.assign(link.href);
+  await coloured(part);
   const diff = link.closest(".diff");
   const rows = part.querySelectorAll("tbody");
-  diff.dataset.mounted = "";
   if (rows.length === 0) link.replaceWith(part.textContent.trim());
   else link.closest("tbody").replaceWith(...rows);
   diff.focus({ preventScroll: true });

@@ -5,6 +5,7 @@ import { decisionsWaitForYou } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { watchEnds } from "./seen.js";
+import { keepsText, prepare } from "./texts.js";
 
 let waiting = 0;
 
@@ -46,8 +47,9 @@ function dress() {
 }
 
 /** Shows a whole document of the server. Scripts in it would not run; there are none. */
-export function mount(text) {
+export async function mount(text) {
   const page = new DOMParser().parseFromString(text, "text/html");
+  await prepare(page.body);
   document.title = page.title;
   setIcon(page.getElementById("favicon")?.getAttribute("href"));
   document.body.replaceChildren(...page.body.childNodes);
@@ -88,7 +90,8 @@ export function update({ title, icon, html, waiting: count }) {
     morphStyle: "innerHTML",
     ignoreActiveValue: true,
     callbacks: {
-      beforeNodeMorphed: (old) => !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
+      beforeNodeMorphed: (old, now) =>
+        !keepsText(old, now) && !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
       beforeNodeRemoved: (old) => !isAlert(old),
       // What a person has opened stays open, and a button that is off stays off.
       beforeAttributeUpdated: (name, element) =>

@@ -3,53 +3,19 @@
  * It lives in a shadow root: its styles need no exception from the page's policy, and updates of the page pass it by.
  */
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { jsonLanguage } from "@codemirror/lang-json";
-import {
-  HighlightStyle,
-  Language,
-  StreamLanguage,
-  bracketMatching,
-  defineLanguageFacet,
-  indentOnInput,
-  syntaxHighlighting,
-} from "@codemirror/language";
-import { go } from "@codemirror/legacy-modes/mode/go";
-import { typescript } from "@codemirror/legacy-modes/mode/javascript";
-import { python } from "@codemirror/legacy-modes/mode/python";
-import { rust } from "@codemirror/legacy-modes/mode/rust";
-import { shell } from "@codemirror/legacy-modes/mode/shell";
-import { html } from "@codemirror/legacy-modes/mode/xml";
-import { yaml } from "@codemirror/legacy-modes/mode/yaml";
+import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { GFM, parser } from "@lezer/markdown";
+import { LOOKS, languageNamed } from "../../../views/content/highlight.ts";
 
 /** A person has paused for so long when what they typed is checked. */
 const PAUSE_MS = 250;
 
-const LANGUAGES = {
-  json: () => jsonLanguage,
-  markdown: () => new Language(defineLanguageFacet(), parser.configure(GFM), [], "markdown"),
-  script: () => StreamLanguage.define(typescript),
-  python: () => StreamLanguage.define(python),
-  shell: () => StreamLanguage.define(shell),
-  yaml: () => StreamLanguage.define(yaml),
-  go: () => StreamLanguage.define(go),
-  rust: () => StreamLanguage.define(rust),
-  markup: () => StreamLanguage.define(html),
-};
-
 const COLOURS = syntaxHighlighting(
   HighlightStyle.define([
-    { tag: [tags.keyword, tags.atom, tags.bool, tags.null, tags.tagName], color: "var(--hl-key)" },
-    { tag: [tags.string, tags.regexp, tags.monospace], color: "var(--hl-str)" },
-    { tag: tags.number, color: "var(--hl-num)" },
-    { tag: [tags.comment, tags.quote, tags.meta], color: "var(--hl-com)" },
-    { tag: [tags.propertyName, tags.attributeName, tags.link, tags.url], color: "var(--hl-fn)" },
+    ...LOOKS.map(({ tag, color }) => ({ tag, color })),
     { tag: tags.heading, fontWeight: "600" },
-    { tag: tags.strong, fontWeight: "600" },
-    { tag: tags.emphasis, fontStyle: "italic" },
   ]),
 );
 
@@ -114,7 +80,7 @@ class CodeField {
     const hint = document.createElement("p");
     hint.id = "hint";
     hint.textContent = "Esc or Tab leaves the editor. Ctrl ] and Ctrl [ indent.";
-    const language = LANGUAGES[box.dataset.language]?.();
+    const language = languageNamed(box.dataset.language);
     this.view = new EditorView({
       doc: this.textarea.value,
       root,

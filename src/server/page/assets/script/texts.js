@@ -1,0 +1,91 @@
+/**
+ * The elements of texts: the server sends a text as it was written, and the script formats Markdown and colours code
+ * and diffs. Until then, and where that fails, the text stands there as it was written.
+ */
+let load;
+let markdown;
+
+/** Begins to show texts. `parts`: functions that load what reads Markdown, and what colours code. */
+export function showTexts(parts) {
+  load = parts;
+  customElements.define("md-text", MarkdownText);
+  customElements.define("code-text", CodeText);
+  customElements.define("diff-text", class extends CodeText {});
+}
+
+/** Loads what a part of a document needs to have its size at once. Colours may come later. */
+export async function prepare(root) {
+  if (root.querySelector("md-text") !== null) markdown ??= await load.markdown().catch(() => undefined);
+}
+
+class ShownText extends HTMLElement {
+  /** The text as the server sent it. */
+  source;
+
+  connectedCallback() {
+    if (this.source !== undefined) return;
+    this.source = this.textContent;
+    void this.show();
+  }
+}
+
+class MarkdownText extends ShownText {
+  show() {
+    if (markdown === undefined) return void prepare(this.parentNode).then(() => markdown && this.show());
+    const html = markdown.markdownHtml(this.source);
+    if (html === undefined) return;
+    const button = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "btn bare small as-written",
+      textContent: "Source",
+    });
+    const dress = (isSource) => {
+      button.setAttribute("aria-pressed", String(isSource));
+      if (isSource) {
+        const plain = Object.assign(document.createElement("pre"), { className: "plain", tabIndex: 0 });
+        plain.textContent = this.source;
+        this.replaceChildren(button, plain);
+      } else {
+        this.innerHTML = html;
+        this.prepend(button);
+      }
+    };
+    button.addEventListener("click", () => {
+      dress(button.getAttribute("aria-pressed") === "false");
+      button.focus();
+    });
+    dress(false);
+    this.dataset.mounted = "";
+  }
+}
+
+class CodeText extends ShownText {
+  async show() {
+    const code = await load.code().catch(() => undefined);
+    if (code === undefined || "mounted" in this.dataset) return;
+    this.dataset.mounted = "";
+    code.colour(this);
+  }
+}
+
+/** Colours a part of a document before it is put into the page. */
+export const coloured = (element) =>
+  load.code().then(
+    ({ colour }) => colour(element),
+    () => undefined,
+  );
+
+/**
+ * Says for the update of a screen that a text stays as it is shown, opened, or turned to its source. If the server
+ * sends another text in its place, that is shown anew.
+ */
+export function keepsText(old, now) {
+  if (!(old instanceof ShownText)) return false;
+  if (old.source === now.textContent) return true;
+  delete old.dataset.mounted;
+  for (const { name, value } of now.attributes) old.setAttribute(name, value);
+  old.replaceChildren(...now.cloneNode(true).childNodes);
+  old.source = now.textContent;
+  void old.show();
+  return true;
+}
