@@ -23,9 +23,9 @@ const mounted = (page: Page) => page.locator("[data-mounted]").first().waitFor()
 test("the editor is loaded on its own, and says before an approval what would be wrong with it", async () => {
   const { service, runId } = await waitingRun("a");
   const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
-  const { body } = await visitor.get("/assets/editor.js", { "accept-encoding": "identity" });
-  expect(gzipSync(body).length).toBeLessThan(150_000);
-  expect((await visitor.get(`${visitor.path}/review`)).body).not.toContain("editor.js");
+  const { body } = await visitor.get("/assets/code.js", { "accept-encoding": "identity" });
+  expect(gzipSync(body).length).toBeLessThan(170_000);
+  expect((await visitor.get(`${visitor.path}/review`)).body).not.toContain("code.js");
   const check = async (fields: Record<string, string>): Promise<unknown> => {
     const { status, body: answer } = await visitor.post(`${visitor.path}/check`, {
       ...(await visitor.form()),
@@ -173,7 +173,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
   test("is not needed: a field of text keeps what was wrong with it, whatever else happens", async () => {
     const { service, runId, notes, view } = await waitingRun("a", "c");
     const { page } = await open("about:blank");
-    await page.route("**/assets/editor.js", (route) => route.abort());
+    await page.route("**/assets/code.js", (route) => route.abort());
     await page.goto(linkTo(await openPages(service), runId, "decide"));
     const [first, second] = view.approvals;
     const own = page.locator(`[data-approval="${first?.id ?? ""}"]`);

@@ -150,7 +150,9 @@ describe("the whole of a step", () => {
     expect(await service.callTexts(ME, id, seq)).toMatchObject(whole);
     const [task = 0] = await startsOf(service, id, "task");
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
-    expect((await visitor.get(`${visitor.path}/steps/${task}`)).body).toContain("<strong>noted</strong>");
+    expect((await visitor.get(`${visitor.path}/steps/${task}`)).body).toContain(
+      '<md-text class="prose"># Report\n\nIt is **noted**.</md-text>',
+    );
     expect((await visitor.get(`${visitor.path}/steps/${seq}`)).body).toContain("inside inside inside");
   });
 
@@ -253,6 +255,34 @@ describe("steps in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(await page.evaluate("document.activeElement.wasThere")).toBe(true);
     expect(requests.filter((url) => url.includes("/steps/"))).toHaveLength(1);
+    expect(messages).toEqual([]);
+  });
+
+  test("turned to the source of a text stay so while the page goes on, and get a new text", async () => {
+    const service = stepRuns(
+      { name: "task", args: { description: "subtask", subagent_type: "general-purpose" } },
+      note("a"),
+    );
+    const { id } = await startRun(service, "go");
+    await reach(service, id, "input_required");
+    await approve(service, id, "inside");
+    await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+    const { page, messages } = await open(linkTo(await openPages(service), id, "watch"));
+    await page.waitForURL(/\/runs\//);
+    await page.goto(`${page.url().replace(/\/review.*/, "")}/work`);
+    await page
+      .getByRole("link", { name: /^Show all of/ })
+      .first()
+      .click();
+    const text = page.locator("md-text");
+    await text.locator("strong").getByText("noted").waitFor();
+    await text.getByRole("button", { name: "Source" }).click();
+    expect(await text.locator("pre").textContent()).toBe("# Report\n\nIt is **noted**.");
+    await approve(service, id, "a");
+    await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
+    expect(await text.locator("pre").textContent()).toBe("# Report\n\nIt is **noted**.");
+    await text.getByRole("button", { name: "Source" }).click();
+    await text.getByRole("heading", { name: "Report" }).waitFor();
     expect(messages).toEqual([]);
   });
 
