@@ -1,12 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  displayBlock,
-  displayMarked,
-  displayName,
-  displayText,
-  escapeHidden,
-} from "../../src/core/text.ts";
+import { displayBlock, displayMarked, displayName, displayText, escapeHidden } from "../../src/core/text.ts";
 
 const shown = fc
   .array(

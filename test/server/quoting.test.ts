@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { Lexer, type Token } from "marked";
+import MarkdownIt, { type Token } from "markdown-it";
 import { expect, test } from "vitest";
 import { displayName, oneLine } from "../../src/core/text.ts";
 import { asText, indented } from "../../src/server/views/quoting.ts";
@@ -28,20 +28,21 @@ const text = fc.oneof(
     .map((parts) => parts.join("")),
 );
 
+/** A reader that takes everything for live that any does. */
+const reader = new MarkdownIt({ html: true, linkify: true });
+
 /** Kinds of everything in it that is not plain text. */
 const live = (tokens: readonly Token[]): string[] =>
-  tokens.flatMap((token) => {
-    const inner = "tokens" in token && Array.isArray(token.tokens) ? live(token.tokens) : [];
-    return ["paragraph", "text", "escape", "space"].includes(token.type) ? inner : [token.type, ...inner];
+  tokens.flatMap(({ type, children }) => {
+    const isText = ["paragraph_open", "paragraph_close", "inline", "text"].includes(type);
+    return [...(isText ? [] : [type]), ...live(children ?? [])];
   });
-
-const lexed = (markdown: string): Token[] => new Lexer({ gfm: true }).lex(markdown);
 
 test("no text of others becomes Markdown inside of a sentence", () => {
   fc.assert(
     fc.property(text, (given) => {
       const quoted = asText(given);
-      expect(live(lexed(`The agent "${quoted}" wants to run it.`))).toEqual([]);
+      expect(live(reader.parse(`The agent "${quoted}" wants to run it.`, {}))).toEqual([]);
       const unquoted = quoted.replace(/\\([\\`*[\]<>~&@(:._])/g, "$1");
       expect(unquoted).toBe(oneLine(displayName(given), 300));
     }),
@@ -63,8 +64,9 @@ test("a block of text of others is one code block, whatever is in it", () => {
     fc.property(text, (given) => {
       const shown = given.replace(/[\r\n]+/g, "\n");
       fc.pre(shown.trim() !== "");
-      const blocks = lexed(`Shown:\n\n${indented(shown)}\n\nThe end.`).filter(({ type }) => type !== "space");
-      expect(blocks.map(({ type }) => type)).toEqual(["paragraph", "code", "paragraph"]);
+      const blocks = reader.parse(`Shown:\n\n${indented(shown)}\n\nThe end.`, {});
+      const kinds = blocks.flatMap(({ type, nesting }) => (nesting < 0 || type === "inline" ? [] : [type]));
+      expect(kinds).toEqual(["paragraph_open", "code_block", "paragraph_open"]);
     }),
   );
 });

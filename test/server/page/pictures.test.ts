@@ -88,6 +88,7 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       await page.goto(new URL(picture.path(runs), pages.address).href);
       await page.locator("main").waitFor();
       await page.evaluate("document.fonts.ready");
+      await expect.poll(() => page.locator(UNSHOWN).count()).toBe(0);
       await picture.prepare?.(page);
       found.push(...compare(picture.name, await taken(page), await layoutOf(page)));
     }
@@ -95,6 +96,9 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
     expect(found, found.join("\n") + advice).toEqual([]);
   });
 });
+
+/** Texts that the script has not formatted or coloured yet. */
+const UNSHOWN = ":is(md-text, code-text, diff-text):not([data-mounted])";
 
 /** What fonts of the machine would have to draw is left out, because they differ. */
 const HIDE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();)
