@@ -1,6 +1,7 @@
 import { APP_VIEW_META } from "../resources/run-app.ts";
 import { Html, html } from "../views/html.ts";
 import APP_STYLE from "./assets/app.css" with { type: "text" };
+// oxlint-disable-next-line import/default -- the build gives its text
 import APP_SCRIPT from "./assets/app.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
