@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree } from "jsonc-parser";
 import { z } from "zod";
 import { headOf } from "../core/text.ts";
-import type { BackendFailure } from "./errors.ts";
+import { type BackendFailure, changedOutputs, textBeforeCells } from "./errors.ts";
 import { terminalText } from "../core/terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
 
@@ -59,7 +59,7 @@ export function editFileText(
   const edited = editText(shown, oldString, newString, replaceAll);
   if (edited.ok) {
     const cells = writtenCells(edited.text);
-    if (cells === undefined) return { ok: false, code: "unsupported", error: TEXT_BEFORE_CELLS };
+    if (cells === undefined) return { ok: false, ...textBeforeCells() };
     const changed = withCells(text, cells);
     return changed.ok ? { ...changed, occurrences: edited.occurrences } : changed;
   }
@@ -81,9 +81,6 @@ export function writtenNotebook(path: string, content: string, before = ""): str
   );
   return made.ok ? made.text : content;
 }
-
-const TEXT_BEFORE_CELLS =
-  "This is a notebook: a line such as <cell: code> or <cell: markdown> has to come before the text of its first cell";
 
 const EMPTY = `{
  "cells": [],
@@ -180,12 +177,7 @@ function withCells(
     used.add(number);
     const piece =
       old === undefined ? newCell(cell, pieces.length, style) : changedCell(notebook, old, cell, style);
-    if (piece === undefined)
-      return {
-        ok: false,
-        code: "unsupported",
-        error: `Outputs come from running the notebook: those of cell ${number} can be removed, but not changed`,
-      };
+    if (piece === undefined) return { ok: false, ...changedOutputs(cell.number ?? 0) };
     pieces.push({ number: old === undefined ? -1 : number, piece });
   }
   return { ok: true, text: joined(notebook, pieces, style) };

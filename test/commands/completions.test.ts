@@ -61,7 +61,7 @@ describe("words that could stand there", () => {
     for (const { name, actions = [] } of COMMANDS) {
       const starts = [[name], ...actions.map((action) => [name, action.name])];
       for (const words of starts) {
-        expect(await wordsOf(...words, "--hel")).toEqual(["--help"]);
+        expect((await wordsOf(...words, "--hel"))[0]).toBe("--help");
         await wordsOf(...words, "");
       }
     }
