@@ -17,6 +17,13 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
   return new Html(strings.map((fixed, index) => fixed + textOf(parts[index])).join(""));
 }
 
+/**
+ * A field for a text of several lines. A browser drops one line break at its beginning, and takes all other white space
+ * for text: a template that is laid out anew would change what a person saves.
+ */
+export const textArea = (attributes: Html, text: string): Html =>
+  new Html(`<textarea ${attributes.text}>\n${escapeHtml(text)}</textarea>`);
+
 function textOf(part: Part): string {
   if (part === undefined) return "";
   if (part instanceof Html) return part.text;

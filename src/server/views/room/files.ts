@@ -4,7 +4,7 @@ import type { FileInfo, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
 import { type PageSession, mayRun } from "../../page/sessions.ts";
 import { languageOf, markdownText } from "../content/texts.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, textArea } from "../html.ts";
 import { icon } from "./icons.ts";
 import { current, mainOf, searchField } from "./pieces.ts";
 
@@ -164,8 +164,10 @@ function editor({ session, path, file, complaint }: FilesScreen, text: string): 
       <input type="hidden" name="path" value="${path}" />
       <input type="hidden" name="version" value="${file?.version ?? ""}" />
       <label class="hide" for="content">Content</label>
-      <textarea id="content" name="content" class="field mono" rows="16" spellcheck="false">
-${"\n"}${complaint?.content ?? text}</textarea>
+      ${textArea(
+        html`id="content" name="content" class="field mono" rows="16" spellcheck="false"`,
+        complaint?.content ?? text,
+      )}
       <p><button class="btn ink" name="action" value="save">Save</button></p>
     </form>
     <form method="post" action="/files/delete" autocomplete="off" class="stack">

@@ -13,7 +13,7 @@ import {
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, textArea } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { elapsed, timeOf } from "./figures.ts";
@@ -359,7 +359,7 @@ const area = (name: string, label: string, text: string, { rows, language = "" }
   html`<div data-code data-language="${language}">
     <label
       ><span class="label">${label}</span>
-      <textarea class="field mono" name="${name}" rows="${rows}" spellcheck="false">${"\n"}${text}</textarea>
+      ${textArea(html`class="field mono" name="${name}" rows="${rows}" spellcheck="false"`, text)}
     </label>
   </div>`;
 
@@ -367,7 +367,7 @@ function rejection(complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";
   const fields = html`<label
       ><span class="label">Message to the agent, which reads it and goes on without the call</span>
-      <textarea class="field" name="message" rows="2" maxlength="2000">${"\n"}${typed}</textarea>
+      ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
     </label>
     <p>${button("reject", "no", html`Reject`)}</p>`;
   return fold("reject", typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
