@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   }
   const named = !first.startsWith("-");
   const command = commandNamed(named ? first : "serve");
-  if (command === undefined) return complain([`Unknown command "${first}".`]);
+  if (command === undefined) return unknownCommand(first);
   try {
     return await runCommand(command, named ? rest : argv);
   } catch (error) {
@@ -59,10 +59,16 @@ async function showHelp(name?: string, actionName?: string, all = false): Promis
     return 0;
   }
   const command = commandNamed(name);
-  if (command === undefined) return complain([`Unknown command "${name}".`]);
+  if (command === undefined) return unknownCommand(name);
   const action = command.actions?.find(({ name }) => name === actionName);
   process.stdout.write(commandHelp(command, action, all));
   return 0;
+}
+
+async function unknownCommand(name: string): Promise<ExitCode> {
+  const { didYouMean } = await import("./core/options.ts");
+  const known = COMMANDS.map((command) => command.name);
+  return complain([`Unknown command "${name}".${didYouMean(name, known)}`]);
 }
 
 function commandNamed(name: string): Command | undefined {

@@ -12,7 +12,7 @@ import {
   envNameOf,
   flagNameOf,
 } from "../config/settings.ts";
-import { closestName } from "../core/options.ts";
+import { didYouMean } from "../core/options.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit. */
 export type ExitCode = 0 | 1 | 2 | 3;
@@ -131,8 +131,8 @@ interface OptionToken {
 function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): string[] {
   const flag = flags.get(token.name);
   if (flag === undefined) {
-    const meant = token.rawName.startsWith("--") ? closestName(token.name, flags.keys()) : undefined;
-    return [`Unknown flag ${token.rawName}.${meant === undefined ? "" : ` Did you mean --${meant}?`}`];
+    const meant = token.rawName.startsWith("--") ? didYouMean(token.name, flags.keys(), "--") : "";
+    return [`Unknown flag ${token.rawName}.${meant}`];
   }
   if (flag.kind === "boolean") {
     return token.value === undefined ? [] : [`${token.rawName} takes no value.`];

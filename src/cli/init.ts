@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
+import { didYouMean } from "../core/options.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { clientsHere, sandboxHere } from "./first-look.ts";
 import {
@@ -16,7 +17,7 @@ import {
   modelNameProblem,
   sandboxQuestion,
 } from "./init-questions.ts";
-import { findClient } from "./clients/catalogue.ts";
+import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
 import { runInstall } from "./install.ts";
 import { complain } from "./local-runs.ts";
 import {
@@ -86,7 +87,9 @@ async function planOf({ flags, host }: CommandArguments, asker: Asker | undefine
   const client = textOf(flags["client"]) ?? (await clientOf(host, asker));
   const found = findClient(client, { host });
   if (found === undefined)
-    throw new Refusal(`Unknown client "${client}". init --help names those that are known.`);
+    throw new Refusal(
+      `Unknown client "${client}".${didYouMean(client, CLIENT_NAMES)} init --help names those that are known.`,
+    );
   const given = textOf(flags["workspace"]);
   const folder = given ?? (await workspaceOf(host, asker, "2 of 5  "));
   const workspace = resolve(host.cwd, expandHome(folder, host.home));

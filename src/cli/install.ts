@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, defaultDataDir, expandHome, folderProblem } from "../config/paths.ts";
 import { commandLine, programLaunch, quoted } from "../config/program.ts";
+import { didYouMean } from "../core/options.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -179,7 +180,8 @@ function placeOf({ flags, host }: CommandArguments): Place {
 function clientOf({ positionals: [name] }: CommandArguments, place: Place): Client | string {
   const all = CLIENT_NAMES.join(", ");
   if (name === undefined) return `Say which client: ${all}.`;
-  if (!CLIENT_NAMES.includes(name)) return `Unknown client "${name}". Known: ${all}.`;
+  if (!CLIENT_NAMES.includes(name))
+    return `Unknown client "${name}".${didYouMean(name, CLIENT_NAMES)} Known: ${all}.`;
   const missing =
     place.project === undefined
       ? `The settings of ${name} have no known place on this platform.`

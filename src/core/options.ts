@@ -137,6 +137,12 @@ export function closestNames(name: string, names: Iterable<string>, limit = 3): 
 export const closestName = (name: string, names: Iterable<string>): string | undefined =>
   closestNames(name, names, 1)[0];
 
+/** A question about the likeliest one, after a space; empty if none is near. */
+export function didYouMean(name: string, names: Iterable<string>, before = ""): string {
+  const meant = closestName(name, names);
+  return meant === undefined ? "" : ` Did you mean ${before}${meant}?`;
+}
+
 function editDistance(left: string, right: string): number {
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (let row = 1; row <= left.length; row++) {

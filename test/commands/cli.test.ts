@@ -64,11 +64,13 @@ describe("deepagent-mcp", () => {
   });
 
   it.each([
-    [["surve"], 'Unknown command "surve".'],
+    [["surve"], 'Unknown command "surve". Did you mean serve?'],
+    [["modles", "list"], 'Unknown command "modles". Did you mean models?'],
+    [["install", "curser"], 'Unknown client "curser". Did you mean cursor?'],
     [["--modle", "x"], "Unknown flag --modle. Did you mean --model?"],
     [["serve", "extra"], 'Unexpected argument "extra" for serve.'],
     [["demo", "--model"], "--model needs a value"],
-    [["help", "surve"], 'Unknown command "surve".'],
+    [["help", "doktor"], 'Unknown command "doktor". Did you mean doctor?'],
     [["toString"], 'Unknown command "toString".'],
   ])("refuses %j with exit code 2 and nothing on standard output", async (args, message) => {
     const { code, stdout, stderr } = await runBin(args);
