@@ -21,6 +21,8 @@ await build({
   bundle: true,
   format: "esm",
   platform: "node",
+  // The CommonJS form of jsonc-parser cannot be bundled.
+  mainFields: ["module", "main"],
   external: ["@vscode/ripgrep"],
 });
 const { LocalShellBackend, openBubblewrap } = await import(outfile);

@@ -29,6 +29,8 @@ await build({
   outfile: linesServer,
   bundle: true,
   platform: "node",
+  // The CommonJS form of jsonc-parser cannot be bundled.
+  mainFields: ["module", "main"],
   format: "esm",
 });
 const { only } = values;

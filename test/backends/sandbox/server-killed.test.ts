@@ -20,6 +20,8 @@ async function killServer(
     bundle: true,
     format: "esm",
     platform: "node",
+    // The CommonJS form of jsonc-parser cannot be bundled.
+    mainFields: ["module", "main"],
     target: "node20",
     logLevel: "error",
     external: ["@vscode/ripgrep"],
