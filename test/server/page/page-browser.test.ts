@@ -65,6 +65,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     page.on("pageerror", (error) => tab.messages.push(error.message));
     await page.goto(link);
     await page.waitForURL(/\/runs\//);
+    await page.locator("#screen").waitFor();
     return tab;
   }
 

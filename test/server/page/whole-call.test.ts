@@ -114,6 +114,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { page } = await open(linkTo(pages, runId, "decide"));
     await page.setViewportSize({ width: 700, height: 500 });
     const approve = page.locator("button[value=approve]");
+    await approve.waitFor();
     await page.keyboard.press("a");
     await page.getByText("was not on the screen yet").waitFor();
     expect(kept).toEqual([]);
