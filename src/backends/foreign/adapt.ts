@@ -47,6 +47,7 @@ import {
 import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
+import { isNotebookPath } from "../notebook.ts";
 import { type PageRequest, pageRequest } from "../pages.ts";
 import { baseName, isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
 import {
@@ -423,8 +424,8 @@ class Adapted implements Operations {
     const edited = editFileData(path, old.data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
     // A plain edit is left to the backend, which keeps other facts that it stores about the file.
-    // Bytes are text that the backend itself does not read, in UTF-16.
-    const isText = !(old.data.content instanceof Uint8Array);
+    // It does not read bytes, which are text in UTF-16, and knows no cells of notebooks.
+    const isText = !(old.data.content instanceof Uint8Array) && !isNotebookPath(path);
     const isPlain = oldString !== "" && isText && !hasCarriageReturn(old.data);
     const written =
       isPlain || this.#backend.uploadFiles === undefined

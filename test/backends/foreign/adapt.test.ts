@@ -48,6 +48,16 @@ describe.each(FOREIGN)("a foreign backend of %s", (_name, make) => {
     expect((await backend.edit("/b.txt", "a", "b")).error).not.toMatch(/^Error/);
   });
 
+  it("edits the cells of a notebook, which it knows as text only", async () => {
+    const backend = make();
+    const cell = (source: string[]) => ({ cell_type: "code", metadata: {}, outputs: [], source });
+    const file = (...sources: string[][]) =>
+      JSON.stringify({ cells: sources.map(cell), metadata: {}, nbformat: 4, nbformat_minor: 4 });
+    await backend.write("/a.ipynb", file(["x = 1\n", "y"], ["z"]));
+    expect((await backend.edit("/a.ipynb", "x = 1\ny", "x = 2\ny")).error).toBeUndefined();
+    expect((await backend.readRaw("/a.ipynb")).data?.content).toBe(file(["x = 2\n", "y"], ["z"]));
+  });
+
   it("edits the version that was seen", async () => {
     const backend = make();
     await backend.write("/a.txt", "one");
