@@ -20,16 +20,6 @@ export function addressOf(config: RunnableConfig): Address {
 const isName = (value: unknown): value is string | number =>
   (typeof value === "string" && value !== "") || typeof value === "number";
 
-/** A checkpoint of a thread as one text. */
-export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
-  `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
-
-/** The thread of a checkpoint named by `keyOf`. */
-export function threadOf(key: string): string {
-  const start = key.indexOf(":") + 1;
-  return key.slice(start, start + Number.parseInt(key, 10));
-}
-
 /** Makes the error for an address that lacks a part. */
 export const missing = (field: string): Error =>
   new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);

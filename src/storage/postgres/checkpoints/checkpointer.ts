@@ -19,14 +19,8 @@ import {
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
-import {
-  type GraphAddress,
-  type WriteFields,
-  addressOf,
-  keyOf,
-  missing,
-  threadOf,
-} from "../../checkpoints/address.ts";
+import { type GraphAddress, type WriteFields, addressOf, missing } from "../../checkpoints/address.ts";
+import { TaskResults } from "../../checkpoints/task-results.ts";
 import { type Encoded, LargeValues, allOf, encodeWrites } from "../../checkpoints/large-values.ts";
 import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
@@ -132,8 +126,7 @@ const PAGE = 50;
 /** The facts about threads that this process keeps. */
 interface ProcessState {
   readonly held: Map<string, FencingToken>;
-  /** Results that are being stored or could not be, by checkpoint and task. */
-  readonly results: Map<string, Map<string, Promise<void>>>;
+  readonly results: TaskResults;
   /** All that is being stored. */
   readonly underWay: Set<Promise<unknown>>;
 }
@@ -152,7 +145,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   constructor(
     access: Access,
     objects?: LargeObjects,
-    state: ProcessState = { held: new Map(), results: new Map(), underWay: new Set() },
+    state: ProcessState = { held: new Map(), results: new TaskResults(), underWay: new Set() },
   ) {
     super();
     this.#access = access;
@@ -254,8 +247,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const [[type, state], [factsType, facts]] = encoded instanceof Promise ? await encoded : encoded;
     if (type !== factsType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
-    const before = keyOf(thread, namespace, parent);
-    for (const result of this.#state.results.get(before)?.values() ?? []) await result;
+    for (const result of this.#state.results.of(graph, parent)) await result;
     await this.#store(PUT_CHECKPOINT, thread, {
       ...token,
       ...graph,
@@ -269,7 +261,6 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       checkpoint: state,
       metadata: facts,
     });
-    this.#state.results.delete(before);
     return { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
   }
 
@@ -279,15 +270,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     if (thread === undefined) throw missing("thread_id");
     if (id === undefined) throw missing("checkpoint_id");
     const stored = this.#watched(this.#putResults({ thread, namespace, id, task: taskId }, writes));
-    const key = keyOf(thread, namespace, id);
-    const tasks = this.#state.results.get(key) ?? new Map<string, Promise<void>>();
-    this.#state.results.set(key, tasks.set(taskId, stored));
-    // A failure stays until a retry, because no checkpoint may follow that lacks these writes.
-    const forget = (): void => {
-      if (tasks.get(taskId) === stored) tasks.delete(taskId);
-      if (tasks.size === 0 && this.#state.results.get(key) === tasks) this.#state.results.delete(key);
-    };
-    return ObservedPromise.of(stored.then(forget));
+    this.#state.results.add({ thread, namespace }, id, taskId, stored);
+    return stored;
   }
 
   async #putResults(
@@ -354,8 +338,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     );
     if (taken.length === 0) throw new FencedOffError(threadId);
     this.#state.held.set(threadId, token);
-    for (const key of this.#state.results.keys())
-      if (threadOf(key) === threadId) this.#state.results.delete(key);
+    this.#state.results.startOver(threadId);
   }
 
   async tidyThread(threadId: string, token: FencingToken): Promise<void> {

@@ -16,8 +16,9 @@ import {
   type ThreadStep,
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
-import { addressOf, keyOf, missing, threadOf } from "../../checkpoints/address.ts";
+import { addressOf, missing } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
+import { TaskResults } from "../../checkpoints/task-results.ts";
 import { ObservedPromise, UNFINISHED, type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Statement } from "../api.ts";
 import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.ts";
@@ -69,8 +70,7 @@ function prepare(database: Database) {
 export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly #database: Database;
   readonly #sql: ReturnType<typeof prepare>;
-  /** Results that are being stored or could not be, by checkpoint and then by task. */
-  readonly #results = new Map<string, Map<string, Promise<void>>>();
+  readonly #results = new TaskResults();
   /** The threads that this process has taken; the connection has the same in a table. */
   readonly #held = new Map<string, FencingToken>();
   readonly #prepared: Prepare;
@@ -111,9 +111,9 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const { threadId: thread, namespace, checkpointId: parent } = addressOf(config);
     if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
     const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: parent };
-    const results = this.#results.get(keyOf(thread, namespace, parent))?.values() ?? [];
+    const results = this.#results.of({ thread, namespace }, parent);
     const put = (saver: SqliteSaver) => super.put.call(saver, { configurable: place }, checkpoint, metadata);
-    return ObservedPromise.of(this.#store(thread, put, [...results]));
+    return ObservedPromise.of(this.#store(thread, put, results));
   }
 
   /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
@@ -124,18 +124,8 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
     const put = (saver: SqliteSaver) => super.putWrites.call(saver, { configurable: place }, writes, task);
     const stored = ObservedPromise.of(this.#store(thread, put));
-    const key = keyOf(thread, namespace, id);
-    const tasks = this.#results.get(key) ?? new Map<string, Promise<void>>();
-    this.#results.set(key, tasks.set(task, stored));
-    // A failure is remembered until a retry, because no checkpoint may follow that lacks these writes.
-    void stored.then(() => this.#forget(key, task, stored));
+    this.#results.add({ thread, namespace }, id, task, stored);
     return stored;
-  }
-
-  #forget(key: string, task: string, result: Promise<void>): void {
-    const tasks = this.#results.get(key);
-    if (tasks?.get(task) === result) tasks.delete(task);
-    if (tasks?.size === 0) this.#results.delete(key);
   }
 
   /** Lets the saver serialise at once, and stores after `before`. @throws FencedOffError */
@@ -220,7 +210,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     if (changes === 0) throw new FencedOffError(thread);
     this.#sql.hold.run(fence);
     this.#held.set(thread, { run, claim });
-    for (const key of this.#results.keys()) if (threadOf(key) === thread) this.#results.delete(key);
+    this.#results.startOver(thread);
   }
 
   async steps(thread: string): Promise<ThreadStep[]> {
