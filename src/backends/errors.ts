@@ -61,18 +61,6 @@ export const notDirectory = (path: string) => failure("not_directory", `'${path}
 export const isDirectory = (path: string) => failure("is_directory", `'${path}' is a directory`);
 export const parentIsFile = (path: string) =>
   failure("not_directory", `'${path}' cannot exist because one of its parent directories is a file`);
-export const textBeforeCells = () =>
-  failure(
-    "unsupported",
-    "This is a notebook: a line such as <cell: code> or <cell: markdown> has to come before the text of its first cell",
-  );
-
-export const changedOutputs = (cell: number) =>
-  failure(
-    "unsupported",
-    `Outputs come from running the notebook: those of cell ${cell} can be removed, but not changed`,
-  );
-
 export const notRegularFile = (path: string) => failure("unsupported", `'${path}' is not a regular file`);
 export const alreadyExists = (path: string) =>
   failure(
@@ -127,6 +115,17 @@ export const fileTooLarge = (path: string, bytes: number, limit: number) =>
   failure(
     "too_large",
     `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
+  );
+export const textBeforeCells = () =>
+  failure(
+    "unsupported",
+    "This is a notebook: a line such as <cell: code> or <cell: markdown> has to come before the text of its first cell",
+  );
+
+export const changedOutputs = (cell: number) =>
+  failure(
+    "unsupported",
+    `Outputs come from running the notebook: those of cell ${cell} can be removed, but not changed`,
   );
 /** `text` is the store's own, and names the path. */
 export const memoryTooLarge = (text: string) => failure("too_large", text);

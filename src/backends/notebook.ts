@@ -44,8 +44,11 @@ const ESCAPABLE = /^\\*<(?:cell|output)\b.*>$/;
 /** The text of a notebook. Gives `undefined` for a file that is none, which is to be read as it is. */
 export function notebookText(path: string, text: string): string | undefined {
   const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
-  return notebook?.cells.map(({ cell }, index) => cellText(cell, index + 1)).join("");
+  return notebook && textOf(notebook);
 }
+
+const textOf = ({ cells }: Notebook): string =>
+  cells.map(({ cell }, index) => cellText(cell, index + 1)).join("");
 
 /** Applies an edit to a file. In a notebook the strings are looked for in its text, and then in the file itself. */
 export function editFileText(
@@ -54,13 +57,13 @@ export function editFileText(
   [oldString, newString]: readonly [string, string],
   replaceAll = false,
 ): TextEdit {
-  const shown = notebookText(path, text);
-  if (shown === undefined) return editText(text, oldString, newString, replaceAll);
-  const edited = editText(shown, oldString, newString, replaceAll);
+  const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
+  if (notebook === undefined) return editText(text, oldString, newString, replaceAll);
+  const edited = editText(textOf(notebook), oldString, newString, replaceAll);
   if (edited.ok) {
     const cells = writtenCells(edited.text);
     if (cells === undefined) return { ok: false, ...textBeforeCells() };
-    const changed = withCells(text, cells);
+    const changed = withCells(notebook, cells);
     return changed.ok ? { ...changed, occurrences: edited.occurrences } : changed;
   }
   const inFile = editText(text, oldString, newString, replaceAll);
@@ -73,10 +76,11 @@ export function writtenNotebook(path: string, content: string, before = ""): str
   if (!isNotebookPath(path) || !MARK.test(first.trimEnd())) return content;
   const cells = writtenCells(content.trimStart());
   if (cells === undefined) return content;
-  const isNew = parseNotebook(before) === undefined;
+  const notebook = parseNotebook(before) ?? parseNotebook(EMPTY);
+  if (notebook === undefined) return content;
   // A whole text says nothing of outputs that it leaves out or changes.
   const made = withCells(
-    isNew ? EMPTY : before,
+    notebook,
     cells.map((cell) => ({ ...cell, outputs: "" })),
   );
   return made.ok ? made.text : content;
@@ -163,11 +167,9 @@ interface WrittenCell {
 
 /** The file with the cells that a changed text has. */
 function withCells(
-  text: string,
+  notebook: Notebook,
   written: readonly WrittenCell[],
 ): { ok: true; text: string } | ({ ok: false } & BackendFailure) {
-  const notebook = parseNotebook(text);
-  if (notebook === undefined) return { ok: true, text };
   const style = styleOf(notebook);
   const used = new Set<number>();
   const pieces: { number: number; piece: string }[] = [];

@@ -164,9 +164,12 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   let skipped = 0;
   const walk = () => walkInOrder(root, filter.glob, { onUnreadable: () => (skipped += 1) });
   if (search.ripgrep !== undefined && maxCount <= FIRST_FILES) {
-    const first = await searchIn(root, walk(), search, { deadline, most: FIRST_FILES });
+    const soonest = performance.now() + FIRST_MS;
+    const first = await searchIn(root, walk(), search, { deadline: soonest, most: FIRST_FILES });
     if (first.error !== undefined) return first;
-    if (first.truncated === true) return { ...first, skipped: (first.skipped ?? 0) + skipped };
+    // One that ran out of time has fewer matches than are wanted.
+    if (first.truncated === true && first.matches?.length === maxCount)
+      return { ...first, skipped: (first.skipped ?? 0) + skipped };
   }
   const glob = selectionOf(filter.glob, root);
   const proposed = await propose(root, glob, search, deadline);
@@ -185,8 +188,9 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   };
 }
 
-/** Most files that are searched before ripgrep starts, which takes as long. */
+/** Most files, and milliseconds, of a search before ripgrep starts, which takes about as long. */
 const FIRST_FILES = 150;
+const FIRST_MS = 50;
 
 /** Searches the files of the portions in their order. */
 async function searchIn(
