@@ -4,7 +4,7 @@ import { KEY_NAMES, variable } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { forgetSecret, keepSecret, readSecret } from "../core/keychain.ts";
-import { closestName } from "../core/options.ts";
+import { didYouMean } from "../core/options.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
 import { askKey, atTerminal } from "./setup.ts";
@@ -70,8 +70,7 @@ const besideEnvironment = (name: string, { env }: HostFacts): string =>
 function nameProblem(name: string): string | undefined {
   if (KEY_NAMES.includes(name)) return undefined;
   if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${KEY_NAMES.join(", ")}.`;
-  const meant = closestName(name, KEY_NAMES);
-  return `No model has its key in ${name}. ${meant === undefined ? `Known: ${KEY_NAMES.join(", ")}.` : `Did you mean ${meant}?`}`;
+  return `No model has its key in ${name}.${didYouMean(name, KEY_NAMES) || ` Known: ${KEY_NAMES.join(", ")}.`}`;
 }
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);

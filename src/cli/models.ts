@@ -14,7 +14,7 @@ import type { HostFacts } from "../config/paths.ts";
 import { type Launch, commandLine, dataDirFlag } from "../config/program.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
-import { closestName } from "../core/options.ts";
+import { didYouMean } from "../core/options.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
 import { padded } from "./terminal/text.ts";
@@ -63,10 +63,9 @@ function keyOf({ key }: Provider, env: HostFacts["env"]): string {
 
 async function addProvider(provider: string, folder: string, host: HostFacts): Promise<ExitCode> {
   if (!Object.hasOwn(PROVIDERS, provider)) {
-    const meant = closestName(provider, Object.keys(PROVIDERS));
-    const hint =
-      meant === undefined ? `Known: ${Object.keys(PROVIDERS).join(", ")}.` : `Did you mean ${meant}?`;
-    return complain(`Unknown provider ${JSON.stringify(provider.slice(0, 80))}. ${hint}`, 2);
+    const known = Object.keys(PROVIDERS);
+    const hint = didYouMean(provider, known) || ` Known: ${known.join(", ")}.`;
+    return complain(`Unknown provider ${JSON.stringify(provider.slice(0, 80))}.${hint}`, 2);
   }
   const { package: name, versions, chatModel, key } = PROVIDERS[provider] ?? {};
   if (name === undefined || versions === undefined) {
