@@ -1,9 +1,9 @@
-import { createServer } from "node:http";
 import { HumanMessage } from "@langchain/core/messages";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
-import { type Json, list, record } from "../../support/wire-server-protocol.ts";
+import { streamingProvider } from "../../support/streaming-provider.ts";
+import { type Json, list } from "../../support/wire-server-protocol.ts";
 
 /** A reply of Anthropic as a stream of events. */
 function reply(text: string, stop_reason: string): string {
@@ -36,22 +36,10 @@ test("a turn that the provider paused goes back as it is, without a message of o
     reply("More. ", "pause_turn"),
     reply("Found.", "end_turn"),
   ];
-  const requests: Json[] = [];
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      requests.push(record(JSON.parse(Buffer.concat(parts).toString("utf8"))));
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.end(replies[requests.length - 1]);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  const { port } = record(server.address());
+  const { url, requests } = await streamingProvider((number) => replies[number] ?? "");
   const env = {
     ANTHROPIC_API_KEY: "test-key-0123456789",
-    ANTHROPIC_BASE_URL: `http://127.0.0.1:${String(port)}`,
+    ANTHROPIC_BASE_URL: url,
   };
   const { model } = await resolveModel({ model: "anthropic:claude-sonnet-4-5", env });
   const { messages } = await createDeepAgent({ model }).invoke({ messages: [new HumanMessage("go")] });

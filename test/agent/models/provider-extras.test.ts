@@ -1,12 +1,12 @@
-import { createServer } from "node:http";
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
 import { carryExtras } from "../../../src/agent/models/provider-extras.ts";
 import { isEnd, saysOverflow } from "../../../src/agent/models/provider-words.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { KeepAlives, isKeepAlive } from "../../../src/agent/models/silence.ts";
+import { streamingProvider } from "../../support/streaming-provider.ts";
 import { list, record, type Json } from "../../support/wire-server-protocol.ts";
 
 const chunk = (delta: Json, finish_reason: string | null = null, more: Json = {}): string =>
@@ -21,21 +21,8 @@ const CALL = {
 
 /** A server of chat completions that sends these streams, and keeps the requests. */
 async function provider(streams: (number: number) => readonly string[]) {
-  const requests: Json[] = [];
-  const server = createServer((request, response) => {
-    const parts: Buffer[] = [];
-    request.on("data", (part: Buffer) => parts.push(part));
-    request.on("end", () => {
-      requests.push(record(JSON.parse(Buffer.concat(parts).toString("utf8"))));
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.end(streams(requests.length - 1).join(""));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  const env = { OPENAI_API_KEY: "test-key-0123456789", OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` };
+  const { url, requests } = await streamingProvider((number) => streams(number).join(""));
+  const env = { OPENAI_API_KEY: "test-key-0123456789", OPENAI_BASE_URL: `${url}/v1` };
   const model = async () => (await resolveModel({ model: "openai:some-model", env })).model;
   return { requests, model };
 }

@@ -1,0 +1,23 @@
+import { createServer } from "node:http";
+import { onTestFinished } from "vitest";
+import { type Json, record } from "./wire-server-protocol.ts";
+
+/** A provider that answers each request with the stream of its number, counted from 0, and keeps the requests. */
+export async function streamingProvider(
+  stream: (number: number) => string,
+): Promise<{ url: string; requests: Json[] }> {
+  const requests: Json[] = [];
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      requests.push(record(JSON.parse(Buffer.concat(parts).toString("utf8"))));
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(stream(requests.length - 1));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = record(server.address());
+  return { url: `http://127.0.0.1:${String(port)}`, requests };
+}
