@@ -19,7 +19,11 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
       "Object.defineProperty(document, 'hidden', { configurable: true, get: () => !window.isSeen })";
     await first.context().addInitScript(isHidden);
     const tabs = [];
-    for (let count = 1; count < MANY; count += 1) tabs.push(await open(`${pages.address}runs/${runId}/work`));
+    for (let count = 1; count < MANY; count += 1) {
+      const tab = await open(`${pages.address}runs/${runId}/work`);
+      await tab.page.locator("#screen").waitFor();
+      tabs.push(tab);
+    }
     await expect.poll(() => first.title()).toMatch(/^\(1\) Runs/);
     await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => first.title()).toMatch(/^Runs/);
