@@ -23,9 +23,10 @@ export {
   type WorkspaceState,
 } from "./agent/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/profiles.ts";
+export type { ModelPrice } from "./agent/models/prices.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/definition/agent-files.ts";
-export type { AgentLimits, ModelPrice } from "./agent/engine/limits.ts";
+export type { AgentLimits } from "./agent/engine/limits.ts";
 export type { StopReason } from "./agent/contracts.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type {

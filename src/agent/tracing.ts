@@ -6,8 +6,8 @@ import { type Clock, steadyClock } from "../core/clock.ts";
 import { isAbortError, isParked } from "../core/errors.ts";
 import type { AgentPath } from "./contracts.ts";
 import type { AgentEvent, ModelTrace, RunTrace } from "./port.ts";
-import { reportedModel } from "./engine/limits.ts";
 import { modelFailure } from "./models/failure.ts";
+import { reportedModel } from "./models/prices.ts";
 import { finishReasonOf, modelName } from "./models/reply.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");

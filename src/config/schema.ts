@@ -322,11 +322,7 @@ export const ConfigSchema = z.strictObject({
         .describe("Model calls per run; reaching it ends the run with what it has."),
       toolCalls: whole(1).optional().describe("Tool calls per run; likewise."),
       tokens: whole(1).optional().describe("Tokens per run, subagents included; likewise."),
-      costUsd: z
-        .number()
-        .positive()
-        .optional()
-        .describe("US dollars per run, subagents included; likewise. Needs `prices`."),
+      costUsd: z.number().positive().optional().describe("US dollars per run, subagents included; likewise."),
       prices: z
         .record(
           text,
@@ -338,10 +334,17 @@ export const ConfigSchema = z.strictObject({
               .min(0)
               .optional()
               .describe("For input read from the cache. Default: `input`."),
+            cacheWrite: z
+              .number()
+              .min(0)
+              .optional()
+              .describe("For input written to the cache. Default: `input`."),
           }),
         )
         .optional()
-        .describe("US dollars per million tokens, by model name or its beginning."),
+        .describe(
+          "US dollars per million tokens, by model name or its beginning. They override the list prices, which the program knows for models of the usual providers.",
+        ),
       modelPatience: seconds
         .default(600)
         .describe(

@@ -59,6 +59,15 @@ export function costText(models: readonly ModelUsage[]): string | undefined {
   return `${totalCost(models) === undefined ? "at least " : ""}${dollars(known)}`;
 }
 
+/** Says which setting is missing for a cost that is not known; `undefined` if all of it is known. */
+export function costGap(models: readonly ModelUsage[]): string | undefined {
+  const unpriced = [
+    ...new Set(models.filter(({ costUsd }) => costUsd === undefined).map(({ model }) => model)),
+  ];
+  if (unpriced.length === 0) return undefined;
+  return `The price of ${unpriced.join(", ")} is not known. Set it in limits.prices.`;
+}
+
 /** An amount above zero, never shown as zero. */
 export const dollars = (amount: number): string =>
   amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(4)}`;

@@ -54,7 +54,7 @@ describe("a run ends in order, with a stable reason,", () => {
     expect(last).toMatchObject({ stopReason: "max_cost" });
     expect(calls).toBe(3);
     await expect(stopOf(reply, { limits: { costUsd: 5 } })).rejects.toThrow(
-      "no price for the model 'scripted'",
+      "price of the model 'scripted' is not known",
     );
   });
 

@@ -4,14 +4,7 @@ import { GraphRecursionError } from "@langchain/langgraph";
 import { RunFailure } from "../../core/errors.ts";
 import type { LimitReason, StopReason } from "../contracts.ts";
 import { isReply, isTask } from "../conversation/messages.ts";
-
-/** US dollars per million tokens. */
-export interface ModelPrice {
-  input: number;
-  output: number;
-  /** Input that came from the provider's prompt cache. Default: like other input. */
-  cachedInput?: number;
-}
+import { type ModelPrice, costOf, reportedModel } from "../models/prices.ts";
 
 /**
  * Limits of one run, and of each subagent's part of it. A limit ends the run in order, with what
@@ -24,9 +17,11 @@ export interface AgentLimits {
   toolCalls?: number;
   /** Tokens in and out, subagents included; default none. */
   tokens?: number;
-  /** Money in US dollars, subagents included; default none. Needs `prices`. */
+  /** Money in US dollars, subagents included; default none. */
   costUsd?: number;
-  /** Prices by model name; a name that others begin with stands for them too. */
+  /**
+   * Prices by model name or its beginning; the longest match applies. Default: the list prices of the usual providers.
+   */
   prices?: Readonly<Record<string, ModelPrice>>;
   /** Time at work, without the time spent waiting for a person; default none. */
   wallTimeMs?: number;
@@ -101,34 +96,13 @@ export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (costUsd === undefined && limits.costUsd !== undefined) {
     throw new RunFailure(
       "configuration",
-      `limits.costUsd is set, and limits.prices has no price for the model '${reportedModel(reply)}'. Add it, or leave costUsd out.`,
+      `limits.costUsd is set, but the price of the model '${reportedModel(reply)}' is not known. Add it to limits.prices, or remove limits.costUsd.`,
     );
   }
   return { tokens: input + output, costUsd: costUsd ?? 0 };
 }
 
-/** US dollars for one reply; `undefined` when its tokens or the price of its model are not known. */
-export function costOf(reply: AIMessage, prices: AgentLimits["prices"] = {}): number | undefined {
-  const name = reportedModel(reply);
-  const [closest] = Object.keys(prices)
-    .filter((key) => name.startsWith(key))
-    .sort((a, b) => b.length - a.length);
-  const price = closest === undefined ? undefined : prices[closest];
-  if (price === undefined || !reply.usage_metadata) return undefined;
-  const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
-  const cached = details?.cache_read ?? 0;
-  const cost =
-    (input - cached) * price.input + cached * (price.cachedInput ?? price.input) + output * price.output;
-  return cost / 1_000_000;
-}
-
-/** The name of the model that gave a reply; empty if the reply does not have it. */
-export function reportedModel({ response_metadata: told }: AIMessage): string {
-  const name: unknown = told["model_name"] ?? told["model"];
-  return typeof name === "string" ? name : "";
-}
-
-/** Whether a call is one too many; calls count in the order they were made in. */
+/** True if a call is one too many; calls count in the order they were made in. */
 export function isBeyondLimit(
   messages: readonly BaseMessage[],
   callId: string,

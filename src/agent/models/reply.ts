@@ -13,8 +13,9 @@ import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isReply, textOf } from "../conversation/messages.ts";
-import { type AgentLimits, costOf, reportedModel } from "../engine/limits.ts";
+import type { AgentLimits } from "../engine/limits.ts";
 import { type Scope, agentPath, emit } from "../engine/task-context.ts";
+import { costOf, reportedModel } from "./prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 

@@ -199,7 +199,7 @@ test.each([
 test.each([
   [[0.0123, 0.001], "$0.01"],
   [[0.0123, undefined], "≥ $0.01"],
-  [[undefined], undefined],
+  [[undefined], "unknown"],
   [[0], undefined],
 ])("calls of %j dollars cost %j", (costs, shown) => {
   const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, calls: 1 };
@@ -211,4 +211,7 @@ test.each([
   }));
   const text = rendered(aView({ models }));
   expect(/<dt>Cost<\/dt>\s*<dd>([^<]*)<\/dd>/.exec(text)?.[1]).toBe(shown);
+  expect(text.includes("The price of m is not known. Set it in limits.prices.")).toBe(
+    costs.includes(undefined),
+  );
 });

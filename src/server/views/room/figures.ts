@@ -22,11 +22,12 @@ export function money(amount: number | undefined): string {
   return amount < 0.01 ? dollars(amount) : `$${amount.toFixed(2)}`;
 }
 
-/** What models cost in all; `undefined`: no price is known, or nothing was paid. */
+/** The cost of all models; `undefined` if nothing was paid. */
 export function costOf(models: readonly ModelUsage[]): string | undefined {
   const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
-  if (known === 0) return undefined;
-  return `${totalCost(models) === undefined ? "≥ " : ""}${money(known)}`;
+  const isKnown = totalCost(models) !== undefined;
+  if (known === 0) return isKnown ? undefined : "unknown";
+  return `${isKnown ? "" : "≥ "}${money(known)}`;
 }
 
 /** How long something has lasted; while it does, the page's script goes on counting. */

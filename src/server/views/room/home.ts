@@ -186,7 +186,9 @@ function row(run: ListedRun, now: number): Html {
     ><span class="agents-mini">${agentsBar(run)}</span
     ><span class="num dur">${elapsed(createdAt, endedAt, now)}</span
     ><span class="num tok">${used === 0 ? "–" : tokens(used)}</span
-    ><span class="num cst">${costUsd === 0 ? "–" : `${hasUnknownCost ? "≥ " : ""}${money(costUsd)}`}</span></a
+    ><span class="num cst"
+      >${costUsd === 0 ? (hasUnknownCost ? "unknown" : "–") : `${hasUnknownCost ? "≥ " : ""}${money(costUsd)}`}</span
+    ></a
   >`;
 }
 

@@ -1,6 +1,7 @@
 /** What stands above every screen of a run: its task, how it stands, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
+import { costGap } from "../../../runs/view.ts";
 import { mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
@@ -73,7 +74,13 @@ function facts(view: RunView, now: number): Html {
       <dt>Tokens</dt>
       <dd>${tokens(inputTokens + outputTokens)}</dd>
     </div>
-    ${cost === undefined ? undefined : fact("Cost", cost)}
+    ${
+      cost &&
+      html`<div title="${costGap(models) ?? ""}">
+        <dt>Cost</dt>
+        <dd>${cost}</dd>
+      </div>`
+    }
     ${subagents.length === 0 ? undefined : fact("Agents", agentsText(view), "opt")}
     ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}

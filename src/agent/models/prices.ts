@@ -1,0 +1,78 @@
+import type { AIMessage } from "@langchain/core/messages";
+import table from "./prices.json" with { type: "json" };
+
+/** Prices of models, and the cost of a reply. */
+
+/** US dollars per million tokens. */
+export interface ModelPrice {
+  input: number;
+  output: number;
+  /** For input read from the provider's cache. Default: `input`. */
+  cachedInput?: number;
+  /** For input written to the provider's cache. Default: `input`. */
+  cacheWrite?: number;
+}
+
+/** Some providers charge more for a whole request above this many input tokens. */
+interface ListPrice extends ModelPrice {
+  above?: { tokens: number } & Partial<ModelPrice>;
+}
+
+const LISTED: ReadonlyMap<string, ListPrice> = new Map<string, ListPrice>([
+  ...Object.entries(table.models),
+  ["offline", { input: 0, output: 0 }], // the rule-based model
+]);
+/** Names of one model end in its date, a channel or a cloud's revision: `-20250929`, `@20250929`, `-latest`, `-v1:0`. */
+const ENDING =
+  /[-@](?:\d{4}-\d{2}-\d{2}|\d{6,8}|\d{2}-\d{4}|\d{3,4}|latest|preview|exp|default|v\d+(?::\d+)?)$/;
+
+/**
+ * The list price of a model by its name at its provider or in a cloud or gateway, such as
+ * `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; `undefined` if it is not known.
+ */
+function listPrice(model: string): ListPrice | undefined {
+  const own = model
+    .toLowerCase()
+    .replace(/^.*\//, "")
+    .replace(/^(?:[a-z-]+\.)+/, "");
+  for (let name = own.replaceAll(".", "-"); ;) {
+    const price = LISTED.get(name);
+    const shorter = name.replace(ENDING, "");
+    if (price !== undefined || shorter === name) return price;
+    name = shorter;
+  }
+}
+
+/** The longest name in `prices` that the model's name begins with. */
+function givenPrice(model: string, prices: Readonly<Record<string, ModelPrice>>): ModelPrice | undefined {
+  const [closest] = Object.keys(prices)
+    .filter((name) => model.startsWith(name))
+    .sort((a, b) => b.length - a.length);
+  return closest === undefined ? undefined : prices[closest];
+}
+
+/** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
+const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
+  givenPrice(model, prices) ?? listPrice(model);
+
+/** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
+export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {
+  const listed = priceOf(reportedModel(reply), prices);
+  if (listed === undefined || !reply.usage_metadata) return undefined;
+  const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
+  const isLong = listed.above !== undefined && input > listed.above.tokens;
+  const price: ModelPrice = isLong ? { ...listed, ...listed.above } : listed;
+  const { cache_read: read = 0, cache_creation: written = 0 } = details ?? {};
+  const cost =
+    (input - read - written) * price.input +
+    read * (price.cachedInput ?? price.input) +
+    written * (price.cacheWrite ?? price.input) +
+    output * price.output;
+  return cost / 1_000_000;
+}
+
+/** The name of the model that gave a reply; empty if the reply does not have it. */
+export function reportedModel({ response_metadata: told }: AIMessage): string {
+  const name: unknown = told["model_name"] ?? told["model"];
+  return typeof name === "string" ? name : "";
+}
