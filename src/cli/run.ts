@@ -14,7 +14,7 @@ import {
   stoppedAtLimit,
 } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
-import { costText } from "../runs/view.ts";
+import { costGap, costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { whoAsks } from "../server/views/approval-form.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
@@ -344,6 +344,8 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
   parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : statusText(run)} · ${figures.join(" · ")}`);
+  const gap = costGap(models);
+  if (gap !== undefined) parts.push(colors.dim(gap));
   return `\n${parts.join("\n\n")}\n`;
 }
 

@@ -52,11 +52,12 @@ export function totalCost(models: readonly ModelUsage[]): number | undefined {
   return sum;
 }
 
-/** The same for people, such as `$0.0123`, or `at least $0.0123`; `undefined` when no price is known or nothing was paid. */
+/** The same for people: `$0.0123`, `at least $0.0123` or `cost unknown`; `undefined` if nothing was paid. */
 export function costText(models: readonly ModelUsage[]): string | undefined {
   const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
-  if (known === 0) return undefined;
-  return `${totalCost(models) === undefined ? "at least " : ""}${dollars(known)}`;
+  const isKnown = totalCost(models) !== undefined;
+  if (known === 0) return isKnown ? undefined : "cost unknown";
+  return `${isKnown ? "" : "at least "}${dollars(known)}`;
 }
 
 /** Says which setting is missing for a cost that is not known; `undefined` if all of it is known. */
