@@ -50,7 +50,7 @@ test("a run is named by the beginning of its id, or as the last one", async () =
   expect(await shown("last")).toBe(second);
   expect(await shown(first.slice(0, 8))).toBe(first);
   expect(await shown(second.slice("run_".length, 8))).toBe(second);
-  for (const word of ["run_", "run", first.slice(4, 7), "", `${first}x`]) {
+  for (const word of ["run_", "run", first.slice(3, 7), "", `${first}x`]) {
     expect(await shown(word)).toContain("No run has the id");
   }
   expect((await home.bin("run", "--resume", "last", "--yes")).code).toBe(0);
