@@ -1,9 +1,11 @@
 // An agent of LangChain that delegates to a deepagent-mcp server: each tool of the server is a tool of the agent.
+// Needs the package @modelcontextprotocol/client.
 // Usage: npm run build && node examples/run.mjs langchain
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { tool } from "@langchain/core/tools";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -26,7 +28,9 @@ client.setRequestHandler("elicitation/create", async ({ params }) => {
   return { action: "accept", content: { decision: "approve" } };
 });
 const options = ["--workspace", workspace, "--data-dir", join(home, "data"), "--model", "offline"];
-const bin = resolve("dist/bin/deepagent-mcp.js");
+const bin = fileURLToPath(
+  new URL("dist/bin/deepagent-mcp.js", import.meta.resolve("deepagent-mcp/package.json")),
+);
 await client.connect(
   new StdioClientTransport({
     command: process.execPath,

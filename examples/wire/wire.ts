@@ -6,10 +6,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 
-const bin = resolve("dist/bin/deepagent-mcp.js");
+const bin = fileURLToPath(
+  new URL("dist/bin/deepagent-mcp.js", import.meta.resolve("deepagent-mcp/package.json")),
+);
 
 type Decision = "approve" | "reject";
 /** A message of the protocol, as far as it is looked at here. */

@@ -18,10 +18,16 @@ export class Models {
   readonly #log: Logger;
   readonly #idleMs: number;
   readonly #packages: string;
+  readonly #parameters: Config["modelParameters"];
   readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
 
-  constructor({ limits, dataDir }: Pick<Config, "limits" | "dataDir">, env: Environment, log: Logger) {
+  constructor(
+    { limits, dataDir, modelParameters }: Pick<Config, "limits" | "dataDir" | "modelParameters">,
+    env: Environment,
+    log: Logger,
+  ) {
     this.#env = env;
+    this.#parameters = modelParameters;
     this.#log = log;
     this.#idleMs = limits.modelSilence * 1000;
     this.#packages = packagesFolder(dataDir);
@@ -39,9 +45,16 @@ export class Models {
   get(spec: string | undefined): Promise<BaseChatModel> {
     const known = this.#resolved.get(spec);
     if (known) return known;
-    const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
+    const options = {
+      model: spec,
+      env: this.#env,
+      log: this.#log,
+      idleMs: this.#idleMs,
+      packages: this.#packages,
+      parameters: this.#parameters,
+    };
     const resolving = import("../agent/agent.ts")
-      .then(({ buildLlm }) => buildLlm({ ...options, packages: this.#packages }))
+      .then(({ buildLlm }) => buildLlm(options))
       .catch((error: unknown) => {
         this.#resolved.delete(spec);
         throw error;

@@ -341,3 +341,24 @@ describe("a profile", () => {
     );
   });
 });
+
+describe("parameters of models", () => {
+  it("are kept as they are given", () => {
+    const modelParameters = { "anthropic:claude": { temperature: 0.2, thinking: { type: "adaptive" } } };
+    const config = configFile({ modelParameters });
+    expect(configOf({ flags: { config } }).modelParameters).toEqual(modelParameters);
+  });
+
+  it("cannot replace a key, an endpoint or a limit, whatever else is wrong", () => {
+    const config = configFile({ modelParameters: { "openai:": { apiKey: "sk-1", maxRetries: 9 } } });
+    const problems = problemsOf({ flags: { config } });
+    expect(problems.join("\n")).toMatch(/modelParameters\.openai:\.apiKey: .*sets this parameter itself/);
+    expect(problems.join("\n")).toContain("maxRetries");
+    expect(problems.join("\n")).not.toContain("sk-1");
+  });
+
+  it("are an object for each model", () => {
+    const config = configFile({ modelParameters: { "openai:": 0.2 } });
+    expect(problemsOf({ flags: { config } }).join()).toContain("modelParameters.openai:");
+  });
+});

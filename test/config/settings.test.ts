@@ -18,6 +18,7 @@ it("covers every setting of the schema that needs no structure", () => {
     ...SETTINGS.map(({ path }) => path),
     "$schema",
     "delivery.clients",
+    "modelParameters",
     "subagents",
     "permissions",
     "http.tokens",

@@ -1,4 +1,5 @@
 import type { AIMessage } from "@langchain/core/messages";
+import { longestMatch } from "../../core/longest-match.ts";
 import table from "./prices.json" with { type: "json" };
 
 /** Prices of models, and the cost of a reply. */
@@ -43,17 +44,9 @@ function listPrice(model: string): ListPrice | undefined {
   }
 }
 
-/** The longest name in `prices` that the model's name begins with. */
-function givenPrice(model: string, prices: Readonly<Record<string, ModelPrice>>): ModelPrice | undefined {
-  const [closest] = Object.keys(prices)
-    .filter((name) => model.startsWith(name))
-    .sort((a, b) => b.length - a.length);
-  return closest === undefined ? undefined : prices[closest];
-}
-
 /** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
 const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
-  givenPrice(model, prices) ?? listPrice(model);
+  longestMatch(model, prices) ?? listPrice(model);
 
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
 export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {

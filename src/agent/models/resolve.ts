@@ -5,6 +5,7 @@ import { AIMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
+import { longestMatch } from "../../core/longest-match.ts";
 import {
   DEFAULT_MODELS,
   type ModelChoice,
@@ -33,6 +34,8 @@ const ANTHROPIC_MAX_TOKENS = 16_384;
 
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
+  /** Parameters of LangChain's class, by `provider:model` or its beginning; the longest match applies. */
+  parameters?: Readonly<Record<string, Record<string, unknown>>> | undefined;
   /** How long a call may take to begin an answer, in milliseconds. Default 120,000. */
   requestMs?: number;
   /** Longest silence inside an answer, in milliseconds. Default 300,000. */
@@ -71,7 +74,7 @@ async function offlineModel(): Promise<BaseChatModel> {
 
 async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
-  { env, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS, packages }: ResolveOptions,
+  { env, parameters = {}, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS, packages }: ResolveOptions,
 ): Promise<BaseChatModel> {
   const facts = factsOf(provider);
   const given = facts.key === undefined ? undefined : variable(env, facts.key);
@@ -82,12 +85,14 @@ async function providerModel(
     const baseURL = endpointOf(facts, env)?.url;
     const limits = { requestMs, idleMs };
     const fields = {
+      ...DEFAULT_PARAMETERS[provider]?.(name),
+      ...longestMatch(spec, parameters),
       model: name,
       // Failed calls are tried again in one place, around the call.
       maxRetries: 0,
       callbacks: [streamAnswers],
       ...(key === undefined ? {} : { apiKey: key }),
-      ...providerParameters(provider, name, baseURL, limits),
+      ...connection(provider, baseURL, limits),
     };
     const Model = loaded[facts.chatModel] as ChatModelClass; // by its name
     if (provider === "anthropic") return new Model(fields);
@@ -114,10 +119,14 @@ async function loadProvider(name: string, packages: string | undefined): Promise
   return loadPackage(name, packages);
 }
 
+const DEFAULT_PARAMETERS: Readonly<Record<string, (model: string) => Record<string, unknown>>> = {
+  // Models before the fourth generation write less and refuse more; the package knows how much.
+  anthropic: (model) => (model.startsWith("claude-3") ? {} : { maxTokens: ANTHROPIC_MAX_TOKENS }),
+};
+
 /** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
-function providerParameters(
+function connection(
   provider: string,
-  name: string,
   baseURL: string | undefined,
   { requestMs, idleMs }: WaitingLimits,
 ): Record<string, unknown> {
@@ -125,8 +134,6 @@ function providerParameters(
   if (provider === "anthropic") {
     return {
       anthropicApiUrl: baseURL,
-      // Models before the fourth generation write less and refuse more; the package knows how much.
-      ...(name.startsWith("claude-3") ? {} : { maxTokens: ANTHROPIC_MAX_TOKENS }),
       clientOptions: { timeout: requestMs, authToken: null, fetch },
     };
   }

@@ -69,6 +69,21 @@ describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
     return modelFailure(error);
   }
 
+  test("the parameters that the operator set for a model, and nobody else's", async () => {
+    const { server, model } = await connect(() => ({ text: "Yes." }), {
+      parameters: {
+        [`${provider}:`]: { temperature: 1, maxTokens: 5 },
+        [spec]: { temperature: 0.25, maxTokens: 777, model: "another", maxRetries: 9 },
+        [`${spec}-other`]: { temperature: 0.5 },
+      },
+    });
+    await model.invoke("hello");
+    const [sent] = server.requests;
+    const { temperature, model: called, ...body } = sent?.body ?? {};
+    expect({ temperature, called }).toEqual({ temperature: 0.25, called: spec.split(":")[1] });
+    expect(body["max_tokens"] ?? body["max_completion_tokens"] ?? body["max_output_tokens"]).toBe(777);
+  });
+
   test("a conversation with tools, through the provider's own package", async () => {
     const { server, model } = await connect(({ messages }) =>
       messages.at(-1)?.toolResults.length === 2
