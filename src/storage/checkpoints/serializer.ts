@@ -1,24 +1,40 @@
 import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { unreadable } from "../errors.ts";
-import { BYTES, bytesRecord } from "./schema.ts";
+
+/** Bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them, and a promise to read each. */
+interface BytesRecord {
+  lc: 2;
+  type: typeof BYTES;
+  base64: string;
+}
+const BYTES = "deepagent_bytes";
+export const bytesRecord = (base64: string): BytesRecord => ({ lc: 2, type: BYTES, base64 });
 
 /**
  * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
- * saver reads written values as text. It names damage in an error.
+ * saver of SQLite reads written values as text. `unreadable` makes the error for a damaged value.
  */
-export function withBytes(serde: SerializerProtocol): SerializerProtocol {
+export function withBytes(
+  serde: SerializerProtocol,
+  unreadable: (thrown: unknown) => unknown,
+): SerializerProtocol {
   return {
     dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
     loadsTyped: async (type, data) => {
       try {
         const value: unknown = await serde.loadsTyped(type, data);
-        return Buffer.from(data).includes(`"${BYTES}"`) ? replaced(value, toBytes) : value;
+        return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
       } catch (thrown) {
-        throw unreadable(thrown, "the database of checkpoints");
+        throw unreadable(thrown);
       }
     },
   };
 }
+
+/** True if serialised data contains `text`. */
+export const mentions = (data: Uint8Array | string, text: string): boolean =>
+  typeof data === "string"
+    ? data.includes(text)
+    : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
 
 const toRecord = (value: object): object =>
   value instanceof Uint8Array
@@ -49,14 +65,13 @@ function snapshotOf(snapshot: DeltaSnapshot, within: (value: unknown) => unknown
 
 /** Instances of other classes stay what they are. */
 function partsOf(value: object, within: (value: unknown) => unknown): object {
-  if (Array.isArray(value)) {
-    const items = value.map(within);
-    return items.some((item, index) => item !== value[index]) ? items : value;
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
+  let made: object | undefined;
+  for (const [key, item] of Object.entries(value) as [string, unknown][]) {
+    const inner = within(item);
+    if (inner === item) continue;
+    made ??= Array.isArray(value) ? value.slice() : { ...value };
+    Object.assign(made, { [key]: inner });
   }
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const entries = Object.entries(value).map(
-    ([key, item]: [string, unknown]) => [key, item, within(item)] as const,
-  );
-  if (entries.every(([, before, after]) => before === after)) return value;
-  return Object.fromEntries(entries.map(([key, , after]) => [key, after]));
+  return made ?? value;
 }
