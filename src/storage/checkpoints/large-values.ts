@@ -4,7 +4,7 @@ import { PIECES, joinedFromAfar } from "./pieces.ts";
 import { mentions } from "./serializer.ts";
 
 /** A serialised value. */
-export type Encoded = [type: string, data: Uint8Array];
+type Encoded = [type: string, data: Uint8Array];
 
 /** Serialised values of this size are stored apart from their row, in bytes. */
 const LARGE = 64 * 1024;
