@@ -11,7 +11,7 @@ import { encodeText } from "../../src/backends/encoding.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
-import { answer, approve } from "./approvals/asking.ts";
+import { answer, approve } from "./calls/approvals/asking.ts";
 
 const write = (path: string, content: string, id = `w-${content}`): ScriptedToolCall => ({
   id,

@@ -170,7 +170,7 @@ export function checkpointsContract(name: string, open: () => Promise<Checkpoint
       const token = { run: 1, claim: 1 };
       await saver.startOver("t", token);
       const inner = await put(0, at("t", "tools:inner"));
-      const long = "long ".repeat(5000);
+      const long = "long ".repeat(50_000);
       await saver.putWrites(inner, [["messages", ["inside", long]]], "task");
       const [before] = await saver.writtenWith("t", "inside");
       const places = await fill("t", 40);

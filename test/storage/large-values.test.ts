@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
 import { AIMessage, AIMessageChunk, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Send } from "@langchain/langgraph";
-import { DeltaSnapshot, MemorySaver } from "@langchain/langgraph-checkpoint";
+import { DeltaSnapshot, MemorySaver, emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LargeValues } from "../../src/storage/checkpoints/large-values.ts";
+import { withBytes } from "../../src/storage/checkpoints/serializer.ts";
 import { attempts } from "../support/effort.ts";
 
 const stock = new MemorySaver().serde;
@@ -13,38 +14,55 @@ const asStock = async (value: unknown): Promise<unknown> => {
   return stock.loadsTyped(type, data);
 };
 
-/** Large values whose parts are in memory. */
-function inMemory() {
-  const texts = new Map<string, string>();
-  const blobs = {
+const OWNER = { thread: "t", namespace: "" };
+const METADATA = { source: "loop" as const, step: 1, parents: {} };
+
+/** Large values whose blobs are in memory. */
+function inMemory(serde = withBytes(stock, (thrown) => thrown)) {
+  const blobs = new Map<string, Uint8Array>();
+  const fetched: string[] = [];
+  const store = {
     atOnce: 2,
-    put: (_owner: unknown, text: string) => {
-      const name = createHash("sha256").update(text).digest("base64url");
-      texts.set(name, text);
-      return { name, stored: Promise.resolve() };
+    put: async (_owner: unknown, content: Uint8Array) => {
+      const hash = createHash("sha256").update(content).digest();
+      blobs.set(hash.toString("hex"), content);
+      return hash;
     },
-    get: (name: string) => texts.get(name) ?? "",
+    get: async (name: Uint8Array) => {
+      const key = Buffer.from(name).toString("hex");
+      fetched.push(key);
+      const found = blobs.get(key);
+      if (found === undefined) throw new Error(`There is no blob ${key}.`);
+      return found;
+    },
   };
-  return { texts, values: new LargeValues(blobs, stock, (thrown) => thrown) };
+  return { blobs, fetched, values: new LargeValues(store, () => serde) };
 }
 
 async function roundTrip(value: unknown): Promise<unknown> {
   const { values } = inMemory();
-  const [type, data] = await values.dumps(value, { thread: "t", namespace: "" });
+  const [type, data] = await values.dumpsTyped(value, OWNER, 4096);
   return values.loadsTyped(type, data);
 }
 
+const LOOKS_LIKE_A_REFERENCE = `deepagent-blobs:text:${"A".repeat(43)}`;
 const text = fc.oneof(
   { weight: 3, arbitrary: fc.string() },
   fc.string({ unit: "binary", maxLength: 20 }).map((one) => `${one}\ud83d🚀é`.repeat(1500)),
-  fc.constantFrom("deepagent-blobs:", `deepagent-blobs:text:${"A".repeat(43)}`),
+  fc.constantFrom("deepagent-blobs:", LOOKS_LIKE_A_REFERENCE),
 );
 const json = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: "small" },
     text,
     fc.integer(),
-    fc.constantFrom(null, true, undefined, new Map([["k", "x".repeat(5000)]]), new Error("x".repeat(5000))),
+    fc.constantFrom(
+      null,
+      true,
+      undefined,
+      new Map([["k", "x".repeat(70_000)]]),
+      new Error("x".repeat(70_000)),
+    ),
     fc.uint8Array({ minLength: 5000, maxLength: 5001 }),
     fc.array(tie("value"), { maxLength: 3 }),
     // LangGraph's serialiser itself does not bring the key `__proto__` back.
@@ -86,6 +104,7 @@ describe("a value", () => {
     ],
     ["a task", new Send("tools", { call: { args: { content } } })],
     ["bytes", new TextEncoder().encode(content)],
+    ["bytes in a list", [new TextEncoder().encode(content)]],
     ["a snapshot of text", new DeltaSnapshot(content)],
     ["a snapshot of few", new DeltaSnapshot({ "/file.txt": { content } })],
     [
@@ -97,12 +116,6 @@ describe("a value", () => {
         ),
       ),
     ],
-    [
-      "a snapshot of many files",
-      new DeltaSnapshot(
-        Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`/${i}.txt`, { content: `${i}` }])),
-      ),
-    ],
   ])("may be %s", async (_name, value) => {
     const [found, expected] = [await roundTrip(value), await asStock(value)];
     expect(found).toEqual(expected);
@@ -111,18 +124,82 @@ describe("a value", () => {
     expect((await stock.dumpsTyped(found))[1]).toEqual((await stock.dumpsTyped(expected))[1]);
   });
 
-  it("is stored in pieces, however large it is, and each piece once", async () => {
-    const { values, texts } = inMemory();
-    const value = Array.from({ length: 5000 }, (_, i) => `${i} `.repeat(100)).join("");
-    const files = Object.fromEntries(
-      Array.from({ length: 2000 }, (_, i) => [`/${i}`, { content: value.slice(i, i + 2000) }]),
-    );
-    const stored = [value, { bytes: new Uint8Array(Buffer.from(value)) }, new DeltaSnapshot(files), value];
-    const [type, data] = await values.dumps(stored, { thread: "t", namespace: "" });
-    const sizes = [data, ...texts.values()].map(({ length }) => length);
-    expect(Math.max(...sizes)).toBeLessThan(200_000);
-    // The text, its bytes in base64, and the files.
-    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(value.length * 2.5 + 2000 * 2200);
-    expect(await values.loadsTyped(type, data)).toEqual(stored);
+  it("is one blob from 64 KB on, and in its row below", async () => {
+    const { values, blobs } = inMemory();
+    // With its quotes.
+    const small = "x".repeat(64 * 1024 - 3);
+    expect(await values.dumpsTyped(small, OWNER)).toEqual(["json", new TextEncoder().encode(`"${small}"`)]);
+    expect(blobs.size).toBe(0);
+    const [type, name] = await values.dumpsTyped([`${small}.`, { again: `${small}.` }], OWNER);
+    expect(type).toBe("blob:json");
+    expect([...blobs.keys()]).toEqual([Buffer.from(name).toString("hex")]);
+    await values.dumpsTyped([`${small}.`, { again: `${small}.` }], OWNER);
+    expect(blobs.size).toBe(1);
+  });
+
+  it("that looks like a reference of an earlier version is a text, in every place", async () => {
+    const { values } = inMemory();
+    const value = [LOOKS_LIKE_A_REFERENCE, new Map([[LOOKS_LIKE_A_REFERENCE, LOOKS_LIKE_A_REFERENCE]])];
+    const [type, data] = await values.dumpsTyped(value, OWNER);
+    expect(await values.loadsTyped(type, data)).toEqual(value);
+    const checkpoint = { ...emptyCheckpoint(), channel_values: { [LOOKS_LIKE_A_REFERENCE]: value } };
+    const metadata = { ...METADATA, tag: LOOKS_LIKE_A_REFERENCE };
+    for (const one of [checkpoint, emptyCheckpoint()]) {
+      const [kind, stored, facts] = await values.dumpsCheckpoint(one, metadata, OWNER);
+      expect(await values.loadsCheckpoint(kind, stored)).toEqual(one);
+      expect(await values.loadsMetadata(kind, facts)).toEqual(metadata);
+    }
+  });
+
+  it("whose blob is gone is an error", async () => {
+    const { values, blobs } = inMemory();
+    const [type, data] = await values.dumpsTyped("x".repeat(70_000), OWNER);
+    blobs.clear();
+    await expect(values.loadsTyped(type, data)).rejects.toThrow("There is no blob");
+  });
+});
+
+describe("a checkpoint", () => {
+  const guide = "Answer in 한국어.\n".repeat(1000);
+  const files = new DeltaSnapshot({ "/long.txt": { content: "x".repeat(300_000) } });
+  const checkpoint = (step: number) => ({
+    ...emptyCheckpoint(),
+    channel_values: { guide, files, step, none: undefined, long: new Uint8Array(5000).fill(step) },
+  });
+
+  it("stores a large channel once, however many checkpoints have it", async () => {
+    const { values, blobs } = inMemory();
+    let bytes = 0;
+    for (let step = 0; step < 10; step += 1) {
+      const given = checkpoint(step);
+      const [type, data, facts] = await values.dumpsCheckpoint(given, METADATA, OWNER);
+      bytes += data.length;
+      expect(await values.loadsCheckpoint(type, data)).toEqual(given);
+      expect(await values.loadsMetadata(type, facts)).toEqual(METADATA);
+    }
+    // The guide, the files, and the bytes of each step.
+    expect(blobs.size).toBe(12);
+    expect(bytes).toBeLessThan(10_000);
+  });
+
+  it("loads only the large channels that are asked for", async () => {
+    const { values, fetched } = inMemory();
+    const [type, data] = await values.dumpsCheckpoint(checkpoint(1), METADATA, OWNER);
+    const loaded = await values.loadsCheckpoint(type, data, ["guide"]);
+    expect(loaded.channel_values["guide"]).toBe(guide);
+    expect(fetched).toHaveLength(1);
+  });
+
+  it("is stored as a serialiser says that replaced LangGraph's", async () => {
+    const turned = (data: Uint8Array): Uint8Array => data.map((byte) => byte ^ 1);
+    const { values, blobs } = inMemory({
+      dumpsTyped: async (value) => ["turned", turned((await stock.dumpsTyped(value))[1])],
+      loadsTyped: (_type, data) => stock.loadsTyped("json", turned(Buffer.from(data))),
+    });
+    const given = { ...emptyCheckpoint(), channel_values: { guide, files: { "/a": "x".repeat(70_000) } } };
+    const [type, data, facts] = await values.dumpsCheckpoint(given, METADATA, OWNER);
+    expect([data, ...blobs.values()].some((one) => Buffer.from(one).includes("Answer"))).toBe(false);
+    expect(await values.loadsCheckpoint(type, data)).toEqual(given);
+    expect(await values.loadsMetadata(type, facts)).toEqual(METADATA);
   });
 });

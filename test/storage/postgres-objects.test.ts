@@ -76,34 +76,82 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     return { connect: async () => (await open({ schema, place })).saver, close: async () => undefined };
   });
 
-  test("texts of 64 KB and more are objects, smaller ones rows, and any server reads both", async () => {
-    const { schema, place, pool, put } = await open();
-    const value = {
+  test("values of 64 KB and more are objects, smaller ones rows, and any server reads both", async () => {
+    const { schema, place, pool, saver, get } = await open();
+    const values = {
       small: large(60_000),
       text: large(),
-      bytes: randomBytes(300_000),
+      bytes: new Uint8Array(randomBytes(300_000)),
       long: "é".repeat(200_000),
     };
-    await put("t", value);
+    const checkpoint = { ...emptyCheckpoint(), channel_values: { value: "short", ...values } };
+    const config = await saver.put(at("t"), checkpoint, METADATA);
+    await saver.putWrites(config, [["messages", [values.small, values.text]]], "task");
     const { rows } = await pool.query<{ inPostgres: number; inS3: number }>(
       `SELECT coalesce(max(length(content)), 0) AS "inPostgres", count(object)::int AS "inS3" FROM checkpoint_blobs`,
     );
-    expect(rows[0]?.inPostgres).toBeLessThan(64 * 1024);
-    expect(rows[0]?.inS3).toBeGreaterThanOrEqual(5);
-    expect(await keys(place)).toHaveLength(rows[0]?.inS3 ?? 0);
+    expect(rows[0]).toEqual({ inPostgres: 60_002, inS3: 4 });
+    expect(await keys(place)).toHaveLength(4);
     const other = await open({ schema, place });
-    expect(await other.get("t")).toEqual({ ...value, bytes: new Uint8Array(value.bytes) });
+    expect(await other.get("t")).toBe("short");
+    const tuple = await other.saver.getTuple(at("t"));
+    expect(tuple?.checkpoint.channel_values).toEqual({ value: "short", ...values });
+    expect(tuple?.pendingWrites).toEqual([["task", "messages", [values.small, values.text]]]);
+    expect(await get("t")).toBe("short");
   });
 
-  test("a text that a thread stores again is the same object", async () => {
+  test("a value that a thread stores again is the same object", async () => {
     const { place, put, get } = await open();
     const value = large();
-    await put("t", [value]);
-    await put("t", { again: value }, 2);
+    await put("t", value);
+    await put("t", value, 2);
     expect(await keys(place)).toHaveLength(1);
     await put("other", value);
     expect(await keys(place)).toHaveLength(2);
-    expect(await get("t")).toEqual({ again: value });
+    expect(await get("t")).toBe(value);
+  });
+
+  test("messages in S3 are found by a text in them", async () => {
+    const { saver } = await open();
+    const config = await saver.put(at("t"), emptyCheckpoint(), METADATA);
+    const messages = [`call_7 ${large()}`, `call_8 ${large()}`, "call_9"];
+    for (const [index, message] of messages.entries())
+      await saver.putWrites(config, [["messages", [message]]], `task${index}`);
+    for (const [index, message] of messages.entries()) {
+      const found = await saver.writtenWith("t", `call_${index + 7}`);
+      expect(found.map(({ messages: found }) => found)).toEqual([[message]]);
+    }
+    expect(await saver.writtenWith("t", "call_1")).toEqual([]);
+  });
+
+  test("an ended subagent keeps the objects of its messages, and loses the others", async () => {
+    const { place, saver, age, sweep } = await open();
+    const token = { run: 1, claim: 1 };
+    await saver.startOver("t", token);
+    const nested = { configurable: { thread_id: "t", checkpoint_ns: "tools:inner" } };
+    const value = large();
+    const config = await saver.put(
+      nested,
+      { ...emptyCheckpoint(), id: uuid6(1), channel_values: { files: large() } },
+      METADATA,
+    );
+    const messages = [`inside ${large()}`];
+    await saver.putWrites(
+      config,
+      [
+        ["messages", messages],
+        ["files", { "/a.txt": value }],
+      ],
+      "task",
+    );
+    await saver.put(at("t"), { ...emptyCheckpoint(), id: uuid6(2), channel_values: { value } }, METADATA);
+    expect(await keys(place)).toHaveLength(4);
+    await saver.tidyThread("t", token);
+    await sweep();
+    await age();
+    await sweep();
+    expect(await keys(place)).toHaveLength(2);
+    expect((await saver.writtenWith("t", "inside"))[0]?.messages).toEqual(messages);
   });
 
   test("what was stored before there was a place in S3 is read, and stored again where it is", async () => {
@@ -115,11 +163,11 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     await before.put(at("t"), { ...emptyCheckpoint(), channel_values: { value } }, METADATA);
     const { place, put, get } = await open({ schema });
     expect(await get("t")).toBe(value);
-    await put("t", [value], 2);
+    await put("t", value, 2);
     expect(await keys(place)).toEqual([]);
   });
 
-  test("parts of a value are sent and fetched beside each other, within bounds", async () => {
+  test("values are sent and fetched beside each other, within bounds", async () => {
     let [now, most] = [0, 0];
     const load = async (): Promise<unknown> => {
       class Counting extends sdk.S3Client {
@@ -134,13 +182,15 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
       }
       return { ...sdk, S3Client: Counting };
     };
-    const { put, get } = await open({ place: { ...newPlace(), load } });
-    const value = { texts: Array.from({ length: 20 }, () => large(70_000)), long: large(2_000_000) };
-    await put("t", value);
+    const { saver } = await open({ place: { ...newPlace(), load } });
+    const config = await saver.put(at("t"), emptyCheckpoint(), METADATA);
+    const writes = Array.from({ length: 20 }, (_, index): [string, string] => [`c${index}`, large(70_000)]);
+    await saver.putWrites(config, writes, "task");
     expect(most).toBeGreaterThan(3);
     expect(most).toBeLessThanOrEqual(16);
     most = 0;
-    expect(await get("t")).toEqual(value);
+    const found = (await saver.getTuple(at("t")))?.pendingWrites;
+    expect(found?.map(([, channel, value]) => [channel, value])).toEqual(writes);
     expect(most).toBeGreaterThan(3);
     expect(most).toBeLessThanOrEqual(16);
   });
@@ -179,7 +229,8 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
 
   test("a sweep that was broken off is gone on with", async () => {
     const { place, access, pool, saver, put, age, sweep } = await open();
-    await put("t", [large(), large()]);
+    await put("t", large());
+    await put("t", large(), 2);
     await saver.deleteThread("t");
     await sweep();
     await age();
@@ -208,7 +259,7 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     const work = async (thread: string): Promise<void> => {
       for (let step = 1; step <= attempts(200).numRuns; step += 1) {
         const text = texts[number(texts.length)];
-        await (number(3) === 0 ? saver.deleteThread(thread) : put(thread, { text, step }, step)).catch(
+        await (number(3) === 0 ? saver.deleteThread(thread) : put(thread, text, step)).catch(
           // A text whose object was swept before it was referred to is not stored.
           (error: unknown) => expect(String(error)).toContain("violates foreign key"),
         );

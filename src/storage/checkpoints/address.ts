@@ -29,9 +29,3 @@ export interface GraphAddress {
   thread: string;
   namespace: string;
 }
-
-/** Thread, namespace, checkpoint and task. */
-export type WriteAddress = readonly [string, string, string, string];
-
-/** Thread, namespace, checkpoint, task, position, channel, encoding and value of a write. */
-export type WriteFields = [string, string, string, string, number, string, string, Uint8Array];

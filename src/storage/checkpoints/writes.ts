@@ -29,7 +29,7 @@ const BYTES_PER_TURN = 200_000;
 /** Decodes writes in their order, so many at a time; a long history lets other work run in between. */
 export async function revive(
   rows: readonly WriteRow[],
-  serde: SerializerProtocol,
+  serde: Pick<SerializerProtocol, "loadsTyped">,
   atOnce = 1,
 ): Promise<CheckpointPendingWrite[]> {
   let [values, bytes] = [0, 0];

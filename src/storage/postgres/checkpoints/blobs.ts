@@ -7,11 +7,11 @@ import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
 import { type LargeObjects, NO_PLACE } from "./objects.ts";
 
-/** Texts of so many bytes are objects in S3, where there is a place for them. */
+/** Values of this size are objects in S3 if the server has a bucket, in bytes. */
 const BYTES_OF_OBJECT = 64 * 1024;
-/** Parts of one value, and values of one thread, that are read at the same time. */
+/** Values of one thread that are read at the same time. */
 export const AT_ONCE = 8;
-/** Texts that are looked up at the same time: others need connections, too. */
+/** Values that are looked up at the same time: others need connections, too. */
 const LOOK_UPS = 4;
 
 const PUT_BLOB = `
@@ -20,7 +20,7 @@ INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
 SELECT @thread, @namespace, @hash::bytea, @content::bytea, @object::uuid FROM quick ON CONFLICT DO NOTHING`;
 
 /**
- * Refers to a text that the thread has already. Otherwise notes an object that will be made: before it is, and on the
+ * Refers to a value that the thread has already. Otherwise notes an object that will be made: before it is, and on the
  * disk, so that none is forgotten. Threads share no objects, so that one that was lost harms no later thread.
  */
 const BEGIN_OBJECT = `
@@ -44,28 +44,26 @@ interface BlobRow {
   bytes: number | null;
 }
 
-/** Texts by the hash of their content. */
+/** Serialised values by the hash of their content. */
 export class PostgresBlobs implements BlobStore {
   readonly atOnce = AT_ONCE;
   readonly #access: Access;
   readonly #objects: LargeObjects | undefined;
   readonly #lookUps = new Semaphore(LOOK_UPS);
 
-  /** Without `objects` all texts are rows. */
+  /** Without `objects` all values are rows. */
   constructor(access: Access, objects?: LargeObjects) {
     this.#access = access;
     this.#objects = objects;
   }
 
-  put({ thread, namespace }: GraphAddress, text: string): { name: string; stored: Promise<void> } {
-    const content = Buffer.from(text);
+  async put({ thread, namespace }: GraphAddress, content: Uint8Array): Promise<Uint8Array> {
     const hash = createHash("sha256").update(content).digest();
     const blob = { thread, namespace, hash };
-    const stored =
-      this.#objects === undefined || content.length < BYTES_OF_OBJECT
-        ? query(this.#access, PUT_BLOB, { ...blob, content })
-        : this.#putObject(this.#objects, blob, content);
-    return { name: hash.toString("base64url"), stored: stored.then(() => undefined) };
+    await (this.#objects === undefined || content.length < BYTES_OF_OBJECT
+      ? query(this.#access, PUT_BLOB, { ...blob, content })
+      : this.#putObject(this.#objects, blob, content));
+    return hash;
   }
 
   async #putObject(
@@ -81,11 +79,9 @@ export class PostgresBlobs implements BlobStore {
     await query(this.#access, PUT_BLOB, { ...blob, object });
   }
 
-  async get(name: string): Promise<string> {
-    const hash = Buffer.from(name, "base64url");
+  async get(hash: Uint8Array): Promise<Uint8Array> {
     const [row] = await this.#lookUps.run(() => query<BlobRow>(this.#access, GET, { hash }));
-    const content = row?.content ?? (row === undefined ? undefined : await this.#getObject(row, hash));
-    if (content !== undefined) return Buffer.from(content).toString();
+    if (row !== undefined) return row.content ?? this.#getObject(row, hash);
     throw new StorageError(
       "storage_corrupt",
       "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.",

@@ -19,13 +19,15 @@ import {
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
-import { type GraphAddress, type WriteFields, addressOf, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
+import { LargeValues } from "../../checkpoints/large-values.ts";
+import { PIECES } from "../../checkpoints/pieces.ts";
+import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
-import { type Encoded, LargeValues, allOf, encodeWrites } from "../../checkpoints/large-values.ts";
 import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
-import { postgresEngine, query, unhurried } from "../engine.ts";
+import { postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { AT_ONCE, PostgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
@@ -112,7 +114,8 @@ const DELETE_NESTED = [
   `DELETE FROM checkpoint_blobs AS b WHERE thread_id = @thread AND checkpoint_ns > '' AND NOT EXISTS (
     SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns)
     AND NOT EXISTS (
-    SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns)`,
+    SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns
+      AND (w.value = b.hash OR w.type = 'json' AND position('${PIECES}'::bytea IN w.value) > 0))`,
 ];
 
 const LIST = `${CHECKPOINT}
@@ -141,7 +144,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   readonly #large: LargeValues;
   readonly #state: ProcessState;
 
-  /** With `objects`, large texts are in S3. */
+  /** With `objects`, large values are in S3. */
   constructor(
     access: Access,
     objects?: LargeObjects,
@@ -151,8 +154,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     this.#access = access;
     this.#objects = objects;
     this.#state = state;
-    this.#large = new LargeValues(new PostgresBlobs(access, objects), this.serde, postgresError);
-    this.serde = this.#large;
+    this.serde = withBytes(this.serde, postgresError);
+    this.#large = new LargeValues(new PostgresBlobs(access, objects), () => this.serde);
   }
 
   /** The same for threads of one principal, which what is under way here and there has in common. */
@@ -177,18 +180,17 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
     });
     const writes = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: row.checkpoint_id });
-    // As they were stored by `put`.
-    const checkpoint = (await this.serde.loadsTyped(row.type, row.checkpoint)) as Checkpoint;
+    const checkpoint = await this.#large.loadsCheckpoint(row.type, row.checkpoint);
     if (checkpoint.v < 4 && parent !== null) {
       const before = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: parent });
-      const sends = await revive(before, this.serde, AT_ONCE);
+      const sends = await revive(before, this.#large, AT_ONCE);
       addSends(checkpoint, sends, () => this.getNextVersion(undefined));
     }
     return {
       checkpoint,
-      metadata: (await this.serde.loadsTyped(row.type, row.metadata)) as CheckpointMetadata,
+      metadata: await this.#large.loadsMetadata(row.type, row.metadata),
       config: config ?? at(row.checkpoint_id),
-      pendingWrites: await revive(writes, this.serde, AT_ONCE),
+      pendingWrites: await revive(writes, this.#large, AT_ONCE),
       ...(parent === null ? {} : { parentConfig: at(parent) }),
     };
   }
@@ -240,12 +242,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     if (thread === undefined) throw missing("thread_id");
     const graph = { thread, namespace };
     const token = this.#tokenOf(thread);
-    const encoded = allOf([
-      this.#dumped(copyCheckpoint(checkpoint), graph),
-      this.#dumped(metadata, graph),
-    ] as const);
-    const [[type, state], [factsType, facts]] = encoded instanceof Promise ? await encoded : encoded;
-    if (type !== factsType) throw new Error("A checkpoint and its metadata must have the same encoding.");
+    const copy = copyCheckpoint(checkpoint);
+    const [type, state, facts] = await this.#large.dumpsCheckpoint(copy, metadata, graph);
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     for (const result of this.#state.results.of(graph, parent)) await result;
     await this.#store(PUT_CHECKPOINT, thread, {
@@ -278,20 +276,17 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     place: GraphAddress & { id: string; task: string },
     writes: readonly PendingWrite[],
   ): Promise<void> {
-    const address = [place.thread, place.namespace, place.id, place.task] as const;
     const token = this.#tokenOf(place.thread);
-    const encoded = encodeWrites((value) => this.#dumped(value, place), address, writes);
-    const rows = encoded instanceof Promise ? await encoded : encoded;
-    const column = (index: number): unknown[] => rows.map((row: WriteFields) => row[index]);
+    const encoded = await Promise.all(writes.map(([, value]) => this.#large.dumpsTyped(value, place)));
     // A task's own results are written once; errors, interrupts and answers replace the earlier ones.
     const replaces = writes.every(([channel]) => channel in WRITES_IDX_MAP);
     await this.#store(replaces ? REPLACE_WRITES : ADD_WRITES, place.thread, {
       ...token,
       ...place,
-      indexes: column(4),
-      names: column(5),
-      types: column(6),
-      values: rows.map(([, , , , , , , value]) => Buffer.from(value)),
+      indexes: writes.map(([channel], index) => WRITES_IDX_MAP[channel] ?? index),
+      names: writes.map(([channel]) => channel),
+      types: encoded.map(([type]) => type),
+      values: encoded.map(([, data]) => sendable(data)),
     });
   }
 
@@ -315,11 +310,6 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const forget = (): void => void this.#state.underWay.delete(observed);
     observed.then(forget, forget);
     return observed;
-  }
-
-  /** Serialises a value after storing its large parts; a serialiser that replaced ours gets the value whole. */
-  #dumped(value: unknown, graph: GraphAddress): Encoded | Promise<Encoded> {
-    return this.serde === this.#large ? this.#large.dumps(value, graph) : this.serde.dumpsTyped(value);
   }
 
   async sync(): Promise<void> {
@@ -381,12 +371,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.#settled();
-    return threadSteps(this.#access, this.serde, threadId);
+    return threadSteps(this.#access, this.#large, threadId);
   }
 
   async writtenWith(threadId: string, text: string): Promise<WrittenMessages[]> {
     await this.#settled();
-    return writtenWith(this.#access, this.serde, { thread: threadId, text });
+    return writtenWith(this.#access, this.#large, { thread: threadId, text });
   }
 
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
@@ -404,6 +394,6 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     }
     await this.#settled();
-    return deltaHistories(this.#access, this.serde, { thread, namespace, id: id ?? null }, channels);
+    return deltaHistories(this.#access, this.#large, { thread, namespace, id: id ?? null }, channels);
   }
 }

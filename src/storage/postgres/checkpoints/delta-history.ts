@@ -1,6 +1,7 @@
 /** Reads delta channels: the value that an ancestor stores, and the writes since. */
-import type { DeltaChannelHistory, SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 import type { GraphAddress } from "../../checkpoints/address.ts";
+import type { LargeValues } from "../../checkpoints/large-values.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
@@ -14,7 +15,7 @@ WHERE thread_id = @thread AND checkpoint_ns = @namespace AND seq < @below
     SELECT seq FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id))
 ORDER BY seq DESC LIMIT @limit`;
 const STORED = `
-SELECT checkpoint_id AS id, checkpoint FROM checkpoints
+SELECT checkpoint_id AS id, type, checkpoint FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
 const WRITTEN = `
 SELECT checkpoint_id AS id, task_id, channel, type, value FROM checkpoint_writes
@@ -40,7 +41,7 @@ type Target = GraphAddress & { id: string | null };
 /** Gives the histories of these channels, without what was written at the checkpoint itself. */
 export async function deltaHistories(
   access: Access,
-  serde: SerializerProtocol,
+  large: LargeValues,
   target: Target,
   channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
@@ -48,20 +49,17 @@ export async function deltaHistories(
   const ancestors = await ancestorsOf(access, target, channels);
   const { thread, namespace } = target;
   const seeds = ancestors.filter(({ found }) => found.length > 0).map(({ id }) => id);
-  const stored = await query<{ id: string; checkpoint: Uint8Array }>(access, STORED, {
+  const stored = await query<{ id: string; type: string; checkpoint: Uint8Array }>(access, STORED, {
     thread,
     namespace,
     ids: seeds,
   });
-  for (const { id, checkpoint } of stored) {
-    // `put` stored it so. Values of other channels are not loaded.
-    const { channel_values: values } = JSON.parse(Buffer.from(checkpoint).toString()) as {
-      channel_values: Record<string, unknown>;
-    };
-    for (const channel of ancestors.find((one) => one.id === id)?.found ?? []) {
+  for (const { id, type, checkpoint } of stored) {
+    const found = ancestors.find((one) => one.id === id)?.found ?? [];
+    const { channel_values: values } = await large.loadsCheckpoint(type, checkpoint, found);
+    for (const channel of found) {
       const history = histories.get(channel);
-      const data = JSON.stringify(values[channel]);
-      if (history !== undefined) history.seed = await serde.loadsTyped("json", data);
+      if (history !== undefined) history.seed = values[channel];
     }
   }
   const ids = ancestors.map(({ id }) => id);
@@ -71,7 +69,7 @@ export async function deltaHistories(
   const writes = ancestors
     .toReversed()
     .flatMap(({ id, open }) => (byPlace.get(id) ?? []).filter(({ channel }) => open.has(channel)));
-  for (const write of await revive(writes, serde, AT_ONCE)) histories.get(write[1])?.writes.push(write);
+  for (const write of await revive(writes, large, AT_ONCE)) histories.get(write[1])?.writes.push(write);
   return Object.fromEntries(histories);
 }
 

@@ -69,4 +69,6 @@ CREATE INDEX checkpoint_blobs_by_object ON checkpoint_blobs (object) WHERE objec
 export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
   { version: 1, name: "checkpoints, their writes and large texts", sql: TABLES },
   { version: 2, name: "large texts in S3", sql: OBJECTS },
+  // The tables stay the same. Earlier versions cannot read the new values, so they must stop.
+  { version: 3, name: "large values whole", sql: "" },
 ];

@@ -1,8 +1,9 @@
 /** The history of threads: which steps are kept, and copies of a thread as it was at one of them. */
-import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
 import { mapAtMost } from "../../../core/concurrency.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
+import type { LargeValues } from "../../checkpoints/large-values.ts";
+import { mentions } from "../../checkpoints/serializer.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
@@ -34,13 +35,16 @@ const MESSAGES = `
 SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
 
-/** The messages of graphs inside the thread outlive their checkpoints. */
+/**
+ * The messages of graphs inside the thread outlive their checkpoints. Messages in blobs all match; the caller filters
+ * them.
+ */
 const WRITTEN = `
 SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
 FROM checkpoint_writes AS w LEFT JOIN checkpoints AS c
   ON c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
 WHERE w.thread_id = @thread AND w.channel = 'messages'
-  AND position(convert_to(@text, 'UTF8') IN w.value) > 0
+  AND (w.type LIKE 'blob:%' OR position(convert_to(@text, 'UTF8') IN w.value) > 0)
 ORDER BY c.seq, w.checkpoint_id, w.task_id, w.idx`;
 
 /** One look-up for each thread, however many checkpoints it has. */
@@ -88,11 +92,7 @@ export async function threads(access: Access): Promise<string[]> {
 }
 
 /** Gives the steps of a thread, oldest first. */
-export async function threadSteps(
-  access: Access,
-  serde: SerializerProtocol,
-  thread: string,
-): Promise<ThreadStep[]> {
+export async function threadSteps(access: Access, large: LargeValues, thread: string): Promise<ThreadStep[]> {
   const chain = await query<Link>(access, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
     thread,
     id: null,
@@ -101,7 +101,7 @@ export async function threadSteps(
   const byCheckpoint = new Map<string, typeof written>();
   for (const row of written) byCheckpoint.set(row.id, [...(byCheckpoint.get(row.id) ?? []), row]);
   const messagesAt = (checkpoint: string): Promise<unknown[]> =>
-    Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => serde.loadsTyped(type, value)));
+    Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => large.loadsTyped(type, value)));
   // A checkpoint of input alone has nothing in the channels yet.
   const made = chain.filter(({ source }) => source !== "input");
   return mapAtMost(AT_ONCE, made, async ({ id, parent, step, made_at }) => {
@@ -114,7 +114,7 @@ export async function threadSteps(
 /** Finds the messages that hold `text`, in graphs inside the thread too. */
 export async function writtenWith(
   access: Access,
-  serde: SerializerProtocol,
+  large: LargeValues,
   place: { thread: string; text: string },
 ): Promise<WrittenMessages[]> {
   const rows = await query<{ namespace: string; id: string; type: string; value: Uint8Array }>(
@@ -122,11 +122,11 @@ export async function writtenWith(
     WRITTEN,
     place,
   );
-  return mapAtMost(AT_ONCE, rows, async ({ namespace, id, type, value }) => ({
-    namespace,
-    time: timeOfId(id),
-    messages: await serde.loadsTyped(type, value),
-  }));
+  const found = await mapAtMost(AT_ONCE, rows, async ({ namespace, id, type, value }) => {
+    if (!mentions(await large.whole(type, value), place.text)) return [];
+    return [{ namespace, time: timeOfId(id), messages: await large.loadsTyped(type, value) }];
+  });
+  return found.flat();
 }
 
 /** Makes `target` of the thread as it was at the checkpoint; `null` is its newest. False when there is none. */

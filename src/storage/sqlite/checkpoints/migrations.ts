@@ -2,7 +2,9 @@
 import { inflateRawSync } from "node:zlib";
 import type { Database } from "../api.ts";
 import type { Migration } from "../migrations.ts";
-import { TABLES, bytesRecord } from "./schema.ts";
+import { PIECES, joined } from "../../checkpoints/pieces.ts";
+import { bytesRecord } from "../../checkpoints/serializer.ts";
+import { TABLES } from "./schema.ts";
 
 /** The migrations of the tables of checkpoints. */
 export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
@@ -24,8 +26,11 @@ function carryOver(database: Database): void {
   database.exec(TABLES);
   if (names.includes("packed_checkpoints")) {
     unpack(database);
-    const blobs = new Blobs(database);
-    for (const [table, column] of COLUMNS) putBack(database, blobs, table, column);
+    const blob = database
+      .prepare<[Buffer], string>("SELECT text FROM checkpoint_blobs WHERE hash = ?")
+      .pluck();
+    const piece = (name: string): string => blob.get(Buffer.from(name, "base64url")) ?? "";
+    for (const [table, column] of COLUMNS) putBack(database, piece, table, column);
     database.exec(
       "DROP TABLE packed_checkpoints; DROP TABLE checkpoint_blob_uses; DROP TABLE checkpoint_blobs;",
     );
@@ -96,33 +101,6 @@ function unpack(database: Database): void {
   }
 }
 
-const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-]{43})*)$/;
-
-/** Parts of values that were stored apart, by the hash of their content. */
-class Blobs {
-  readonly #get;
-
-  constructor(database: Database) {
-    const text = "SELECT text FROM checkpoint_blobs WHERE hash = ?";
-    this.#get = database.prepare<[Buffer], string>(text).pluck();
-  }
-
-  /** The value of serialised JSON, with all parts in their places. */
-  value(json: string): unknown {
-    return JSON.parse(json, (_key, value: unknown) => {
-      const [, kind, names] = (typeof value === "string" && REFERENCE.exec(value)) || [];
-      if (kind === undefined || names === undefined) return value;
-      const parts = names.split(".").map((name) => this.#get.get(Buffer.from(name, "base64url")) ?? "");
-      if (kind === "bytes" || kind === "text") {
-        const text = parts.map((part): unknown => JSON.parse(part)).join("");
-        return kind === "text" ? text : bytesRecord(text);
-      }
-      const entries = parts.flatMap((part) => this.value(part));
-      return kind === "list" ? entries : Object.fromEntries(entries as [string, unknown][]); // as they were stored
-    });
-  }
-}
-
 interface Value {
   row: number;
   type: string | null;
@@ -130,17 +108,18 @@ interface Value {
 }
 
 /** Puts the parts of each value back, and makes bytes a text. A damaged row is left as it is; its readers report it. */
-function putBack(database: Database, blobs: Blobs, table: string, column: string): void {
+function putBack(database: Database, piece: (name: string) => string, table: string, column: string): void {
   const next = database.prepare<[number], Value>(`
 SELECT rowid AS row, type, ${column} AS value FROM ${table}
-WHERE rowid > ? AND (type = 'bytes' OR instr(${column}, CAST('deepagent-blobs:' AS BLOB)) > 0) ORDER BY rowid LIMIT 1`);
+WHERE rowid > ? AND (type = 'bytes' OR instr(${column}, CAST('${PIECES}' AS BLOB)) > 0) ORDER BY rowid LIMIT 1`);
   const put = database.prepare<[Buffer, number]>(
     `UPDATE ${table} SET type = 'json', ${column} = ? WHERE rowid = ?`,
   );
   for (let found = next.get(0); found !== undefined; found = next.get(found.row)) {
     const { row, type, value } = found;
     try {
-      const whole = type === "bytes" ? bytesRecord(value.toString("base64")) : blobs.value(value.toString());
+      const whole =
+        type === "bytes" ? bytesRecord(value.toString("base64")) : joined(value.toString(), piece);
       put.run(Buffer.from(JSON.stringify(whole)), row);
     } catch (thrown) {
       if (!(thrown instanceof SyntaxError)) throw thrown;

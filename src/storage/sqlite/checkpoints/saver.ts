@@ -18,14 +18,15 @@ import {
 } from "../../../runs/thread-ports.ts";
 import { addressOf, missing } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
+import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
 import { ObservedPromise, UNFINISHED, type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Statement } from "../api.ts";
 import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
+import { unreadable } from "../errors.ts";
 import { deleteInPieces, preparePiece, returnSpace } from "../free-space.ts";
 import * as sql from "./schema.ts";
-import { withBytes } from "./serializer.ts";
 
 /** Steps, and written values, that are read between two turns of the event loop. */
 const STEPS_PER_TURN = 16;
@@ -87,7 +88,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const connection = { prepare: prepared, exec: () => undefined, pragma: () => undefined };
     super(connection as unknown as ConstructorParameters<typeof SqliteSaver>[0]);
     this.setup();
-    this.serde = withBytes(this.serde);
+    this.serde = withBytes(this.serde, (thrown) => unreadable(thrown, "the database of checkpoints"));
     this.#database = database;
     this.#prepared = prepared;
     this.#commits = new GroupCommit(database);

@@ -45,15 +45,6 @@ CREATE TABLE IF NOT EXISTS thread_fences (
   claim INTEGER NOT NULL
 ) STRICT;`;
 
-/** Bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them, and a promise to read each. */
-interface BytesRecord {
-  lc: 2;
-  type: typeof BYTES;
-  base64: string;
-}
-export const BYTES = "deepagent_bytes";
-export const bytesRecord = (base64: string): BytesRecord => ({ lc: 2, type: BYTES, base64 });
-
 /** The text of the error with which SQLite refuses a row of a thread that somebody else has taken. */
 export const FENCED_OFF = "fenced off";
 

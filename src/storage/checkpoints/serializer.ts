@@ -1,0 +1,77 @@
+import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
+
+/** Bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them, and a promise to read each. */
+interface BytesRecord {
+  lc: 2;
+  type: typeof BYTES;
+  base64: string;
+}
+const BYTES = "deepagent_bytes";
+export const bytesRecord = (base64: string): BytesRecord => ({ lc: 2, type: BYTES, base64 });
+
+/**
+ * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
+ * saver of SQLite reads written values as text. `unreadable` makes the error for a damaged value.
+ */
+export function withBytes(
+  serde: SerializerProtocol,
+  unreadable: (thrown: unknown) => unknown,
+): SerializerProtocol {
+  return {
+    dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
+    loadsTyped: async (type, data) => {
+      try {
+        const value: unknown = await serde.loadsTyped(type, data);
+        return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
+      } catch (thrown) {
+        throw unreadable(thrown);
+      }
+    },
+  };
+}
+
+/** True if serialised data contains `text`. */
+export const mentions = (data: Uint8Array | string, text: string): boolean =>
+  typeof data === "string"
+    ? data.includes(text)
+    : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
+
+const toRecord = (value: object): object =>
+  value instanceof Uint8Array
+    ? bytesRecord(Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"))
+    : value;
+
+const toBytes = (value: object): object =>
+  "base64" in value && "type" in value && value.type === BYTES
+    ? new Uint8Array(Buffer.from(String(value.base64), "base64"))
+    : value;
+
+/** Gives `value` with every object in it replaced as `replace` says, or itself if nothing is. */
+function replaced(value: unknown, replace: (value: object) => object, above = new Set<unknown>()): unknown {
+  if (typeof value !== "object" || value === null || above.has(value)) return value;
+  const instead = replace(value);
+  if (instead !== value) return instead;
+  above.add(value);
+  const within = (inner: unknown): unknown => replaced(inner, replace, above);
+  const made = isDeltaSnapshot(value) ? snapshotOf(value, within) : partsOf(value, within);
+  above.delete(value);
+  return made;
+}
+
+function snapshotOf(snapshot: DeltaSnapshot, within: (value: unknown) => unknown): DeltaSnapshot {
+  const value = within(snapshot.value);
+  return value === snapshot.value ? snapshot : new DeltaSnapshot(value);
+}
+
+/** Instances of other classes stay what they are. */
+function partsOf(value: object, within: (value: unknown) => unknown): object {
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
+  let made: object | undefined;
+  for (const [key, item] of Object.entries(value) as [string, unknown][]) {
+    const inner = within(item);
+    if (inner === item) continue;
+    made ??= Array.isArray(value) ? value.slice() : { ...value };
+    Object.assign(made, { [key]: inner });
+  }
+  return made ?? value;
+}
