@@ -5,6 +5,7 @@ import {
   between,
   httpSchema,
   mcpServersSchema,
+  modelParameters,
   mountsSchema,
   ownPath,
   storageS3Schema,
@@ -37,17 +38,6 @@ export const profileDefaults = (name: unknown): Array<[path: string, value: stri
 };
 
 const seconds = between(0, 86_400);
-/** Parameters of models that `modelParameters` may not have: they would move a key or lose a limit. */
-const OWN_PARAMETERS = [
-  "model",
-  "modelName",
-  "apiKey",
-  "configuration",
-  "clientOptions",
-  "callbacks",
-  "maxRetries",
-  "streaming",
-];
 
 const sandbox = z.strictObject({
   provider: z
@@ -152,21 +142,7 @@ export const ConfigSchema = z.strictObject({
     .array(text)
     .default([])
     .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
-  modelParameters: z
-    .record(text, z.record(text, z.unknown()))
-    .optional()
-    .superRefine((given = {}, context) => {
-      for (const [model, parameters] of Object.entries(given))
-        for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own)))
-          context.addIssue({
-            code: "custom",
-            path: [model, name],
-            message: "the server sets this parameter itself; remove it",
-          });
-    })
-    .describe(
-      "Parameters of a model, such as `temperature`, `maxTokens`, `thinking` or `reasoning`, under the names of its LangChain class. The key is `provider:model` or its beginning; the longest match applies.",
-    ),
+  modelParameters,
   allowedModels: z
     .array(text)
     .default([])

@@ -381,3 +381,31 @@ export const subagentSchema = z.strictObject({
       "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
     ),
 });
+
+/** Parameters of models that `modelParameters` may not have: they would move a key or lose a limit. */
+const OWN_PARAMETERS = [
+  "model",
+  "modelName",
+  "apiKey",
+  "configuration",
+  "clientOptions",
+  "callbacks",
+  "maxRetries",
+  "streaming",
+];
+
+export const modelParameters = z
+  .record(text, z.record(text, z.unknown()))
+  .optional()
+  .superRefine((given = {}, context) => {
+    for (const [model, parameters] of Object.entries(given))
+      for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own)))
+        context.addIssue({
+          code: "custom",
+          path: [model, name],
+          message: "the server sets this parameter itself; remove it",
+        });
+  })
+  .describe(
+    "Parameters of a model, such as `temperature`, `maxTokens`, `thinking` or `reasoning`, under the names of its LangChain class. The key is `provider:model` or its beginning; the longest match applies.",
+  );
