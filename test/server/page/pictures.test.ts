@@ -103,7 +103,7 @@ const UNSHOWN = ":is(md-text, code-text, diff-text):not([data-mounted])";
 
 /** What fonts of the machine would have to draw is left out, because they differ. */
 const HIDE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();)
-  if (/[\\u0590-\\u06ff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
+  if (/[\\u0590-\\u06ff\\u3040-\\u9fff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
     walker.currentNode.parentElement.style.visibility = "hidden"`;
 
 async function taken(page: Page): Promise<Buffer> {

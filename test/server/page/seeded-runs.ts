@@ -229,6 +229,7 @@ export async function seededRuns(): Promise<SeededRuns> {
     { model: scriptedModel(() => ({ text: "" })) },
     {
       concurrentRuns: 0,
+      model: "claude-sonnet-4-5",
       clock: () => NOW,
       tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(FILES) })),
     },

@@ -119,9 +119,7 @@ function forking(
   return html`<details class="section" data-fold="fork" ${isOpen ? html` open` : undefined}>
     <summary class="btn">${icon("fork")}Try another way</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
-      <p class="note pad">
-        Begins a new conversation with the messages and files of a moment of this one. This one stays.
-      </p>
+      <p class="note pad">Start a new conversation from an earlier step. This one is not changed.</p>
       <ol class="panel points">
         ${items}
       </ol>

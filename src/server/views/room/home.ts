@@ -87,7 +87,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     <div class="panel-head">
       <h2 id="needs-h">Needs you</h2>
       <span class="count amber">${waiting}</span>
-      <span class="end small dim desk">Only the agents that asked are waiting. The others go on.</span>
+      <span class="end small dim desk">Other agents keep working while these wait.</span>
     </div>
     <ul class="needs-list">
       ${items}
@@ -194,7 +194,7 @@ function empty({ session, filter: { status, text } }: HomeScreen): Html {
   const start = mayRun(session) ? "Start one here, or from" : "Start one from";
   return html`<div class="panel empty">
     ${icon("list")}
-    <h3>${isFiltered ? "No run is like that" : "No runs so far"}</h3>
+    <h3>${isFiltered ? "No runs match your search" : "No runs yet"}</h3>
     <p>
       ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : `${start} any MCP client that is connected to this server.`}
     </p>
