@@ -50,6 +50,8 @@ export type AgentEvent =
       tool: string;
       status: "success" | "error";
       summary: string;
+      /** A person, or their deadline, decided against the call: it did not run. */
+      rejected?: true;
     }
   | {
       kind: "model_called";

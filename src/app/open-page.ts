@@ -2,6 +2,7 @@
 import { basename } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
@@ -10,6 +11,9 @@ import { forgetPage, notePage } from "../server/page/find-page.ts";
 import { folderName } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
+import { duration } from "../server/views/room/duration.ts";
+import { grouped, tokens } from "../server/views/room/figures.ts";
+import type { StartSettings } from "../server/views/room/home.ts";
 import type { PageServer, ServerDeps } from "../server/protocol/deps.ts";
 
 export interface OpenPage {
@@ -55,11 +59,17 @@ const factsOf = (config: Config): Pick<PagesOptions, "settings" | "folderOf"> =>
   ...(config.workspaceFolder === undefined ? { folderOf: ({ environment }) => folderName(environment) } : {}),
 });
 
-/** Facts about new runs, in a few words each. */
-function settingsOf({ workspace, model, limits }: Config): string[] {
-  return [
-    ...(workspace === undefined ? [] : [basename(workspace)]),
-    ...(model === undefined ? [] : [model]),
-    ...(limits.costUsd === undefined ? [] : [`Limit $${limits.costUsd.toFixed(2)}`]),
-  ];
+function settingsOf({ workspace, workspaceFolder, limits }: Config): StartSettings {
+  const { costUsd, tokens: most, modelCalls, toolCalls, workTime } = limits;
+  const folder = workspaceFolder === undefined ? workspace && basename(workspace) : "A folder of its own";
+  return {
+    ...defined({ folder }),
+    limits: [
+      ...(costUsd === undefined ? [] : [`$${costUsd.toFixed(2)}`]),
+      ...(most === undefined ? [] : [`${tokens(most)} tokens`]),
+      ...(modelCalls === undefined ? [] : [`${grouped(modelCalls)} model calls`]),
+      ...(toolCalls === undefined ? [] : [`${grouped(toolCalls)} tool calls`]),
+      ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
+    ],
+  };
 }

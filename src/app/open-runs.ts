@@ -1,11 +1,12 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
 import { folderProblem } from "../config/paths.ts";
+import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
-import type { RunService, StartRefusal } from "../runs/service.ts";
+import type { Readiness, RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
@@ -93,6 +94,7 @@ function assemble(
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
     preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
+    ...(choice.ok ? { model: choice.spec } : {}),
     mayClaim: () => !storage.isOutdated(),
     environment: environmentOf(config, choice),
     // A server without a workspace still answers questions about runs, and leaves the work to others.
@@ -117,15 +119,15 @@ async function endOf(runs: RunService, principal: Principal, runId: string): Pro
 }
 
 /** Why no run can be started now. */
-function obstacle(
-  settings: RunSettings,
-  choice: ModelChoice,
-): { code: StartRefusal; message: string } | undefined {
+function obstacle(settings: RunSettings, choice: ModelChoice): Readiness["refusal"] {
   const { workspace } = settings.config;
   if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
   if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
   const message = choice.ok ? subagentModelProblem(settings.config, settings) : choice.message;
-  return message === undefined ? undefined : { code: "model_not_configured", message };
+  if (message === undefined) return undefined;
+  const [key] = choice.ok ? [] : (choice.keys ?? []);
+  const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
+  return { code: "model_not_configured", message, ...remedy };
 }
 
 const WORKSPACE_NOT_SHARED =

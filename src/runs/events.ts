@@ -85,8 +85,12 @@ const EVENTS = {
     ({ status, report }, name) => `${name}: ${status === "success" ? "finished" : `failed: ${report}`}`,
   ),
   tool_started: ofAgent("progress", ToolCall, ({ summary }) => summary),
-  tool_finished: ofAgent("progress", ToolCall.extend({ status: End }), ({ tool, status, summary }) =>
-    status === "error" ? `${tool} failed: ${summary}` : undefined,
+  /** `rejected`: it did not run, as the decision before it says. */
+  tool_finished: ofAgent(
+    "progress",
+    ToolCall.extend({ status: End, rejected: z.literal(true).optional() }),
+    ({ tool, status, summary, rejected }) =>
+      status === "error" && rejected !== true ? `${tool} failed: ${summary}` : undefined,
   ),
   /** `costUsd` is there where the price is known, `purpose` where the call was no turn. */
   model_called: ofAgent(
@@ -223,8 +227,8 @@ interface RunEffect {
   usage?: TokenUsage;
   /** US dollars of a model call; `unknown` where its price is. */
   cost?: number | "unknown";
-  /** How a subagent started or ended. */
-  subagent?: "started" | "completed" | "failed";
+  /** `begun`: a subagent is queued or started, which counts once. */
+  subagent?: "begun" | "completed" | "failed";
   /** Newest text of the main agent. */
   answer?: string;
 }
@@ -378,8 +382,7 @@ function callEntry(event: CallEvent): JournalEntry {
     case "subagent_queued":
     case "subagent_started": {
       const data = { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
-      const effect = event.kind === "subagent_started" ? { effect: { subagent: "started" as const } } : {};
-      return { kind: event.kind, agent, data, identity: ofSubagent, ...effect };
+      return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent: "begun" } };
     }
     case "subagent_finished": {
       const { name, status, report } = event;
@@ -393,8 +396,8 @@ function callEntry(event: CallEvent): JournalEntry {
       return { kind: event.kind, agent, data, identity: ofTool, ...recalled };
     }
     case "tool_finished": {
-      const { tool, status, summary } = event;
-      const data = { callId, tool, status, summary: oneLine(summary, LINE) };
+      const { tool, status, summary, rejected } = event;
+      const data = { callId, tool, status, summary: oneLine(summary, LINE), ...defined({ rejected }) };
       return { kind: event.kind, agent, data, identity: ofTool };
     }
     case "file_changed": {

@@ -126,14 +126,16 @@ export interface RunSummary extends RunHead {
   /** US dollars of the model calls whose price is known. */
   costUsd: number;
   hasUnknownCost: boolean;
-  /** How many subagents it started, by what became of them. */
-  subagents: { completed: number; failed: number; open: number };
+  /** Number of its subagents by what became of them. `open`: at work, or queued. */
+  subagents: { completed: number; failed: number; cancelled: number; open: number };
   /** How many approvals wait for a decision. */
   pending: number;
   /** Where it stands in line; absent while a server works on it, or it waits for an answer. */
   place?: Place;
   /** The beginning of the answer, or why there is none; absent while it is open. */
   outcome?: string;
+  stopReason?: string;
+  failure?: Pick<FailureDetails, "reason">;
 }
 
 /** Which runs to list. */
@@ -235,8 +237,8 @@ export interface SubagentView extends AgentWork {
   agent: AgentPath;
   name: string;
   description: string;
-  /** `queued`: it waits until others have ended. */
-  status: "queued" | "working" | "completed" | "failed";
+  /** `queued`: it waits until others have ended. `cancelled`: the run was, before the agent had ended. */
+  status: "queued" | "working" | "completed" | "failed" | "cancelled";
   /** One line: what it does now, or did last. */
   step: string;
 }

@@ -33,7 +33,7 @@ export type StartOutcome =
   | { ok: false; code: StartRefusal; message: string };
 
 /** Stable reasons why no run was started. */
-export type StartRefusal =
+type StartRefusal =
   | "thread_not_found"
   | "point_not_found"
   | "idempotency_conflict"
@@ -42,6 +42,19 @@ export type StartRefusal =
   | "workspace_missing"
   | "restart_needed"
   | "shutting_down";
+
+/** Tells before a start what a new run gets. */
+export interface Readiness {
+  /** Specification of its model, such as `anthropic:claude-sonnet-4-5`. Absent: there is none, or it is not told. */
+  model?: string;
+  /** Reason why no run can start now. */
+  refusal?: {
+    code: StartRefusal;
+    message: string;
+    /** Command that removes the reason. */
+    remedy?: string;
+  };
+}
 
 export type DecideOutcome =
   | {
@@ -185,6 +198,7 @@ interface RunReader {
 
 /** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
 interface RunStarter {
+  readiness(principal: Principal): Promise<Readiness>;
   /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
   start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
@@ -283,7 +297,9 @@ export interface RunServiceOptions {
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   drawing(principal: Principal): Promise<string>;
   /** Why no new run can work now; `undefined` when it can. */
-  preflight(principal: Principal): Promise<{ code: StartRefusal; message: string } | undefined>;
+  preflight(principal: Principal): Promise<Readiness["refusal"]>;
+  /** Specification of the model of new runs. Default: it is not told. */
+  model?: string;
   /**
    * Names what agents of this server work on, such as the workspace and the model. A run is only worked
    * on by servers with the `environment` it was started in, so that it never goes on in another folder.

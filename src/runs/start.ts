@@ -6,10 +6,10 @@ import type { Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, parsePoint } from "./run.ts";
 import type {
+  Readiness,
   RunPoint,
   RunServiceOptions,
   StartOutcome,
-  StartRefusal,
   TellOutcome,
   TellRequest,
 } from "./service.ts";
@@ -112,7 +112,7 @@ export async function tell(
 export interface StartContext {
   runs: RunRepository;
   checkpoints: RunServiceOptions["checkpoints"];
-  preflight: () => Promise<{ code: StartRefusal; message: string } | undefined>;
+  preflight: () => Promise<Readiness["refusal"]>;
   limits: Pick<NewRun, "environment" | "openRuns">;
   newId: IdSource;
   clock: Clock;
@@ -159,7 +159,7 @@ async function create(
   { runs, checkpoints, preflight, limits, newId, clock }: StartContext,
 ): Promise<Created | Extract<StartOutcome, { ok: false }>> {
   const refusal = await preflight();
-  if (refusal !== undefined) return { ok: false, ...refusal };
+  if (refusal !== undefined) return { ok: false, code: refusal.code, message: refusal.message };
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
   const thread =
     point === undefined

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
 import { ownTurn } from "../core/concurrency.ts";
+import { defined } from "../core/defined.ts";
 import { StorageError } from "../core/errors.ts";
 import { callTexts } from "./call-texts.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
@@ -34,6 +35,7 @@ import type {
 import type {
   CancelOutcome,
   MemorySearch,
+  Readiness,
   RunPoint,
   RunService,
   RunServiceOptions,
@@ -137,6 +139,11 @@ class Supervisor implements RunService {
       newId: this.#newId,
       clock: this.#clock,
     });
+  }
+
+  async readiness(principal: Principal): Promise<Readiness> {
+    const refusal = await this.#options.preflight(principal);
+    return defined({ model: this.#options.model, refusal });
   }
 
   answered(principal: Principal, runId: string, begunAt: number): Promise<void> {

@@ -176,6 +176,7 @@ export class RunFold {
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
+    else if (event.kind === "run_cancelled") this.#breakOff([], event.time, "cancelled");
     else if (relevanceOf(event) === "end") this.#breakOff([], event.time);
     else this.#step(event);
     this.activity = activityOf(event) ?? this.activity;
@@ -227,10 +228,10 @@ export class RunFold {
   }
 
   /** Ends the work of an agent that has ended. */
-  #breakOff(agent: AgentPath, time: number): void {
+  #breakOff(agent: AgentPath, time: number, status: "failed" | "cancelled" = "failed"): void {
     for (const view of this.#subagents.values()) {
       if (isWithin(agent, view.agent) && isOpen(view)) {
-        view.status = "failed";
+        view.status = status;
         view.work.endedAt = time;
       }
     }

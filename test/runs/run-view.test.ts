@@ -136,10 +136,18 @@ test.each([
     "ls failed: no such path",
     "helper: ls failed: no such path",
   ],
+  [
+    "tool_finished",
+    SUB,
+    { callId: "c2", tool: "ls", status: "error", summary: "User rejected it", rejected: true },
+    "working",
+    "Write /a",
+    "helper: Write /a",
+  ],
   ["model_called", SUB, { model: "m", usage: USAGE, text: "I see" }, "working", "I see", "helper: I see"],
   ["model_called", SUB, { model: "m", usage: USAGE, text: "" }, "working", "Write /a", "helper: Write /a"],
   ["warning", [], { message: "careful" }, "working", "Write /a", "careful"],
-  ["run_cancelled", [], { reason: "enough" }, "failed", "Write /a", "cancelled: enough"],
+  ["run_cancelled", [], { reason: "enough" }, "cancelled", "Write /a", "cancelled: enough"],
   ["run_failed", [], { message: "broken" }, "failed", "Write /a", "failed: broken"],
 ] as const)("%s of %o with %o", (kind, agent, data, status, step, activity) => {
   const view = fold([...DELEGATED, ...journal([kind, [...agent], data])]);
@@ -166,7 +174,7 @@ test.each([
     "queued",
     "waits for its turn",
   ],
-  [journal(["run_cancelled", [], { reason: "enough" }]), "failed", "waits for its turn"],
+  [journal(["run_cancelled", [], { reason: "enough" }]), "cancelled", "waits for its turn"],
 ])("a subagent in the queue that %o is %s", (events, status, step) => {
   expect(fold([...QUEUED, ...events]).subagents()).toMatchObject([{ agent: SUB, status, step }]);
 });

@@ -37,7 +37,15 @@ export function depsFor(runs: () => Promise<PrincipalRuns>, options: DepsOptions
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
   const page = createPageLinks(
-    () => openPageServer({ runs, clock, key: STATE_KEY, openCommand, settings: [], logger: silentLogger }),
+    () =>
+      openPageServer({
+        runs,
+        clock,
+        key: STATE_KEY,
+        openCommand,
+        settings: { limits: [] },
+        logger: silentLogger,
+      }),
     silentLogger,
   );
   cleanUpWith(() => page.close());

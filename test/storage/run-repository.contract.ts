@@ -132,6 +132,25 @@ export function runRepositoryContract(
         expect((await runs.read.list(ME, 9, second.id)).map(({ id }) => id)).toEqual([first.id]);
       });
 
+      test("counts each of its subagents once, queued ones too, and those that a cancel broke off", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const about = (callId: string) => ({ agent: [{ callId, name: "n" }], callId, name: "n" });
+        const told = async (kind: "subagent_queued" | "subagent_started", callId: string): Promise<void> =>
+          work().record(lease, entryOf({ kind, ...about(callId), description: "d" }), now);
+        await told("subagent_started", "a");
+        await told("subagent_queued", "b");
+        await told("subagent_queued", "b");
+        await told("subagent_started", "b");
+        await told("subagent_queued", "c");
+        const end = { kind: "subagent_finished" as const, status: "success" as const, report: "r" };
+        await work().record(lease, entryOf({ ...end, ...about("a") }), now);
+        const listed = async () => (await runs.read.summaries(ME, {}, 1))[0]?.subagents;
+        expect(await listed()).toEqual({ completed: 1, failed: 0, cancelled: 0, open: 2 });
+        await runs.cancel(ME, run.id, "enough", now);
+        expect(await listed()).toEqual({ completed: 1, failed: 0, cancelled: 2, open: 0 });
+      });
+
       test("is listed with what it cost and came to, by status and by words", async () => {
         const asking = await waiting(2);
         const done = await begin(ME, { task: "count" });
@@ -159,7 +178,7 @@ export function runRepositoryContract(
           usage: { inputTokens: 6, outputTokens: 4, cachedInputTokens: 2 },
           costUsd: 0.25,
           hasUnknownCost: true,
-          subagents: { completed: 0, failed: 1, open: 0 },
+          subagents: { completed: 0, failed: 1, cancelled: 0, open: 0 },
           pending: 0,
           outcome: "It is FORTY_TWO",
         });

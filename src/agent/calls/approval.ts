@@ -32,7 +32,7 @@ import { toAgentTool } from "./agent-tool.ts";
 /** Checks a call, asks a person about it when a gate says so, and runs it only as it was approved. */
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
-export type Verdict = Go | { run: false; result: ToolResult };
+export type Verdict = Go | { run: false; result: ToolResult; rejected?: true };
 
 export interface Go {
   run: true;
@@ -291,7 +291,7 @@ function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Ve
       message.trim() === ""
         ? `User rejected the tool call for ${toolCall.name} with id ${toolCall.id}`
         : message;
-    return { run: false, result: { content: text, status: "error" } };
+    return { run: false, result: { content: text, status: "error" }, rejected: true };
   }
   const { name, args } = decision.editedAction;
   const checked = checkEdit(rules, name, args);

@@ -1,6 +1,7 @@
 /** Reports tool calls to those who watch the run, and adds notes for the model to their results. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { defined } from "../../core/defined.ts";
 import type { AgentTool, Outcome } from "../contracts.ts";
 import { showMessages, textOf } from "../conversation/messages.ts";
 import { REPEATED_NOTE, isRepeated } from "../conversation/repeated-calls.ts";
@@ -47,13 +48,21 @@ export function reportEnd(
   { tools, channels, limits }: Pick<AgentDefinition, "tools" | "channels" | "limits">,
   { id: callId = "", name, args }: ToolCall,
   outcome: Outcome,
-  config: RunnableConfig,
+  { config, rejected }: { config: RunnableConfig; rejected?: true | undefined },
 ): Command {
   const agent = agentPath(config);
   const [message] = toolMessagesOf(outcome);
   const status = message?.status === "error" ? "error" : "success";
   const summary = message ? resultSummary(textOf(message)) : "";
-  emit(config, { kind: "tool_finished", agent, callId, tool: name, status, summary });
+  emit(config, {
+    kind: "tool_finished",
+    agent,
+    callId,
+    tool: name,
+    status,
+    summary,
+    ...defined({ rejected }),
+  });
   const command = isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
   // Only LangChain's tools of other authors return a list of writes.
   const update: Record<string, unknown> = Array.isArray(command.update) ? {} : { ...command.update };

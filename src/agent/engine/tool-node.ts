@@ -56,7 +56,8 @@ async function runCall(
   gates: readonly ToolGate[],
   config: RunnableConfig,
 ): Promise<Command> {
-  const end = (call: ToolCall, outcome: Outcome): Command => reportEnd(definition, call, outcome, config);
+  const end = (call: ToolCall, outcome: Outcome, rejected?: true): Command =>
+    reportEnd(definition, call, outcome, { config, rejected });
   const answerWith = (call: ToolCall, result: ToolResult): Command => end(call, toolOutcome(call, result));
   await ownTurn();
   config.signal?.throwIfAborted();
@@ -82,7 +83,7 @@ async function runCall(
   const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
   const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };
-  if (!verdict.run) return answerWith(toolCall, verdict.result);
+  if (!verdict.run) return end(toolCall, toolOutcome(toolCall, verdict.result), verdict.rejected);
   const approved = verdict.toolCall;
   // A person may have chosen another tool.
   const tool = definition.tools.get(approved.name) ?? checked.tool;

@@ -25,6 +25,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     return service;
   };
   return {
+    readiness: async (...args) => demand("run").readiness(...args),
     start: async (...args) => demand("run").start(...args),
     answered: async (...args) => demand(...ANY).answered(...args),
     tell: async (...args) => demand("run").tell(...args),

@@ -19,8 +19,8 @@ interface Problem {
 
 /** The arguments of a call as a person edits them. */
 export interface EditableArguments {
-  /** One argument that is edited as plain text, if a browser can show and return it unchanged. */
-  text?: { name: string; value: string };
+  /** One argument that is edited as plain text. Characters that a browser does not show or return are marks. */
+  text?: { name: string; value: string; hasMarks: boolean };
   /** The others as JSON; characters that a browser does not show are escaped. */
   json: string;
 }
@@ -30,11 +30,23 @@ const MAX_MESSAGE_CHARACTERS = 2000;
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];
 
 export function editableArguments({ args }: Pick<Approval, "args">): EditableArguments {
-  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !UNSHOWN.test(args[key]));
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !args[key].includes(MARK));
   if (name === undefined) return { json: visibleJson(args) };
-  const { [name]: value, ...others } = args;
-  return { text: { name, value: String(value) }, json: visibleJson(others) };
+  const { [name]: text, ...others } = args;
+  const value = String(text).replace(UNSHOWN, (character) => `${MARK}${hexOf(character).toUpperCase()}⟩`);
+  return { text: { name, value, hasMarks: value !== text }, json: visibleJson(others) };
 }
+
+/** Begins the mark of a character, such as `⟨U+200D⟩`. */
+const MARK = "⟨U+";
+
+/** The text that was edited: forms send every line break as CRLF. */
+const unmarked = (typed: string): string =>
+  typed
+    .replaceAll("\r\n", "\n")
+    .replace(/⟨U\+([0-9A-F]{4})⟩/g, (_mark, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
+const hexOf = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
 
 /** Only a pressed button decides. Approving with changed arguments is refused: they would be lost. */
 export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
@@ -98,10 +110,9 @@ function editedArguments(
   if (!others.success) return "broken";
   const { text } = editableArguments(approval);
   const typed = form.get("edited_text");
-  // Forms send every line break as CRLF; a text that has such breaks itself is not offered as text.
   return text === undefined || typed === null
     ? others.data
-    : { ...others.data, [text.name]: typed.replaceAll("\r\n", "\n") };
+    : { ...others.data, [text.name]: unmarked(typed) };
 }
 
 const NO_OBJECT = "The changed arguments are not a JSON object";
@@ -156,13 +167,11 @@ function parsed(text: string): unknown {
 }
 
 function visibleJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  });
+  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${hexOf(character)}`);
 }
 
 const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 /** Characters that a browser does not show or return unchanged. */
 const UNSHOWN =
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/u;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/gu;

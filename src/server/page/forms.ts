@@ -3,6 +3,7 @@ import type { Scope } from "../../config/sections.ts";
 import { alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/files.ts";
+import type { Refused } from "../views/room/pieces.ts";
 import { type Complaint, isWholeOnPage } from "../views/room/review.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
@@ -10,7 +11,7 @@ import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import type { Reply } from "./responses.ts";
-import { type Picture, type ScreenContext, reviewScreen, runScreen } from "./screens.ts";
+import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { runPath } from "./sessions.ts";
 import { hasProof } from "./whole-call.ts";
 
@@ -36,13 +37,49 @@ interface FormWork {
 export const workOf = (path: string, action: string | undefined): FormWork | undefined =>
   action === undefined ? OF_ALL.get(path) : OF_RUN.get(action);
 
-const start: FormWork["work"] = async ({ context: { runs, session }, form, reply }) => {
-  const task = textOf(form, "task");
-  if (task === "") return reply.html(422, failure("There was no task in the form."));
-  const started = await runs.start(session.principal, { task });
-  if (!started.ok) return reply.html(422, failure(started.message));
-  return reply.redirect(runPath(started.run.id));
+const start: FormWork["work"] = async (sent) => {
+  const { runs, session } = sent.context;
+  const task = textOf(sent.form, "task");
+  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task });
+  if (started.ok) return sent.reply.redirect(runPath(started.run.id));
+  const { code, message: problem } = started;
+  const refused = { field: "task", text: task, problem, fault: FAULTS[code] };
+  const read = (again?: Refused) => homeScreen(sent.context, new URLSearchParams(), again);
+  return showAgain(sent, "/", read, refused);
 };
+
+const NO_TASK = { ok: false, code: "no_task", message: "Write what an agent should do." } as const;
+
+/** The fact of a new run that is the reason why it could not start. */
+const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
+  model_not_configured: "model",
+  workspace_missing: "folder",
+};
+
+/**
+ * Shows a screen with what was sent and why it was not taken. The page goes on from there with the plain screen, and
+ * is not told at once that it has no complaint.
+ */
+async function showAgain<Complained>(
+  { now, show }: SentForm,
+  address: string,
+  read: (wrong?: Complained) => Promise<Picture | undefined>,
+  wrong: Complained,
+): Promise<void> {
+  const [picture, plain] = [await read(wrong), await read()];
+  if (picture === undefined || plain === undefined) return show(404, undefined);
+  show(422, picture(now), { mark: shownAt(plain, now).mark, address });
+}
+
+/** Shows the outcome of a run with a text that was not taken. */
+function refuseOn(sent: SentForm, refused: Refused): Promise<void> {
+  const { context, runId } = sent;
+  const read = async (again?: Refused): Promise<Picture | undefined> => {
+    const wrong = again === undefined ? {} : { refused: again };
+    return (await runScreen(context, runId, "answer", new URLSearchParams(), wrong))?.picture;
+  };
+  return showAgain(sent, `${runPath(runId)}/answer`, read, refused);
+}
 
 const save: FormWork["work"] = async ({ context: { runs, session }, form, reply, show }) => {
   const [path = "", version = ""] = ["path", "version"].map((name) => form.get(name) ?? "");
@@ -61,13 +98,17 @@ const remove: FormWork["work"] = async ({ context: { runs, session }, form, repl
   return reply.redirect(`/files?${new URLSearchParams({ path: MEMORIES }).toString()}`);
 };
 
-const tell: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply }) => {
+const tell: FormWork["work"] = async (sent) => {
+  const { context, runId, form, reply, show } = sent;
   const text = textOf(form, "text");
   if (text === "") return reply.redirect(`${runPath(runId)}/work`);
-  const told = await runs.tell(session.principal, runId, { text });
-  if (!told.ok) return reply.html(422, failure(told.message));
-  return reply.redirect(`${runPath(runId)}/work`);
+  const told = await context.runs.tell(context.session.principal, runId, { text });
+  if (told.ok) return reply.redirect(`${runPath(runId)}/work`);
+  if (told.code === "not_found") return show(404, undefined);
+  return refuseOn(sent, { field: "more", text, problem: ENDED });
 };
+
+const ENDED = "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
 
 const cancel: FormWork["work"] = async ({ context: { runs, session }, runId, reply, show }) => {
   const cancelled = await runs.cancel(session.principal, runId, "cancelled on the page");
@@ -75,45 +116,59 @@ const cancel: FormWork["work"] = async ({ context: { runs, session }, runId, rep
 };
 
 const goOnAtEnd: FormWork["work"] = async (sent) => {
-  const { runs, session } = sent.context;
-  const view = await runs.view(session.principal, sent.runId);
-  return view === undefined ? sent.show(404, undefined) : goOn(sent, view.run.threadId);
+  const run = await runOf(sent);
+  if (run === undefined) return sent.show(404, undefined);
+  return goOn(sent, { field: "more", threadId: run.threadId, task: textOf(sent.form, "task") });
 };
+
+/** Gives the conversation the same task again. */
+const again: FormWork["work"] = async (sent) => {
+  const run = await runOf(sent);
+  if (run === undefined) return sent.show(404, undefined);
+  return goOn(sent, { field: "more", threadId: run.threadId, task: run.task });
+};
+
+const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
+  (await runs.view(session.principal, runId))?.run;
 
 const fork: FormWork["work"] = async (sent) => {
   const { runs, session } = sent.context;
   const points = await runs.points(session.principal, sent.runId);
+  const [field, task] = ["fork-task", textOf(sent.form, "task")];
   const point = points?.find(({ id }) => id === sent.form.get("point"));
   return point === undefined
-    ? sent.reply.html(422, failure("Choose the moment from which it begins."))
-    : goOn(sent, point.id);
+    ? refuseOn(sent, { field, text: task, problem: "Choose the moment from which it begins." })
+    : goOn(sent, { field, threadId: point.id, task });
 };
 
-async function goOn({ context, form, reply }: SentForm, threadId: string): Promise<void> {
-  const { runs, session } = context;
-  const task = textOf(form, "task");
-  if (task === "") return reply.html(422, failure("There was no task in the form."));
-  const started = await runs.start(session.principal, { task, threadId });
-  if (!started.ok) return reply.html(422, failure(started.message));
-  // A session of one run is not to be left with a page that it may not see.
-  return reply.redirect(runPath(session.run ?? started.run.id));
+interface Further {
+  /** Id of the field that it was written in. */
+  field: string;
+  threadId: string;
+  task: string;
 }
 
-async function decide({ context, runId, form, reply, now, show }: SentForm): Promise<void> {
+async function goOn(sent: SentForm, { field, threadId, task }: Further): Promise<void> {
+  const { runs, session } = sent.context;
+  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId });
+  if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
+  // A session of one run is not to be left with a page that it may not see.
+  return sent.reply.redirect(runPath(session.run ?? started.run.id));
+}
+
+async function decide(sent: SentForm): Promise<void> {
+  const { context, runId, form, reply } = sent;
   const { runs, session } = context;
   const approvalId = form.get("approval") ?? "";
   const isOfAll = form.get("back") === "all" && session.run === undefined;
-  const complain = async (problem: string): Promise<void> => {
-    const complaint: Complaint = { approvalId, problem, form };
-    const read = async (about?: Complaint): Promise<Picture | undefined> =>
-      isOfAll
-        ? reviewScreen(context, about)
-        : (await runScreen(context, runId, "review", new URLSearchParams(), about))?.picture;
-    const [picture, plain] = [await read(complaint), await read()];
-    if (picture === undefined || plain === undefined) return show(404, undefined);
-    // The page goes on with the review from here, and is not told at once that it has no complaint.
+  const complain = (problem: string): Promise<void> => {
+    const read = async (complaint?: Complaint): Promise<Picture | undefined> => {
+      if (isOfAll) return reviewScreen(context, complaint);
+      const wrong = complaint === undefined ? {} : { complaint };
+      return (await runScreen(context, runId, "review", new URLSearchParams(), wrong))?.picture;
+    };
     const address = isOfAll ? "/review" : `${runPath(runId)}/review`;
-    show(422, picture(now), { mark: shownAt(plain, now).mark, address });
+    return showAgain(sent, address, read, { approvalId, problem, form });
   };
   const view = await runs.view(session.principal, runId);
   const approval = view?.approvals.find(({ id }) => id === approvalId);
@@ -149,6 +204,7 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/tell", { scope: "run", work: tell }],
   ["/cancel", { scope: "run", work: cancel }],
   ["/continue", { scope: "run", work: goOnAtEnd }],
+  ["/again", { scope: "run", work: again }],
   ["/fork", { scope: "run", work: fork }],
 ]);
 

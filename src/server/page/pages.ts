@@ -10,6 +10,7 @@ import { type Principal, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { scopedRuns } from "../auth/scopes.ts";
 import { renderChanges } from "../views/room/changes.ts";
+import type { StartSettings } from "../views/room/home.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
@@ -45,8 +46,8 @@ export interface PagesOptions {
   take?: (principal: Principal) => number;
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
-  /** What a new run gets by the settings, in a few words each. */
-  settings: readonly string[];
+  /** Settings that count for every new run. */
+  settings: StartSettings;
   /** The name of the folder that a run works in. Default: it is not told. */
   folderOf?: (run: Pick<Run, "environment">) => string | undefined;
   logger: Logger;

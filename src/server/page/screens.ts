@@ -1,23 +1,24 @@
 /** Reads what a screen shows. `undefined`: there is no such run. */
-import { type RunEvent, type RunEventKind, activityOf } from "../../runs/events.ts";
+import type { RunEvent, RunEventKind } from "../../runs/events.ts";
 import {
   type Approval,
   type PendingApproval,
   type Run,
   type RunFilter,
+  type RunStatus,
   type RunSummary,
   type RunView,
   isFinal,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { placeText } from "../../runs/view.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
-import { type ListedRun, renderHome } from "../views/room/home.ts";
+import { type ListedRun, type StartSettings, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
-import { mainOf } from "../views/room/pieces.ts";
+import { type Refused, mainOf } from "../views/room/pieces.ts";
 import { type Complaint, type Request, renderReview, requestsOf } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
+import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
@@ -31,54 +32,93 @@ export interface ScreenContext {
   session: PageSession;
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
-  /** What a new run gets by the settings, in a few words each. */
-  settings: readonly string[];
+  /** Settings that count for every new run. */
+  settings: StartSettings;
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
 }
 
 const LISTED = 50;
 const MAX_PENDING = 50;
-/** Open runs in a list whose current activity is read. */
-const MAX_ACTIVITIES = 20;
-/** Newest events that are searched for one to show as the activity. */
-const LOOKED_AT = 10;
+/** Open runs whose agents and activity are read. */
+const MAX_VIEWS = 20;
+/** Runs of one status that are looked through. */
+const MAX_OPEN = 50;
 
 /** Renders what was read for a screen as it looks at a given time. */
 export type Picture = (now: number) => Screen;
 
-export async function homeScreen(context: ScreenContext, query: URLSearchParams): Promise<Picture> {
+export async function homeScreen(
+  context: ScreenContext,
+  query: URLSearchParams,
+  refused?: Refused,
+): Promise<Picture> {
   const { runs, session, settings, folderOf } = context;
   const { principal } = session;
   const filter = filterOf(query);
   const before = query.get("before");
-  const [counts, { pending, waiting }, found] = await Promise.all([
+  const [counts, { pending, waiting }, found, readiness] = await Promise.all([
     runs.counts(principal),
     pendingOf(context),
     runs.summaries(principal, filter, { limit: LISTED + 1, ...(before === null ? {} : { before }) }),
+    mayRun(session) ? runs.readiness(principal) : {},
   ]);
-  const open = found.filter(({ status }) => !isFinal(status)).slice(0, MAX_ACTIVITIES);
-  const activities = new Map(
-    await Promise.all(open.map(async (run) => [run.id, await activityNow(runs, run)] as const)),
-  );
-  const listed: ListedRun[] = found
-    .slice(0, LISTED)
-    .map((run) => Object.assign(run, { activity: activities.get(run.id), folder: folderOf?.(run) }));
-  const hasOlder = found.length > LISTED;
+  const open = await openRuns(context, counts);
+  const listed = found.slice(0, LISTED);
+  const views = await viewsOf(runs, [...open.asking, ...listed]);
+  const standing = (run: RunSummary): Standing => {
+    const view = views.get(run.id);
+    return view === undefined ? standingInList(run) : standingOf(view);
+  };
+  const both = open.asking.filter((run) => standing(run).states.includes(WORKING));
+  const isMore = filter.status === "working" && filter.text === undefined && before === null;
+  const shown = (isMore ? [...both, ...listed] : listed)
+    .toSorted((one, other) => other.createdAt - one.createdAt)
+    .map((run): ListedRun => {
+      const { activity } = views.get(run.id) ?? { activity: undefined };
+      return Object.assign(run, { standing: standing(run), activity, folder: folderOf?.(run) });
+    });
+  const screen = {
+    session,
+    settings,
+    readiness,
+    refused,
+    counts,
+    waiting,
+    pending,
+    filter,
+    runs: shown,
+    hasOlder: found.length > LISTED,
+    both: both.length,
+    inLine: open.inLine,
+  };
   return (now) => ({
     title: "Runs",
     place: "runs",
     waiting,
     isLive: true,
     session,
-    main: renderHome({ session, counts, waiting, pending, runs: listed, filter, hasOlder, now, settings }),
+    main: renderHome({ ...screen, now }),
   });
 }
 
-/** Read from the end of the journal, so that it takes no longer in a long run. */
-async function activityNow(runs: PrincipalRuns, { id, principal, place }: RunSummary): Promise<string> {
-  if (place !== undefined) return placeText(place);
-  const newest = (await runs.recentEvents(principal, id, { limit: LOOKED_AT })) ?? [];
-  return newest.map(activityOf).find((line) => line !== undefined) ?? "";
+/** The open runs, as far as the numbers above the list follow from them. */
+async function openRuns(
+  { runs, session: { principal } }: ScreenContext,
+  counts: Readonly<Record<RunStatus, number>>,
+): Promise<{ asking: RunSummary[]; inLine: number }> {
+  const of = async (status: RunStatus): Promise<RunSummary[]> =>
+    counts[status] === 0 ? [] : runs.summaries(principal, { status }, { limit: MAX_OPEN });
+  const [asking, working] = await Promise.all([of("input_required"), of("working")]);
+  return { asking, inLine: working.filter(({ place }) => place !== undefined).length };
+}
+
+/** The views of the first open ones among `runs`. */
+async function viewsOf(runs: PrincipalRuns, some: readonly RunSummary[]): Promise<Map<string, RunView>> {
+  const open = new Map(some.flatMap((run) => (isFinal(run.status) ? [] : [[run.id, run] as const])));
+  const found = await Promise.all(
+    [...open.values()].slice(0, MAX_VIEWS).map(({ principal, id }) => runs.view(principal, id)),
+  );
+  return new Map(found.flatMap((view) => (view === undefined ? [] : [[view.run.id, view] as const])));
 }
 
 const STATUSES: readonly string[] = ["working", "input_required", "completed", "failed", "cancelled"];
@@ -149,18 +189,24 @@ export interface RunScreen {
   waiting: number;
 }
 
+/** Something that a person sent and the server did not take; at most one of them. */
+export interface Wrong {
+  complaint?: Complaint;
+  refused?: Refused;
+}
+
 export async function runScreen(
   context: ScreenContext,
   runId: string,
   named: Tab | undefined,
   query: URLSearchParams,
-  complaint?: Complaint,
+  wrong: Wrong = {},
 ): Promise<RunScreen | undefined> {
   const { runs, session } = context;
   const view = await runs.view(session.principal, runId);
   if (view === undefined) return undefined;
-  const tab = complaint === undefined ? (named ?? tabOf(view)) : "review";
-  const body = await BODIES[tab](context, view, query, complaint);
+  const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
+  const body = await BODIES[tab](context, view, query, wrong);
   const waiting = await waitingFor(context, view);
   return {
     view,
@@ -211,22 +257,23 @@ type Body = (
   context: ScreenContext,
   view: RunView,
   query: URLSearchParams,
-  complaint?: Complaint,
+  wrong: Wrong,
 ) => Promise<(now: number) => Html>;
 
 const BODIES: Readonly<Record<Tab, Body>> = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
-  review: async ({ runs, session, openCommand }, view, _query, complaint) => {
+  review: async ({ runs, session, openCommand }, view, _query, { complaint }) => {
     const why = await reasons(runs, session.principal, pendingApprovals(view));
     const viewer = { session, openCommand: openCommand(view.run) };
     return (now) => renderReview({ requests: requestsOf(view, why), viewer, now, complaint, view });
   },
-  answer: async ({ runs, session }, view) => {
+  answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
     const changed = await runs.recentEvents(principal, id, { kinds: ["file_changed"], limit: MAX_CHANGES });
     const points = mayRun(session) ? await runs.points(principal, id) : undefined;
     const changes = await withDiffs(changed ?? []);
-    const answer = renderAnswer({ view, viewer: session, changes, points: (points ?? []).toReversed() });
+    const shown = { view, viewer: session, changes, points: (points ?? []).toReversed() };
+    const answer = renderAnswer({ ...shown, refused });
     return () => answer;
   },
 };

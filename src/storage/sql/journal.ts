@@ -5,16 +5,21 @@ import type { RecentEvents } from "../../runs/ports.ts";
 import { type EventRow, toEvent } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
-/** Whether the journal has this already. */
-export function* has(runId: string, entry: JournalEntry): Steps<boolean> {
-  if (entry.identity === undefined) return false;
+/** Says if the journal has this already, and the kind of its newest event about the same. */
+export function* has(
+  runId: string,
+  entry: JournalEntry,
+): Steps<{ isKnown: boolean; latest?: EventRow["kind"] }> {
+  if (entry.identity === undefined) return { isKnown: false };
   // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
   const latest = yield* first<Pick<EventRow, "kind" | "data">>(
     `SELECT kind, data FROM run_events INDEXED BY run_events_identity
      WHERE run_id = @run_id AND identity = @identity ORDER BY seq DESC LIMIT 1`,
     { run_id: runId, identity: entry.identity },
   );
-  return latest !== undefined && isRepeat(entry, latest);
+  return latest === undefined
+    ? { isKnown: false }
+    : { isKnown: isRepeat(entry, latest), latest: latest.kind };
 }
 
 /** Belongs into the transaction of what the event tells of. */

@@ -153,6 +153,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
 /** The columns that a list shows of a run, beside its head. */
 export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_tokens, cached_input_tokens,
   cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed,
+  stop_reason, failure_reason,
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
   (SELECT count(*) FROM approvals WHERE run_id = runs.id AND delivered = 0 AND approvals.status = 'pending') AS pending`;
@@ -169,11 +170,11 @@ export type SummaryRow = HeadRow &
     | "subagents_started"
     | "subagents_completed"
     | "subagents_failed"
+    | "stop_reason"
+    | "failure_reason"
   > & { outcome: string | null; pending: number };
 
 export function toSummary(row: SummaryRow): RunSummary {
-  const ended = row.subagents_completed + row.subagents_failed;
-  const open = Math.max(0, row.subagents_started - ended);
   return {
     ...toRunHead(row),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
@@ -184,14 +185,22 @@ export function toSummary(row: SummaryRow): RunSummary {
     },
     costUsd: row.cost_nanos / NANOS,
     hasUnknownCost: row.unpriced_calls > 0,
-    subagents: {
-      completed: row.subagents_completed,
-      failed: row.subagents_failed + (row.ended_at === null ? 0 : open),
-      open: row.ended_at === null ? open : 0,
-    },
+    subagents: subagentsOf(row),
     pending: row.pending,
     ...(row.outcome === null ? {} : { outcome: row.outcome }),
+    ...(row.stop_reason === null ? {} : { stopReason: row.stop_reason }),
+    ...(row.failure_reason === null ? {} : { failure: { reason: row.failure_reason } }),
   };
+}
+
+/** A subagent that had not ended with its run has failed, or was cancelled. */
+function subagentsOf(row: SummaryRow): RunSummary["subagents"] {
+  const [completed, failed] = [row.subagents_completed, row.subagents_failed];
+  const open = Math.max(0, row.subagents_started - completed - failed);
+  if (row.ended_at === null) return { completed, failed, cancelled: 0, open };
+  return row.status === "cancelled"
+    ? { completed, failed, cancelled: open, open: 0 }
+    : { completed, failed: failed + open, cancelled: 0, open: 0 };
 }
 
 /** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */

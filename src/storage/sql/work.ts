@@ -93,7 +93,8 @@ export class StoredWork implements WorkLog {
 
   record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
     return this.#note(lease, function* (row) {
-      if (yield* journal.has(row.id, entry)) return;
+      const { isKnown, latest } = yield* journal.has(row.id, entry);
+      if (isKnown) return;
       yield* journal.append(row.id, entry, now);
       if (entry.kind === "subagent_finished" && (yield* withdrawOf(row.id, entry.agent, now))) {
         yield* status.update(row.id, row.status, now);
@@ -117,7 +118,7 @@ export class StoredWork implements WorkLog {
           cached: effect.usage?.cachedInputTokens ?? 0,
           cost: cost === "unknown" ? 0 : Math.round(cost * NANOS),
           unpriced: Number(cost === "unknown"),
-          started: Number(subagent === "started"),
+          started: Number(subagent === "begun" && latest !== "subagent_queued"),
           completed: Number(subagent === "completed"),
           failed: Number(subagent === "failed"),
         },

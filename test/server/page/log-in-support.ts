@@ -46,7 +46,14 @@ export async function openSite(
     },
     changes: createResourceChanges({ runs, logger: silentLogger }),
     authenticator: createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] }),
-    page: { ...shared, runs, key: async () => Buffer.alloc(32, 7), openCommand, settings: [], ...page },
+    page: {
+      ...shared,
+      runs,
+      key: async () => Buffer.alloc(32, 7),
+      openCommand,
+      settings: { limits: [] },
+      ...page,
+    },
     ...http,
   });
   cleanUpWith(() => server.close());

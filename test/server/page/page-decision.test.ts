@@ -39,7 +39,7 @@ test("arguments that were only looked at are those of the call, whatever is in t
 test("a text is edited as text, the rest as JSON", () => {
   const approval = anApproval({ args: { content: "one\ntwo", file_path: "/a" } });
   const editable = editableArguments(approval);
-  expect(editable.text).toEqual({ name: "content", value: "one\ntwo" });
+  expect(editable.text).toEqual({ name: "content", value: "one\ntwo", hasMarks: false });
   const form = fields(editable, (value) => `${value}\nthree`);
   form.set("decision", "edit");
   expect(pageDecision(approval, form)).toMatchObject({
@@ -49,12 +49,29 @@ test("a text is edited as text, the rest as JSON", () => {
   expect(pageDecision(approval, form)).toMatchObject({ ok: false });
 });
 
-test.each(["a\r\nb", "zero\u200bwidth", "turned\u202earound", "bell\u0007"])(
-  "%j, which a browser would not show or return as it is, is edited as escaped JSON",
-  (content) => {
-    const { text: own, json } = editableArguments(anApproval({ args: { content } }));
-    expect(own).toBeUndefined();
-    expect(json).toMatch(/^[\n\x20-\x7e]*$/);
-    expect(JSON.parse(json)).toEqual({ content });
+test.each([
+  ["a\r\nb", "a⟨U+000D⟩\nb"],
+  ["👩\u200d🚀 ship", "👩⟨U+200D⟩🚀 ship"],
+  ["turned\u202earound", "turned⟨U+202E⟩around"],
+  ["bell\u0007\ud800", "bell⟨U+0007⟩⟨U+D800⟩"],
+])(
+  "%j, which a browser would not show or return as it is, is edited with visible marks",
+  (content, shown) => {
+    const approval = anApproval({ args: { content } });
+    const editable = editableArguments(approval);
+    expect(editable.text).toEqual({ name: "content", value: shown, hasMarks: true });
+    const form = fields(editable, (value) => `${value}!`);
+    form.set("decision", "edit");
+    expect(pageDecision(approval, form)).toMatchObject({
+      decision: { editedAction: { args: { content: `${content}!` } } },
+    });
   },
 );
+
+test("a text with such marks of its own is edited as JSON", () => {
+  const content = "⟨U+200D⟩ stands for \u200d";
+  const { text: own, json } = editableArguments(anApproval({ args: { content } }));
+  expect(own).toBeUndefined();
+  expect(json).not.toContain("\u200d");
+  expect(JSON.parse(json)).toEqual({ content });
+});

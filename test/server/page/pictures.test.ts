@@ -61,6 +61,7 @@ const PICTURES: readonly Picture[] = [
   { name: "answer", ...wide, path: ({ done }) => `/runs/${done}/answer` },
   { name: "answer-phone", ...phone, path: ({ done }) => `/runs/${done}/answer` },
   { name: "failed", ...phone, scheme: "light", path: ({ failed }) => `/runs/${failed}/answer` },
+  { name: "cancelled", ...wide, scheme: "dark", path: ({ cancelled }) => `/runs/${cancelled}/answer` },
   { name: "queued", ...wide, path: ({ queued }) => `/runs/${queued}/work` },
   { name: "files", ...wide, scheme: "dark", path: () => "/files" },
 ];
@@ -70,7 +71,7 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
 
   test("looks as it was accepted", async () => {
     const { service, runs } = await seededRuns();
-    const settings = ["tide-alarms", "claude-sonnet-4-5", "Limit $5.00"];
+    const settings = { folder: "tide-alarms", limits: ["$5.00", "2.00M tokens"] };
     const pages = await openPages(service, () => NOW, {
       settings,
       folderOf: ({ environment }) => environment,
@@ -102,7 +103,7 @@ const UNSHOWN = ":is(md-text, code-text, diff-text):not([data-mounted])";
 
 /** What fonts of the machine would have to draw is left out, because they differ. */
 const HIDE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();)
-  if (/[\\u0590-\\u06ff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
+  if (/[\\u0590-\\u06ff\\u3040-\\u9fff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
     walker.currentNode.parentElement.style.visibility = "hidden"`;
 
 async function taken(page: Page): Promise<Buffer> {

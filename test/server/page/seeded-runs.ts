@@ -88,7 +88,7 @@ export const retry = (attempts) => attempts < 3; // then the duty officer is cal
 export interface SeededRuns {
   service: RunService;
   /** Ids by what becomes of the run. */
-  runs: Readonly<Record<"twelve" | "hundred" | "done" | "failed" | "queued", string>>;
+  runs: Readonly<Record<"twelve" | "hundred" | "done" | "failed" | "cancelled" | "queued", string>>;
 }
 
 export async function seededRuns(): Promise<SeededRuns> {
@@ -216,9 +216,10 @@ export async function seededRuns(): Promise<SeededRuns> {
   const failed = await claim("night-logs");
   await says(failed, now + 5000, [], "I look at the logs.");
   const message =
-    "The provider refused the key: 401 invalid x-api-key. Set ANTHROPIC_API_KEY and continue the run.";
+    "The model claude-sonnet-4-5 refused the key (HTTP 401). Check the provider's API key in the server's environment and what it may use. The provider said: 401 authentication_error: invalid x-api-key <b>🔑</b>";
   await work.fail(failed, { reason: "model_auth", message }, now + 2 * MINUTE);
 
+  await crowd("cancelled", "把站点列表移到 SQLite 🗂️, and keep the file format for imports", stopped());
   await crowd("hundred", "Check the gauges of a hundred stations", hundred());
   await crowd("twelve", TASK, TWELVE);
   await begin("queued", "Write down what the night shift has to know", 1);
@@ -228,13 +229,16 @@ export async function seededRuns(): Promise<SeededRuns> {
     { model: scriptedModel(() => ({ text: "" })) },
     {
       concurrentRuns: 0,
+      model: "claude-sonnet-4-5",
       clock: () => NOW,
       tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(FILES) })),
     },
   );
+  await service.cancel(ME, "run_cancelled", "not before the release 🚢");
   return {
     service,
     runs: {
+      cancelled: "run_cancelled",
       twelve: "run_twelve",
       hundred: "run_hundred",
       done: "run_done",
@@ -262,7 +266,7 @@ const EDIT: HitlRequest = {
       args: { file_path: "/workspace/src/alarms.js", old_string: BEFORE[2] ?? "", new_string: "…" },
       description: "Edit",
       toolCallId: "call_edit",
-      preview: { kind: "diff", summary: "Change /workspace/src/alarms.js (+5 −2)", detail: DIFF },
+      preview: { kind: "diff", summary: "Edit /workspace/src/alarms.js (1 occurrence)", detail: DIFF },
       same: { key: "edit", text: "change of /workspace/src/alarms.js" },
     },
   ],
@@ -298,6 +302,21 @@ function hundred(): Agent[] {
   return Array.from({ length: 100 }, (_, index) => ({
     task: `Check gauge ${index + 1} of 100`,
     fate: fates.get(index) ?? (index > 90 ? "queued" : "done"),
+  }));
+}
+
+/** Twenty-four agents that a person stops. */
+function stopped(): Agent[] {
+  const fates: readonly Fate[] = ["done", "done", "works", "failed", "works", "asks", "queued", "done"];
+  const names = [
+    "検潮所のデータを移す",
+    `${"long-table-name-".repeat(9)}🛰️`,
+    "Write its tests",
+    "Draft the tables",
+  ];
+  return Array.from({ length: 24 }, (_, index) => ({
+    task: `${names[index % 4]} ${index + 1}`,
+    fate: fates[index % 8] ?? "done",
   }));
 }
 

@@ -65,6 +65,10 @@ addEventListener("popstate", () => {
   if (addressOf(location) !== shown) location.reload();
 });
 addEventListener("hashchange", focusTarget);
+/* The address may name the place already. */
+addEventListener("click", ({ target }) => {
+  if (target.closest?.('a[href*="#"]')) setTimeout(focusTarget);
+});
 
 /* The browser looks for the old place before the screen is there. */
 const scrollKey = () => `scroll ${shown}`;

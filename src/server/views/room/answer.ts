@@ -1,7 +1,7 @@
 /** The screen of a run that is over: its answer or why there is none, what changed, and how to go on. */
 import { oneLine } from "../../../core/text.ts";
 import type { RunEvent } from "../../../runs/events.ts";
-import { type RunView, stoppedAtLimit } from "../../../runs/run.ts";
+import type { RunView } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
@@ -11,7 +11,8 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { composeBox, diffLooks, mainOf } from "./pieces.ts";
+import { renderOutcome } from "./outcome.ts";
+import { type Refused, composeBox, diffLooks, mainOf } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
@@ -29,44 +30,17 @@ export interface AnswerScreen {
   changes: readonly ShownChange[];
   /** Newest first. */
   points: readonly RunPoint[];
+  refused?: Refused | undefined;
 }
 
-export function renderAnswer({ view, viewer, changes, points }: AnswerScreen): Html {
+export function renderAnswer({ view, viewer, changes, points, refused }: AnswerScreen): Html {
   const content = html`<div>
-      ${outcome(view)} ${files(view, viewer, changes)} ${mayRun(viewer) ? continuing(view) : undefined}
-      ${mayRun(viewer) ? forking(view, points) : undefined}
+      ${renderOutcome(view, viewer)}${view.run.status === "completed" ? paper("Answer", view.run.answer ?? "") : undefined}
+      ${files(view, viewer, changes)} ${mayRun(viewer) ? continuing(view, refused) : undefined}
+      ${mayRun(viewer) ? forking(view, points, refused) : undefined}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
-}
-
-function outcome({ run }: RunView): Html {
-  if (run.failure !== undefined) {
-    return html`<section class="banner" role="alert">
-        ${icon("fail")}
-        <h2>The run failed</h2>
-        <p>${oneLine(run.failure.message, 600)}</p>
-        <p class="note">
-          Its plan, files and conversation are kept: continue below. Reason:
-          ${run.failure.reason.replaceAll("_", " ")}.
-        </p>
-      </section>
-      ${run.answer === undefined || run.answer === "" ? undefined : paper("What it said last", run.answer)}`;
-  }
-  if (run.cancelReason !== undefined) {
-    return html`<section class="panel empty">
-      ${icon("stop")}
-      <h3>The run was cancelled</h3>
-      <p>${oneLine(run.cancelReason, 600)}</p>
-    </section>`;
-  }
-  const early =
-    run.stopReason === undefined
-      ? undefined
-      : html`<p class="notice amber">
-          The run ${stoppedAtLimit(run.stopReason)}. This is the work done until then.
-        </p>`;
-  return html`${early}${paper("Answer", run.answer ?? "")}`;
 }
 
 const paper = (label: string, text: string): Html =>
@@ -111,7 +85,7 @@ function countsOf(changes: AnswerScreen["changes"]): Html | undefined {
   return isTold ? renderDiffCounts({ added: sum("added"), removed: sum("removed") }) : undefined;
 }
 
-const continuing = ({ run }: RunView): Html =>
+const continuing = ({ run }: RunView, refused: Refused | undefined): Html =>
   html`<section class="section" aria-labelledby="go-h">
     <h2 id="go-h">Continue this conversation</h2>
     <form class="compose" method="post" action="${runPath(run.id)}/continue" autocomplete="off">
@@ -121,11 +95,16 @@ const continuing = ({ run }: RunView): Html =>
         placeholder:
           "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
         send: "Send",
+        refused,
       })}
     </form>
   </section>`;
 
-function forking({ run }: RunView, points: readonly RunPoint[]): Html | undefined {
+function forking(
+  { run }: RunView,
+  points: readonly RunPoint[],
+  refused: Refused | undefined,
+): Html | undefined {
   if (points.length === 0) return undefined;
   const items = points.slice(0, MAX.points).map(
     ({ id, time, summary }) =>
@@ -136,17 +115,16 @@ function forking({ run }: RunView, points: readonly RunPoint[]): Html | undefine
         >
       </li>`,
   );
-  return html`<details class="section" data-fold="fork">
+  const isOpen = refused?.field === "fork-task";
+  return html`<details class="section" data-fold="fork" ${isOpen ? html` open` : undefined}>
     <summary class="btn">${icon("fork")}Try another way</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
-      <p class="note pad">
-        Begins a new conversation with the messages and files of a moment of this one. This one stays.
-      </p>
+      <p class="note pad">Start a new conversation from an earlier step. This one is not changed.</p>
       <ol class="panel points">
         ${items}
       </ol>
       <div class="compose start">
-        ${composeBox({ id: "fork-task", label: "Task", placeholder: "What should it do from there?", send: "Fork" })}
+        ${composeBox({ id: "fork-task", label: "Task", placeholder: "What should it do from there?", send: "Fork", refused })}
       </div>
     </form>
   </details>`;

@@ -2,19 +2,22 @@
 import { isoTime } from "../../../core/clock.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { PendingApproval, RunFilter, RunStatus, RunSummary } from "../../../runs/run.ts";
+import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { choice, composeBox, mainOf, searchField } from "./pieces.ts";
+import { causeOf } from "./outcome.ts";
+import { type Fact, type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { anchorOf, headline, who } from "./review.ts";
-import { QUEUED, RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
+import { ASKING, type Standing, type State, WORKING, approvalIcon, counted, stateIcon } from "./states.ts";
 import { decisionsWait, decisionsWaitForYou } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300 };
 
 /** A run in the list, with what it does now. */
 export interface ListedRun extends RunSummary {
+  standing: Standing;
   /** While it is open. */
   activity: string | undefined;
   /** The name of the folder it works in, where that is known. */
@@ -24,6 +27,10 @@ export interface ListedRun extends RunSummary {
 export interface HomeScreen {
   session: PageSession;
   counts: Readonly<Record<RunStatus, number>>;
+  /** Runs that need somebody while others of their agents work. */
+  both: number;
+  /** Runs that wait for their turn, counted as at work. */
+  inLine: number;
   /** How many decisions wait. */
   waiting: number;
   /** The oldest of them. */
@@ -33,15 +40,23 @@ export interface HomeScreen {
   /** Whether there are older ones than `runs`. */
   hasOlder: boolean;
   now: number;
-  /** Facts of the server's settings that a new run gets: folder, model, limit. */
-  settings: readonly string[];
+  /** Settings that count for every new run. */
+  settings: StartSettings;
+  readiness: Readiness;
+  refused: Refused | undefined;
+}
+
+/** Settings of the server that count for every new run, in a few words each. */
+export interface StartSettings {
+  folder?: string;
+  limits: readonly string[];
 }
 
 export function renderHome(screen: HomeScreen): Html {
-  const { counts, session, runs, hasOlder, filter, waiting } = screen;
+  const { session, runs, hasOlder, filter } = screen;
   const content = html`<div class="home-head">
       <h1>Runs</h1>
-      <span class="dim">${stand(counts, waiting)}</span>
+      <span class="dim">${stand(screen)}</span>
     </div>
     ${needs(screen)} ${mayRun(session) ? startForm(screen) : undefined} ${tools(screen)}
     ${runs.length === 0 ? empty(screen) : list(screen)}
@@ -49,15 +64,19 @@ export function renderHome(screen: HomeScreen): Html {
   return mainOf(session, "home", content);
 }
 
-function stand({ working }: HomeScreen["counts"], waiting: number): string {
-  return [`${working} at work`, ...(waiting > 0 ? [decisionsWaitForYou(waiting)] : [])].join(", ");
+function stand({ counts, both, inLine, waiting }: HomeScreen): string {
+  const line = inLine > 0 ? ` (${inLine} in line)` : "";
+  return [
+    `${counts.working + both} at work${line}`,
+    ...(waiting > 0 ? [decisionsWaitForYou(waiting)] : []),
+  ].join(", ");
 }
 
 function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   if (pending.length === 0) return undefined;
   const items = pending.slice(0, MAX.needs).map((approval) => {
     return html`<li id="need-${anchorOf(approval)}">
-      ${icon(approvalIcon(approval), "amber")}<span class="what cut">${headline(approval)}</span
+      ${icon(approvalIcon(approval), "amber")}<span class="what">${headline(approval)}</span
       ><small class="cut">${who(approval)} · in “${oneLine(displayText(approval.task), 120)}”</small
       ><span class="num small dim">${elapsed(approval.requestedAt, undefined, now)}</span
       ><a class="btn small" data-row href="/review#${anchorOf(approval)}">Review</a>
@@ -68,7 +87,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     <div class="panel-head">
       <h2 id="needs-h">Needs you</h2>
       <span class="count amber">${waiting}</span>
-      <span class="end small dim desk">Only the agents that asked are waiting. The others go on.</span>
+      <span class="end small dim desk">Other agents keep working while these wait.</span>
     </div>
     <ul class="needs-list">
       ${items}
@@ -77,16 +96,61 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   </section>`;
 }
 
-const startForm = ({ settings }: HomeScreen): Html =>
-  html`<form class="compose start" method="post" action="/start" autocomplete="off">
-    ${composeBox({
-      id: "task",
-      label: "New task",
-      placeholder: "What should an agent do, and what does a good result look like?",
-      send: "Start run",
-      facts: settings,
-    })}
-  </form>`;
+/** Names what a new run gets, and says before anything is typed what is missing. */
+function startForm({ settings, readiness: { model, refusal }, refused }: HomeScreen): Html {
+  const { folder, limits } = settings;
+  const facts: Fact[] = [
+    ...(folder === undefined ? [] : [{ kind: "folder" as const, text: folder }]),
+    ...(model === undefined && refusal === undefined
+      ? []
+      : [{ kind: "model" as const, text: model ?? "No model yet" }]),
+    { kind: "limit", text: limits.length === 0 ? "No limit" : `Limit ${limits.join(", ")}` },
+  ];
+  const isOff = refusal !== undefined && refused === undefined;
+  return html`${isOff ? obstacle(refusal) : undefined}
+    <form class="compose start" method="post" action="/start" autocomplete="off">
+      ${composeBox({
+        id: "task",
+        label: "New task",
+        placeholder: "What should an agent do, and what does a good result look like?",
+        send: "Start run",
+        facts,
+        refused,
+        off: isOff ? `${OBSTACLES[refusal.code] ?? NOT_NOW}. What you type is kept.` : undefined,
+      })}
+    </form>`;
+}
+
+type Refusal = NonNullable<Readiness["refusal"]>;
+
+const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = {
+  model_not_configured: "Choose a model first",
+  workspace_missing: "Choose a folder first",
+  restart_needed: "Restart the server first",
+};
+const NOT_NOW = "No run can start now";
+
+/** The numbered lines of the message are the ways out of it. */
+function obstacle({ code, message, remedy }: Refusal): Html {
+  const lines = message.split("\n");
+  const ways = lines.flatMap((line) => /^\d+\. (.+)$/.exec(line)?.[1] ?? []);
+  const text = lines.filter((line) => !/^\d+\. /.test(line)).join("\n");
+  return html`<section class="panel needs obstacle" aria-labelledby="obstacle-h">
+    <div class="panel-head">
+      <h2 id="obstacle-h">${OBSTACLES[code] ?? NOT_NOW}</h2>
+      ${code === "workspace_missing" ? undefined : html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
+    </div>
+    <p class="pad lines">${text}</p>
+    ${
+      ways.length === 0
+        ? undefined
+        : html`<ol class="ways">
+            ${ways.map((way) => html`<li>${way}</li>`)}
+          </ol>`
+    }
+    ${remedy && html`<p class="pad">To keep the key in the keychain: <code>${remedy}</code></p>`}
+  </section>`;
+}
 
 const FILTERS: readonly (readonly [RunStatus | undefined, string])[] = [
   [undefined, "All"],
@@ -106,10 +170,10 @@ function address({ status, text }: RunFilter, before?: string): string {
   return query === "" ? "/" : `/?${query}`;
 }
 
-function tools({ counts, filter }: HomeScreen): Html {
+function tools({ counts, both, filter }: HomeScreen): Html {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const choices = FILTERS.map(([status, name]) => {
-    const count = status === undefined ? all : counts[status];
+    const count = status === undefined ? all : counts[status] + (status === "working" ? both : 0);
     const target = address({
       ...(filter.text === undefined ? {} : { text: filter.text }),
       ...(status === undefined ? {} : { status }),
@@ -130,7 +194,7 @@ function empty({ session, filter: { status, text } }: HomeScreen): Html {
   const start = mayRun(session) ? "Start one here, or from" : "Start one from";
   return html`<div class="panel empty">
     ${icon("list")}
-    <h3>${isFiltered ? "No run is like that" : "No runs so far"}</h3>
+    <h3>${isFiltered ? "No runs match your search" : "No runs yet"}</h3>
     <p>
       ${isFiltered ? html`<a class="link" href="/">Show all runs</a>` : `${start} any MCP client that is connected to this server.`}
     </p>
@@ -174,10 +238,10 @@ function list({ runs, now }: HomeScreen): Html {
 }
 
 function row(run: ListedRun, now: number): Html {
-  const { id, task, status, place, folder, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
+  const { id, task, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
   const used = usage.inputTokens + usage.outputTokens;
   return html`<a class="run-row" id="row-${id}" data-row href="${runPath(id)}"
-    ><span>${stateIcon(place === undefined ? RUN_STATES[status] : QUEUED)}</span
+    ><span>${stateIcon(iconOf(standing))}</span
     ><span class="cut"
       ><span class="t cut block">${oneLine(displayText(task.slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
@@ -192,16 +256,27 @@ function row(run: ListedRun, now: number): Html {
   >`;
 }
 
-function secondLine({ status, place, pending, activity, outcome }: ListedRun): string {
-  const waits = pending === 0 ? [] : [decisionsWait(pending)];
-  if (activity !== undefined) return [...waits, oneLine(displayText(activity), MAX.line)].join(" · ");
-  const text = oneLine(displayText(outcome ?? "").replace(/^#+ |[`*]/gm, ""), MAX.line);
-  if (text === "") return (place === undefined ? RUN_STATES[status] : QUEUED).word;
-  return status === "completed" ? `“${text}”` : text;
+/** Needing a person is seen first. */
+function iconOf({ states }: Standing): State {
+  const [first = WORKING, ...others] = states;
+  return others.length === 0 ? first : { ...ASKING, word: states.map(({ word }) => word).join(", ") };
 }
 
-function agentsBar({ subagents: { completed, failed, open } }: ListedRun): Html | undefined {
-  const all = completed + failed + open;
+function secondLine({ status, standing, activity, outcome, failure }: ListedRun): string {
+  const { states, agents, waiting } = standing;
+  const [word = ""] = states.map((state) => state.word);
+  const text = failure === undefined ? (activity ?? outcome ?? "") : causeOf(failure.reason);
+  const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
+  const parts = [
+    ...(waiting === 0 ? [] : [decisionsWait(waiting)]),
+    ...(states.length > 1 ? [`${agents.working} at work`, ...counted({ queued: agents.queued })] : []),
+    ...(line === "" ? [] : [status === "completed" ? `“${line}”` : line]),
+  ];
+  return parts.length === 0 ? word : parts.join(" · ");
+}
+
+function agentsBar({ standing: { agents } }: ListedRun): Html | undefined {
+  const { all, done, failed, cancelled, asking, queued } = agents;
   if (all === 0) return undefined;
   let at = 0;
   const piece = (name: string, count: number): Html | undefined => {
@@ -211,7 +286,8 @@ function agentsBar({ subagents: { completed, failed, open } }: ListedRun): Html 
       ? undefined
       : html`<rect class="${name}" x="${x.toFixed(1)}%" width="${width.toFixed(1)}%" height="6" />`;
   };
+  const working = all - done - failed - cancelled - asking - queued;
   return html`<svg aria-hidden="true">
-      ${piece("fill-green", completed)}${piece("fill-red", failed)}${piece("fill-blue", open)}</svg
-    ><span class="num">${completed} of ${all}</span>`;
+      ${piece("fill-green", done)}${piece("fill-red", failed)}${piece("fill-bar", cancelled)}${piece("fill-amber", asking)}${piece("fill-blue", working)}</svg
+    ><span class="num">${done} of ${all}</span>`;
 }

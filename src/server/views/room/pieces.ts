@@ -1,6 +1,8 @@
 /** Pieces that several screens are made of. */
 import type { Viewer } from "../../page/sessions.ts";
-import { type Html, html } from "../html.ts";
+import { displayName, tailOf } from "../../../core/text.ts";
+import { type Html, html, textArea } from "../html.ts";
+import { icon } from "./icons.ts";
 
 /** What a screen is about. In the app it is one part of the page of its host. */
 export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
@@ -27,35 +29,79 @@ export const diffLooks = (viewer: Viewer): Html | undefined =>
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;
 
+/** A fact about what a form starts. */
+export interface Fact {
+  kind: "folder" | "model" | "limit";
+  text: string;
+}
+
+const FACT_ICONS = { folder: "folder", model: "gear", limit: "clock" } as const;
+
+/** A text that the server did not take. It is shown again where it was written, with the reason. */
+export interface Refused {
+  /** Id of its field. */
+  field: string;
+  text: string;
+  problem: string;
+  /** The fact that is the reason. */
+  fault?: Fact["kind"] | undefined;
+}
+
 export interface ComposeBox {
   id: string;
   label: string;
   placeholder: string;
   /** What the button says. */
   send: string;
-  /** Facts about what it will start, in a few words each. */
-  facts?: readonly string[];
+  facts?: readonly Fact[];
+  refused?: Refused | undefined;
+  /** Why nothing can be sent now. */
+  off?: string | undefined;
 }
 
-/** Where a task is written; inside a form. */
-export const composeBox = ({ id, label, placeholder, send, facts = [] }: ComposeBox): Html =>
-  html`<label class="hide" for="${id}">${label}</label>
-    <textarea
-      id="${id}"
-      name="task"
-      rows="2"
-      maxlength="100000"
-      required
-      data-draft
-      placeholder="${placeholder}"
-    ></textarea>
+/** The field where a task is written; the direct content of a form. */
+export function composeBox(box: ComposeBox): Html {
+  const { id, label, placeholder, send, facts = [], off } = box;
+  const refused = box.refused?.field === id ? box.refused : undefined;
+  const field = html`id="${id}" name="task" rows="2" maxlength="100000" required data-draft
+  placeholder="${placeholder}"`;
+  const chips = facts.map(
+    ({ kind, text }) =>
+      html`<span class="chip still${refused?.fault === kind ? " fault" : ""}" title="${text}"
+        >${icon(FACT_ICONS[kind])}<span class="cut">${text}</span></span
+      >`,
+  );
+  return html`<label class="hide" for="${id}">${label}</label>
+    ${textArea(field, refused?.text ?? "")}
+    ${refused && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${refused.problem}</span></p>`}
     <div class="compose-foot">
-      ${facts.map((fact) => html`<span class="chip still">${fact}</span>`)}
+      ${chips}
       <span class="end"
-        ><span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span
-        ><button class="btn ink">${send}</button></span
+        >${off === undefined ? html`<span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>` : html`<span class="small dim">${off}</span>`}<button
+          class="btn ink"
+          ${off && html` disabled data-off="${off}"`}
+        >
+          ${refused === undefined ? send : "Try again"}
+        </button></span
       >
     </div>`;
+}
+
+/**
+ * A path on one line, whose end is in sight in the narrowest place: its folders give way first, then the middle of
+ * its name.
+ */
+export function shownPath(path: string): Html {
+  const shown = displayName(path);
+  const name = shown.slice(shown.lastIndexOf("/") + 1);
+  const folder = shown.slice(0, shown.length - name.length).replace(/^\/workspace\//, "");
+  const end = tailOf(name, NAME_END);
+  return html`<code class="path" title="${shown}"
+    ><span>${folder}</span><span>${name.slice(0, name.length - end.length)}</span><span>${end}</span></code
+  >`;
+}
+
+const NAME_END = 14;
 
 /** `/` gives it the focus. */
 export const searchField = (label: string, placeholder: string, limit: number, value = ""): Html =>

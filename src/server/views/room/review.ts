@@ -1,6 +1,6 @@
 /** What waits for a decision, as a review: who wants to do what and why, the exact call, and the decision. */
 import { displayName, oneLine } from "../../../core/text.ts";
-import { type Approval, type PersonDecision, type RunView, agentName } from "../../../runs/run.ts";
+import { type Approval, DEADLINE, type PersonDecision, type RunView, agentName } from "../../../runs/run.ts";
 import { editableArguments } from "../../page/decision.ts";
 import {
   type ApprovalViewer,
@@ -18,8 +18,8 @@ import { pendingApprovals } from "../run-report.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { diffLooks, mainOf } from "./pieces.ts";
-import { RUN_STATES, approvalIcon, stateIcon } from "./states.ts";
+import { diffLooks, mainOf, shownPath } from "./pieces.ts";
+import { RUN_STATES, type State, approvalIcon } from "./states.ts";
 
 /** One that waits, with what its agent said before it asked. */
 export interface Request {
@@ -42,11 +42,29 @@ const MAX = { line: 200, why: 600, decided: 100 };
 export const anchorOf = ({ id }: Pick<Approval, "id">): string =>
   `a-${Buffer.from(id).toString("base64url")}`;
 
-/** What would happen, in a few words. */
-export function headline({ preview, tool }: Pick<Approval, "preview" | "tool">): Html {
-  if (preview.kind === "arguments") return html`Call <code>${displayName(tool)}</code>`;
-  return html`${oneLine(displayName(preview.summary), MAX.line)}`;
+type Headed = Pick<Approval, "preview" | "tool" | "args">;
+
+/** Names the act and its object: a command, a file, or a tool of another kind. */
+function doing({ preview: { kind, summary, detail }, tool, args }: Headed): [verb: string, thing: string] {
+  if (kind === "command") return ["Run", oneLine(displayName(detail), MAX.line)];
+  const [path, verb] = [pathOf(args), summary.split(" ", 1)[0] ?? ""];
+  return path === "" || !FILE_VERBS.has(verb) ? ["Call", displayName(tool)] : [verb, path];
 }
+
+/** Summaries of the tools that change files begin with one of these. */
+const FILE_VERBS = new Set(["Change", "Create", "Delete", "Edit", "Overwrite", "Write"]);
+
+/** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */
+export function headline(approval: Headed): Html {
+  const [verb, thing] = doing(approval);
+  const isPath = verb !== "Run" && verb !== "Call";
+  return html`<span class="headline"
+    >${verb} ${isPath ? shownPath(thing) : html`<code class="cut">${thing}</code>`}</span
+  >`;
+}
+
+/** The same as text. */
+export const headlineText = (approval: Headed): string => doing(approval).join(" ");
 
 /** The call as a review shows it. */
 const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);
@@ -80,8 +98,7 @@ export function renderReview(screen: ReviewScreen): Html {
     ({ approval, task }) =>
       html`<li id="q-${anchorOf(approval)}">
         <a href="#${anchorOf(approval)}" data-row
-          >${icon(approvalIcon(approval), "amber")}<span class="cut">${headline(approval)}</span
-          ><small class="cut"
+          >${icon(approvalIcon(approval), "amber")}${headline(approval)}<small class="cut"
             >${who(approval)} ·
             ${elapsed(approval.requestedAt, undefined, now)}${task === undefined ? undefined : html` · ${oneLine(task, 80)}`}</small
           ></a
@@ -115,25 +132,40 @@ export const who = ({ agent }: Approval): string => {
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), 80));
 };
 
-const DECISIONS: Readonly<Record<string, string>> = {
-  approved: "approved",
-  edited: "approved with changes",
-  rejected: "rejected",
-  withdrawn: "no longer needed",
+const DECISIONS: Readonly<Record<string, State>> = {
+  approved: { ...RUN_STATES.completed, word: "Approved" },
+  edited: { ...RUN_STATES.completed, word: "Approved with changes" },
+  rejected: { ...RUN_STATES.failed, word: "Rejected" },
+  withdrawn: { ...RUN_STATES.cancelled, word: "No longer needed" },
 };
+
+/** Ways that a person decides, by the channel of the decision. */
+const CHANNELS: Readonly<Record<string, string>> = {
+  page: "on the page",
+  terminal: "in a terminal",
+  elicitation: "in the client",
+  input_required: "in the client",
+  "tasks/update": "in the client",
+  answer_deep_agent: "by the client’s model",
+  [DEADLINE]: "because nobody decided in time",
+};
+
+function decisionText({ status, decidedBy }: Approval, { word }: State): string {
+  if (decidedBy === undefined || status === "withdrawn") return word;
+  return `${word} ${CHANNELS[decidedBy] ?? `(${oneLine(decidedBy.replaceAll("_", " "), 40)})`}`;
+}
 
 function decided({ approvals }: RunView): Html | undefined {
   const past = approvals.filter(({ status }) => status !== "pending").toReversed();
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((approval) => {
-    const isDone = approval.status === "approved" || approval.status === "edited";
-    const state = isDone ? RUN_STATES.completed : RUN_STATES.failed;
+    const state = DECISIONS[approval.status] ?? RUN_STATES.cancelled;
     const at = approval.decidedAt === undefined ? undefined : html`, ${timeOf(approval.decidedAt)}`;
     return html`<li>
       <span class="past"
-        >${stateIcon({ ...state, word: DECISIONS[approval.status] ?? approval.status })}<span class="cut"
-          >${headline(approval)}</span
-        ><small class="cut">${DECISIONS[approval.status] ?? approval.status}${by(approval)}${at}</small></span
+        >${icon(state.icon, state.tone)}${headline(approval)}<small
+          >${decisionText(approval, state)}${at}</small
+        ></span
       >
     </li>`;
   });
@@ -144,9 +176,6 @@ function decided({ approvals }: RunView): Html | undefined {
     </ul>
   </section>`;
 }
-
-const by = ({ decidedBy }: Approval): string =>
-  decidedBy === undefined ? "" : ` (${oneLine(decidedBy.replaceAll("_", " "), 40)})`;
 
 const TITLES: Readonly<Record<Approval["preview"]["kind"], string>> = {
   diff: "Change a file",
@@ -312,7 +341,7 @@ function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }
       ${may("approve") ? button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`) : undefined}
       ${may("approve_same") ? button("approve_same", "wide", html`Approve the same for this run`) : undefined}
       ${may("edit") ? editor(approval, complaint) : undefined}
-      ${may("reject") ? rejection(complaint) : undefined}
+      ${may("reject") ? rejection(approval, complaint) : undefined}
       ${may("approve_same") ? html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>` : undefined}
     </div>
   </form>`;
@@ -324,9 +353,9 @@ const NO_DEFAULT = html`<button disabled hidden></button>`;
 const button = (decision: string, look: string, label: Html): Html =>
   html`<button name="decision" value="${decision}" class="btn ${look}">${label}</button>`;
 
-/** Opened and closed by the person; stays as it is when the page is brought up to date. */
-const fold = (name: string, isOpen: boolean, title: Html, body: Html): Html =>
-  html`<details class="fold" data-fold="${name}" ${isOpen ? html` open` : undefined}>
+/** Opened and closed by the person, one at a time; stays as it is when the page is brought up to date. */
+const fold = (name: string, { id }: Approval, isOpen: boolean, title: Html, body: Html): Html =>
+  html`<details class="fold" name="decide ${id}" data-fold="${name}" ${isOpen ? html` open` : undefined}>
     <summary class="btn">${title}</summary>
     <div class="more-form">${body}</div>
   </details>`;
@@ -339,11 +368,12 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const language = text?.name === "command" ? "shell" : languageOf(pathOf(approval.args));
   const fields = html`${text && area("edited_text", text.name, typedText ?? text.value, { rows: 14, language })}
     ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, { rows: 6, language: "json" })}
+    ${text?.hasMarks === true ? html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>` : undefined}
     <p>
       ${button("edit", "ok", html`Approve with changes`)}
       <span class="note">The agent is told what ran instead.</span>
     </p>`;
-  return fold("edit", typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
+  return fold("edit", approval, typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
 }
 
 interface AreaLook {
@@ -363,14 +393,14 @@ const area = (name: string, label: string, text: string, { rows, language = "" }
     </label>
   </div>`;
 
-function rejection(complaint: Complaint | undefined): Html {
+function rejection(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";
   const fields = html`<label
       ><span class="label">Message to the agent, which reads it and goes on without the call</span>
       ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
     </label>
     <p>${button("reject", "no", html`Reject`)}</p>`;
-  return fold("reject", typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
+  return fold("reject", approval, typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
 }
 
 /** The requests of one run. */

@@ -3,12 +3,12 @@ import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import { mayRun, runPath, type Viewer } from "../../page/sessions.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, textArea } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { QUEUED, RUN_STATES, STOPPED, type State, WORKING, pill } from "./states.ts";
-import { agentsText } from "./timeline.ts";
+import { headlineText } from "./review.ts";
+import { WORKING, agentsText, pill, standingOf } from "./states.ts";
 import { decisionsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
@@ -19,21 +19,8 @@ const NAMES: Readonly<Record<Tab, string>> = { work: "Work", review: "Review", a
 /** Which tab answers the question that a person has now. */
 export function tabOf(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
-  return stateOf(view) === RUN_STATES.input_required && pendingApprovals(view).length > 0 ? "review" : "work";
-}
-
-/** The run as a whole: it is at work as long as anybody is. */
-function stateOf({ run, place, subagents, approvals }: RunView): State {
-  if (place !== undefined) return QUEUED;
-  if (run.stopReason !== undefined) return STOPPED;
-  if (run.status !== "input_required") return RUN_STATES[run.status];
-  const asks = new Set(
-    approvals.filter(({ status }) => status === "pending").map(({ agent }) => agent.at(-1)?.callId),
-  );
-  const works = subagents.some(
-    ({ status, agent }) => status === "working" && !asks.has(agent.at(-1)?.callId),
-  );
-  return works ? WORKING : RUN_STATES.input_required;
+  const { states, waiting } = standingOf(view);
+  return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
 }
 
 /** `folder`: the name of the one it works in. */
@@ -54,11 +41,13 @@ export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: numb
         ${facts(view, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
       </div>
     </div>
-    ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}`;
+    ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
+    ${mayRun(viewer) ? thumbMenu(view) : undefined}`;
 }
 
 function facts(view: RunView, now: number): Html {
-  const { run, models, subagents, place } = view;
+  const { run, models, place } = view;
+  const { states, agents } = standingOf(view);
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const cost = costOf(models);
   const used = models.find(({ role }) => role === "main")?.model ?? "";
@@ -66,7 +55,7 @@ function facts(view: RunView, now: number): Html {
   return html`<dl class="facts">
     <div>
       <dt class="hide">State</dt>
-      <dd>${pill(stateOf(view))}</dd>
+      <dd>${states.map(pill)}</dd>
     </div>
     ${place && fact("In line", `${place.number} of ${place.waiting}`)}
     ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}
@@ -81,7 +70,7 @@ function facts(view: RunView, now: number): Html {
         <dd>${cost}</dd>
       </div>`
     }
-    ${subagents.length === 0 ? undefined : fact("Agents", agentsText(view), "opt")}
+    ${agents.all === 0 ? undefined : fact("Agents", agentsText(agents), "opt")}
     ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
   </dl>`;
@@ -115,19 +104,39 @@ function actions({ run }: RunView, viewer: Viewer): Html | undefined {
     <a class="btn" href="${runPath(run.id)}/work#tell" data-tell
       >${icon("say")}Message<kbd aria-hidden="true">M</kbd></a
     >
-    <details class="confirm">
-      <summary class="btn">Cancel run</summary>
-      <form method="post" action="${runPath(run.id)}/cancel" class="panel">
-        <p>What is done stays. The conversation can go on later.</p>
-        <button class="btn no">Cancel the run</button>
-      </form>
-    </details>
+    ${cancelling(run)}
   </div>`;
+}
+
+/** Asks once more. */
+const cancelling = ({ id }: RunView["run"]): Html =>
+  html`<details class="confirm">
+    <summary class="btn">Cancel run</summary>
+    <form method="post" action="${runPath(id)}/cancel" class="panel">
+      <p>Finished work is kept. You can continue the conversation later.</p>
+      <button class="btn no">Cancel the run</button>
+    </form>
+  </details>`;
+
+/** Message and cancel at the bottom of a phone. */
+function thumbMenu({ run }: RunView): Html {
+  const sheet = isFinal(run.status)
+    ? html`<a class="btn ink" href="${runPath(run.id)}/answer#more">${icon("say")}Continue with a message</a>`
+    : html`<form method="post" action="${runPath(run.id)}/tell" autocomplete="off">
+          <label class="label" for="thumb-text">Tell the agent. It reads this at its next step.</label>
+          ${textArea(html`id="thumb-text" name="text" class="field" rows="2" maxlength="20000" required data-draft`, "")}
+          <button class="btn ink">Send</button>
+        </form>
+        ${cancelling(run)}`;
+  return html`<details class="thumb">
+    <summary>${icon("dots")}This run</summary>
+    <div class="sheet">${sheet}</div>
+  </details>`;
 }
 
 function reviewBar(view: RunView): Html {
   const pending = pendingApprovals(view);
-  const named = pending.slice(0, 2).map(({ preview }) => oneLine(preview.summary, 80));
+  const named = pending.slice(0, 2).map((one) => oneLine(headlineText(one), 80));
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";
   return html`<aside class="review-bar" aria-label="What waits for you">

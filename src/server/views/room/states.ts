@@ -1,5 +1,15 @@
 /** How states look and are called: in lists, the plan, the timeline and tabs alike. */
-import type { Approval, RunStatus, SubagentView } from "../../../runs/run.ts";
+import {
+  type AgentPath,
+  type AgentWork,
+  type Approval,
+  type Run,
+  type RunStatus,
+  type RunSummary,
+  type RunView,
+  type SubagentView,
+  isWithin,
+} from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
 
@@ -11,19 +21,22 @@ export interface State {
 
 export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
-export const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
+const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 const COMPLETED: State = { icon: "done", tone: "green", word: "Completed" };
 /** A run that completed with what it had. */
-export const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
+const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
 const FAILED: State = { icon: "fail", tone: "red", word: "Failed" };
+const CANCELLED: State = { icon: "stop", tone: "faint", word: "Cancelled" };
+/** A run whose model is one that a client lends, and no client answers. */
+const UNLENT: State = { icon: "queue", tone: "faint", word: "Waits for a client" };
 
 export const RUN_STATES: Readonly<Record<RunStatus, State>> = {
   working: WORKING,
   input_required: ASKING,
   completed: COMPLETED,
   failed: FAILED,
-  cancelled: { icon: "stop", tone: "faint", word: "Cancelled" },
+  cancelled: CANCELLED,
 };
 
 export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = {
@@ -31,7 +44,101 @@ export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = {
   working: WORKING,
   completed: COMPLETED,
   failed: FAILED,
+  cancelled: CANCELLED,
 };
+
+/** Numbers of a run's subagents by what they do; the same on every screen. */
+export interface AgentCounts {
+  all: number;
+  done: number;
+  failed: number;
+  cancelled: number;
+  queued: number;
+  asking: number;
+  working: number;
+}
+
+/** The state of a run, for lists and its own screens alike. */
+export interface Standing {
+  /** The first is the main one; a run that needs somebody while agents work is both. */
+  states: readonly State[];
+  agents: AgentCounts;
+  /** Number of decisions that it waits for. */
+  waiting: number;
+}
+
+export function standingOf(view: RunView): Standing {
+  const asked = view.approvals.filter(({ status }) => status === "pending").map(({ agent }) => agent);
+  const agents = countsOf(view, asked);
+  const [waiting, works] = [asked.length, agents.working > 0];
+  return { states: statesOf(view.run, view.place, { waiting, works }), agents, waiting };
+}
+
+/** The same of a run that has ended, or whose agents are not looked at. */
+export function standingInList(run: RunSummary): Standing {
+  const { completed: done, failed, cancelled, open } = run.subagents;
+  const agents = { all: done + failed + cancelled + open, done, failed, cancelled };
+  return {
+    states: statesOf(run, run.place, { waiting: run.pending, works: false }),
+    agents: { ...agents, queued: 0, asking: 0, working: open },
+    waiting: run.pending,
+  };
+}
+
+function statesOf(
+  { status, stopReason }: Pick<Run, "status" | "stopReason">,
+  place: RunView["place"],
+  { waiting, works }: { waiting: number; works: boolean },
+): State[] {
+  if (place !== undefined) return [QUEUED];
+  if (stopReason !== undefined) return [STOPPED];
+  if (status !== "input_required") return [RUN_STATES[status]];
+  return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
+}
+
+/** An agent whose own subagent asks does not work: it waits for its report. */
+function countsOf({ subagents }: RunView, asked: readonly AgentPath[]): AgentCounts {
+  const counts = {
+    all: subagents.length,
+    done: 0,
+    failed: 0,
+    cancelled: 0,
+    queued: 0,
+    asking: 0,
+    working: 0,
+  };
+  for (const { agent, status } of subagents) {
+    if (status === "completed") counts.done += 1;
+    else if (status !== "working") counts[status] += 1;
+    else if (asked.some((path) => path.length === agent.length && isWithin(agent, path))) counts.asking += 1;
+    else if (!asked.some((path) => isWithin(agent, path))) counts.working += 1;
+  }
+  return counts;
+}
+
+/** Such as `5 of 12 done, 1 failed, 2 queued`. */
+export const agentsText = ({ all, done, failed, cancelled, queued }: AgentCounts): string =>
+  [`${done} of ${all} done`, ...counted({ failed, cancelled, queued })].join(", ");
+
+/** Such as `8 at work`, `2 queued`; nothing of what there is none of. */
+export const counted = (counts: Readonly<Record<string, number>>): string[] =>
+  Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
+
+/** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
+export function mainState({ run, place, mainAgent }: RunView, approvals: readonly Approval[]): State {
+  if (place !== undefined) return QUEUED;
+  const state = run.status === "input_required" ? WORKING : RUN_STATES[run.status];
+  return agentState(state, mainAgent, approvals);
+}
+
+/** `approvals`: those that the agent itself asked for. */
+export const subagentState = (subagent: SubagentView, approvals: readonly Approval[]): State =>
+  agentState(AGENT_STATES[subagent.status], subagent, approvals);
+
+function agentState(state: State, { isRetrying }: AgentWork, approvals: readonly Approval[]): State {
+  if (approvals.some(({ status }) => status === "pending")) return ASKING;
+  return state === WORKING && isRetrying === true ? RETRYING : state;
+}
 
 /** The picture, with the word for those who do not see it. */
 export const stateIcon = ({ icon: name, tone, word }: State): Html =>

@@ -14,7 +14,17 @@ import { duration } from "./duration.ts";
 import { elapsed, money } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { current } from "./pieces.ts";
-import { AGENT_STATES, ASKING, RETRYING, RUN_STATES, type State, WORKING, stateIcon } from "./states.ts";
+import {
+  AGENT_STATES,
+  ASKING,
+  RETRYING,
+  RUN_STATES,
+  type State,
+  WORKING,
+  mainState,
+  stateIcon,
+  subagentState,
+} from "./states.ts";
 
 /** One agent as the page shows it. */
 export interface AgentRow {
@@ -53,7 +63,7 @@ export function agentRows(view: RunView): AgentRow[] {
     depth: 0,
     name: "Main agent",
     type: undefined,
-    state: stateOf(mainState(view), view.mainAgent, approvals),
+    state: mainState(view, approvals),
     work: view.mainAgent,
     approvals,
     subagent: undefined,
@@ -68,25 +78,14 @@ export function agentRows(view: RunView): AgentRow[] {
   return [main, ...branches([])];
 }
 
-/** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
-function mainState({ run, place }: RunView): State {
-  if (place !== undefined) return AGENT_STATES.queued;
-  return run.status === "input_required" ? RUN_STATES.working : RUN_STATES[run.status];
-}
-
-function stateOf(state: State, { isRetrying }: AgentWork, approvals: readonly Approval[]): State {
-  if (approvals.some(({ status }) => status === "pending")) return ASKING;
-  return state === WORKING && isRetrying === true ? RETRYING : state;
-}
-
 function rowOf(subagent: SubagentView, approvals: readonly Approval[]): AgentRow {
-  const { agent, name, description, status } = subagent;
+  const { agent, name, description } = subagent;
   return {
     key: keyOf(agent),
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
     type: name === GENERAL ? undefined : oneLine(name, 40),
-    state: stateOf(AGENT_STATES[status], subagent, approvals),
+    state: subagentState(subagent, approvals),
     work: subagent,
     approvals,
     subagent,
@@ -103,6 +102,7 @@ const ORDER: readonly (readonly State[])[] = [
   [RUN_STATES.failed, RETRYING],
   [WORKING],
   [AGENT_STATES.queued],
+  [AGENT_STATES.cancelled],
 ];
 
 interface OrderedRows {
@@ -296,8 +296,13 @@ function wholeBar({ startedAt, endedAt }: AgentWork, { axis, at }: Drawing): Htm
   return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
 }
 
+const BEFORE_START = new Map([
+  [AGENT_STATES.queued, "queued"],
+  [AGENT_STATES.cancelled, "not begun"],
+]);
+
 function timeText({ work, state }: AgentRow, now: number): Html | string {
-  if (work.startedAt === undefined) return state === AGENT_STATES.queued ? "queued" : "–";
+  if (work.startedAt === undefined) return BEFORE_START.get(state) ?? "–";
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
@@ -365,16 +370,3 @@ const LEGEND = html`<div class="legend">
   ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
   ${key("asks", "waits for you", "lane")} ${key("broke", "failed", "lane")}
 </div>`;
-
-/** Counts the agents by state: `5 of 12 done, 1 failed`. */
-export function agentsText({ run, subagents }: RunView): string {
-  const count = (status: SubagentView["status"]): number =>
-    subagents.filter((one) => one.status === status).length;
-  const failed = count("failed");
-  const queued = isFinal(run.status) ? 0 : count("queued");
-  return [
-    `${count("completed")} of ${subagents.length} done`,
-    ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(queued > 0 ? [`${queued} queued`] : []),
-  ].join(", ");
-}

@@ -9,12 +9,13 @@ export const isRefused = (button) => refused.has(button);
 export function judge(button) {
   const reason = document.body.classList.contains("offline")
     ? "The server does not answer. Your text stays."
-    : refused.get(button);
+    : (refused.get(button) ?? button.dataset.off);
   button.disabled = reason !== undefined;
   button.title = reason ?? "";
 }
 
 /* The editor is loaded when somebody edits; a field of text serves until then. */
+const LEAST_SEEN = 160;
 const EDITING = "details[data-fold=edit][open]";
 async function edit(fold) {
   const editor = await loadCode();
@@ -31,7 +32,9 @@ addEventListener(
   ({ target }) => {
     if (!target.matches?.(EDITING)) return;
     tryEdit(target);
-    target.closest("form").scrollIntoView();
+    const { top } = target.querySelector(".more-form").getBoundingClientRect();
+    if (top < 0 || top + LEAST_SEEN > innerHeight)
+      target.closest("form").scrollIntoView({ block: "nearest" });
   },
   true,
 );

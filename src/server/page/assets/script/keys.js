@@ -52,6 +52,12 @@ addEventListener("keydown", (event) => {
   action();
 });
 
+/** Closes the sheet of a phone, but for clicks in it that lead nowhere else. */
+addEventListener("click", ({ target }) => {
+  const sheet = document.querySelector(".thumb[open]");
+  if (sheet !== null && (!sheet.contains(target) || target.closest("a"))) sheet.open = false;
+});
+
 addEventListener("click", ({ target }) => {
   if (!target.closest?.("[data-keys]")) return;
   document.getElementById("keys").showModal();

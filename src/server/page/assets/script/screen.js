@@ -67,10 +67,10 @@ function goToTarget() {
   focusTarget();
 }
 
-/** A link to a request gives it the focus, so that its keys work. */
+/** A link to a request or a field gives it the focus, so that its keys work, and one can type. */
 export function focusTarget() {
-  const id = location.hash.slice(1);
-  if (id.startsWith("a-")) document.getElementById(id)?.focus();
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.matches(".ask, textarea, input")) target.focus();
 }
 
 const isTyped = (element) =>

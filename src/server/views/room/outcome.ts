@@ -1,0 +1,107 @@
+/** Why a run ended without an answer: the cause in words, what is kept, and how to go on. */
+import { oneLine } from "../../../core/text.ts";
+import { type FailureReason, type RunView, stoppedAtLimit } from "../../../runs/run.ts";
+import { type Viewer, mayRun, runPath } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { timeOf } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { counted, standingOf } from "./states.ts";
+
+const MAX = { text: 600, said: 4000 };
+
+const CAUSES: Readonly<Record<FailureReason, string>> = {
+  model_auth: "The model provider refused the API key",
+  model_not_found: "The model was not found at its provider",
+  model_rate_limited: "The model provider refused more requests",
+  model_unavailable: "The model could not be reached",
+  model_stream_broken: "The model stopped in the middle of an answer",
+  model_error: "The model provider refused the request",
+  context_overflow: "The conversation is too long for the model",
+  no_structured_response: "The answer did not have the required form",
+  no_answer: "The agent ended without an answer",
+  middleware_error: "An extension of the agent failed",
+  max_iterations: "The run reached its limit of model calls",
+  recursion_limit: "The run reached its limit of steps",
+  server_crashes: "The server ended too often during this run",
+  configuration: "The configuration of the server has an error",
+  storage: "The server could not store the run",
+  internal: "The server met an unexpected error",
+};
+
+/** The cause of a failure as a heading. */
+export const causeOf = (reason: FailureReason): string => CAUSES[reason];
+
+/** Begins the words of a provider in the message of a failure. */
+const QUOTED = " The provider said: ";
+
+/** Absent: the run has an answer, and this says if it is an early one. */
+export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
+  const { run } = view;
+  if (run.failure !== undefined) return failed(view, run.failure, viewer);
+  if (run.status === "cancelled") return cancelled(view, viewer);
+  if (run.stopReason === undefined) return undefined;
+  return html`<p class="notice amber">
+    The run ${stoppedAtLimit(run.stopReason)}. This is the work done until then.
+  </p>`;
+}
+
+function failed(
+  view: RunView,
+  { reason, message }: NonNullable<RunView["run"]["failure"]>,
+  viewer: Viewer,
+): Html {
+  const [advice = "", ...quoted] = message.split(QUOTED);
+  const { answer = "" } = view.run;
+  return html`<section class="banner" role="alert">
+    ${icon("fail")}
+    <h2>${causeOf(reason)}</h2>
+    <p>${oneLine(advice, MAX.text)}</p>
+    ${kept(view)} ${mayRun(viewer) ? actions(view, "Try again", "Continue with a message") : undefined}
+    ${quoted.length === 0 ? undefined : said("What the provider said", quoted.join(QUOTED))}
+    ${answer === "" ? undefined : said("The agent’s last message, unfinished", answer)}
+  </section>`;
+}
+
+function cancelled(view: RunView, viewer: Viewer): Html {
+  const { cancelReason = "", endedAt, answer = "" } = view.run;
+  const words = oneLine(cancelReason, MAX.text);
+  return html`<section class="banner calm">
+    ${icon("stop")}
+    <h2>The run was cancelled${endedAt === undefined ? undefined : html` at ${timeOf(endedAt)}`}</h2>
+    <p>${words === "" ? undefined : html`“${words}”. `}Nothing runs any more.</p>
+    ${kept(view)} ${mayRun(viewer) ? actions(view, "Start again", "Continue from here") : undefined}
+    ${answer === "" ? undefined : said("The agent’s last message, unfinished", answer)}
+  </section>`;
+}
+
+/** Sums up what was done before the end. All of it is kept with the conversation. */
+function kept(view: RunView): Html {
+  const { run, mainAgent, subagents, filesChanged } = view;
+  const { all, done } = standingOf(view).agents;
+  const steps = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
+  const planned = run.todos.filter(({ status }) => status === "completed").length;
+  const facts = [
+    ...(run.todos.length > 0 ? [`${planned} of ${run.todos.length} steps of the plan`] : []),
+    ...(all > 0 ? [`${done} of ${all} agents finished`] : []),
+    ...counted({
+      [filesChanged.length === 1 ? "file changed" : "files changed"]: filesChanged.length,
+      [steps === 1 ? "tool call" : "tool calls"]: steps,
+    }),
+    "the conversation",
+  ];
+  return html`<p class="kept"><strong>What is kept:</strong> ${facts.join(", ")}.</p>`;
+}
+
+const actions = ({ run }: RunView, again: string, more: string): Html =>
+  html`<div class="actions">
+    <form method="post" action="${runPath(run.id)}/again">
+      <button class="btn ink">${icon("again")}${again}</button>
+    </form>
+    <a class="btn" href="#more">${more}</a>
+  </div>`;
+
+const said = (title: string, text: string): Html =>
+  html`<details class="said" data-fold="said">
+    <summary>${title}</summary>
+    <p class="plain">${oneLine(text, MAX.said)}</p>
+  </details>`;
