@@ -1,6 +1,7 @@
 /** Pieces that several screens are made of. */
 import type { Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
+import { icon } from "./icons.ts";
 
 /** What a screen is about. In the app it is one part of the page of its host. */
 export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
@@ -26,6 +27,30 @@ export const diffLooks = (viewer: Viewer): Html | undefined =>
 /** One of several views of the same. */
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;
+
+/** A text to copy: given here, the Markdown in an element, or what an address answers. */
+export type Copied = { text: string } | { of: string } | { address: string };
+
+/** Copies a text. It is seen where a script can copy; the script turns its sign into a tick for a moment. */
+export function copyButton(name: string, copied: Copied, look: "words" | "sign" = "words"): Html {
+  const source =
+    "text" in copied
+      ? html`data-copy="${copied.text}"`
+      : "of" in copied
+        ? html`data-copy-of="${copied.of}"`
+        : html`data-copy-address="${copied.address}"`;
+  return look === "words"
+    ? html`<button type="button" class="btn small copy" ${source}>${icon("copy")}${name}</button>`
+    : html`<button
+        type="button"
+        class="btn small bare icon copy"
+        ${source}
+        aria-label="${name}"
+        title="${name}"
+      >
+        ${icon("copy")}
+      </button>`;
+}
 
 export interface ComposeBox {
   id: string;
