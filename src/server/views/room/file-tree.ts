@@ -17,7 +17,7 @@ const ROOTS: ReadonlyMap<string, { title: string; row: string }> = new Map([
 ]);
 
 /** Entries by folder, for the folders that are open; a text for a folder that could not be read. */
-export type Listings = ReadonlyMap<string, readonly FileInfo[] | string>;
+type Listings = ReadonlyMap<string, readonly FileInfo[] | string>;
 
 /** Says what runs did to a file: it was modified, added or deleted. */
 export type Mark = "M" | "A" | "D";
