@@ -39,7 +39,7 @@ export interface FilesRequest {
 }
 
 /** The path of a file in an address below that of files; a folder ends in a slash. */
-export function pathIn(address: string, base: string): string {
+function pathIn(address: string, base: string): string {
   try {
     return decodeURIComponent(address.slice(base.length)) || "/";
   } catch {

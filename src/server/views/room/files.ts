@@ -48,7 +48,7 @@ export function renderFiles(screen: FilesScreen, head?: Html): Html {
   return html`${head}${mainOf(screen.session, "", panel)}`;
 }
 
-export const sizeText = (bytes: number): string =>
+const sizeText = (bytes: number): string =>
   bytes < 1000
     ? `${bytes} B`
     : bytes < 1_000_000
