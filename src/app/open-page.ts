@@ -8,7 +8,7 @@ import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
 import type { HttpOptions } from "../server/http/http.ts";
 import { forgetPage, notePage } from "../server/page/find-page.ts";
-import { folderName } from "./settings.ts";
+import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
 import { duration } from "../server/views/room/duration.ts";
@@ -53,11 +53,17 @@ export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefi
 }
 
 /** Facts about the server that the page shows. */
-const factsOf = (config: Config): Pick<PagesOptions, "settings" | "folderOf"> => ({
-  settings: settingsOf(config),
-  // With a folder for each principal or thread, that of the workspace is none that a run works in.
-  ...(config.workspaceFolder === undefined ? { folderOf: ({ environment }) => folderName(environment) } : {}),
-});
+function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
+  const isHere = worksIn(config.workspace);
+  return {
+    settings: settingsOf(config),
+    isHere: ({ environment }) => isHere(environment),
+    // With a folder for each principal or thread, that of the workspace is none that a run works in.
+    ...(config.workspaceFolder === undefined
+      ? { folderOf: ({ environment }) => folderName(environment) }
+      : {}),
+  };
+}
 
 function settingsOf({ workspace, workspaceFolder, limits }: Config): StartSettings {
   const { costUsd, tokens: most, modelCalls, toolCalls, workTime } = limits;

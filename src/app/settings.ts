@@ -70,6 +70,12 @@ export function folderName(environment: string): string | undefined {
   return name === "" ? undefined : name;
 }
 
+/** Tells whether a run of an environment works in this workspace. */
+export function worksIn(workspace = ""): (environment: string) => boolean {
+  const folder = workspace === "" ? "" : realPath(workspace);
+  return (environment) => Environment.parse(JSON.parse(environment)).workspace === folder;
+}
+
 /** A bucket as configured, with the keys that its variables hold. */
 export function bucketOf<Settings extends BucketSettings>(
   { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...address }: Settings,

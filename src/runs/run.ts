@@ -223,6 +223,8 @@ export interface AgentWork {
   toolCalls: number;
   /** When it was busy with tools, oldest first; calls that follow closely may be one span. */
   busy: readonly Span[];
+  /** When the oldest tool call that is still at work began; absent while none is. */
+  busySince?: number;
   /** The newest that it called; empty before that. */
   model: string;
   usage: TokenUsage;

@@ -104,6 +104,7 @@ class WorkFold {
     const sum = (key: keyof TokenUsage): number => used.reduce((total, one) => total + one[key], 0);
     return {
       ...defined({ startedAt: this.startedAt, endedAt: this.endedAt, costUsd }),
+      ...defined({ busySince: this.endedAt === undefined ? this.#busy.since() : undefined }),
       toolCalls: this.#toolCalls,
       busy: this.#busy.spans(),
       model: this.#model,
@@ -134,6 +135,10 @@ class BusyTimes {
     if (began === undefined) return;
     this.#ended.push([began, time]);
     if (this.#ended.length > 2 * MAX_SPANS) this.#ended = joined(this.#ended);
+  }
+
+  since(): number | undefined {
+    return this.#open.size === 0 ? undefined : Math.min(...this.#open.values());
   }
 
   spans(): Span[] {

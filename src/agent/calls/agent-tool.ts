@@ -12,7 +12,7 @@ import { Validator } from "@langchain/core/utils/json_schema";
 import { isStandardSchema } from "@langchain/core/utils/standard_schema";
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
 import { ConfigurationError, isAbortError, isTransient } from "../../core/errors.ts";
-import { oneLine } from "../../core/text.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
@@ -312,7 +312,14 @@ export function callSummary(name: string, args: Readonly<Record<string, unknown>
   return oneLine(typeof telling === "string" ? `${name} ${telling}` : name, SUMMARY_LIMIT);
 }
 
-/** The first line of a result, for people. */
+/** The first line of a result that says something, for people: no heading, fence or bracket alone. */
 export function resultSummary(text: string): string {
-  return oneLine(text.trimStart().split("\n", 1)[0] ?? "", SUMMARY_LIMIT);
+  const lines = headOf(text.trimStart(), LOOKED_AT).split("\n");
+  const telling = lines.find(
+    (line) => /[\p{L}\p{N}]/u.test(line) && !/^\s*(?:#|`{3}|~{3}|<[^<>]*>\s*$)/.test(line),
+  );
+  return oneLine(telling ?? lines[0] ?? "", SUMMARY_LIMIT);
 }
+
+/** Characters of a result in which a telling line is looked for. */
+const LOOKED_AT = 4000;

@@ -1,51 +1,144 @@
-/** Reads folders and files for the page, and changes memories. */
-import type { Backend } from "../../backends/backend.ts";
+/** Reads folders and files for the page, searches them, and changes memories. */
+import type { Backend, FileInfo, GrepMatch } from "../../backends/backend.ts";
+import { contentOf } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
-import { type FilesScreen, MEMORIES, renderFiles } from "../views/room/files.ts";
+import type { RunView } from "../../runs/run.ts";
+import type { ShownChange } from "../views/room/changes.ts";
+import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
+import { type FilesFound, type FilesScreen, renderFiles } from "../views/room/files.ts";
+import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
-import { waitingFor } from "./screens.ts";
-import type { PageSession } from "./sessions.ts";
+import { type FileChange, approvalsOfChanges, changesOfMany, changesOfRun } from "./file-changes.ts";
+import { renderedDiff } from "./rendered-diff.ts";
+import { type ScreenContext, waitingFor } from "./screens.ts";
+import { filesPath, linesPath } from "./sessions.ts";
+import { isAsItIs } from "./unchanged.ts";
 
-const LINES = 2000;
-const MAX_HITS = 20;
+const MAX = {
+  roots: 20,
+  lines: 2000,
+  hits: 20,
+  names: 50,
+  matches: 100,
+  perFile: 5,
+  changes: 50,
+  looked: 50,
+};
+/** How long a search may take, in milliseconds. */
+const SEARCH_MS = 10_000;
 
 export interface FilesRequest {
-  runs: PrincipalRuns;
-  session: PageSession;
-  /** The run whose files they are; absent: the folders of all runs. */
+  context: ScreenContext;
+  /** The run whose files they are; absent: the files that all runs share. */
   runId: string | undefined;
-  base: string;
+  /** The path as the address has it. */
+  address: string;
   query: URLSearchParams;
+  now: number;
   complaint?: FilesScreen["complaint"];
+}
+
+/** The path of a file in an address below that of files; a folder ends in a slash. */
+function pathIn(address: string, base: string): string {
+  try {
+    return decodeURIComponent(address.slice(base.length)) || "/";
+  } catch {
+    return "/";
+  }
+}
+
+/** The files of one request, with the run that they belong to. `undefined`: no such run. */
+async function treeOf({ context: { runs, session }, runId }: FilesRequest) {
+  const { principal } = session;
+  if (runId === undefined) return { backend: await runs.files(principal), view: undefined };
+  const [backend, view] = await Promise.all([runs.runFiles(principal, runId), runs.view(principal, runId)]);
+  return backend === undefined || view === undefined ? undefined : { backend, view };
 }
 
 /** `undefined`: there is no such run. */
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
-  const { runs, session, runId, base, query, complaint } = request;
-  const { principal } = session;
-  const backend = runId === undefined ? await runs.files(principal) : await runs.runFiles(principal, runId);
-  if (backend === undefined) return undefined;
-  const path = query.get("path") ?? "/";
-  const asked = runId === undefined ? (query.get("q") ?? "").trim() : "";
-  const search =
-    asked === ""
-      ? undefined
-      : { query: asked, found: await runs.searchMemories(principal, asked.slice(0, 500), MAX_HITS) };
-  const [listed, file, waiting] = await Promise.all([
-    backend.ls(path.slice(0, path.lastIndexOf("/") + 1) || "/"),
-    path.endsWith("/") ? undefined : backend.read(path, lineOf(query.get("from")), LINES),
-    waitingFor(request),
+  const { context, runId, query, now, complaint } = request;
+  const { runs, session, folderOf: nameOfFolder, isHere = () => true } = context;
+  const found = await treeOf(request);
+  if (found === undefined) return undefined;
+  const { backend, view } = found;
+  const base = filesPath(runId);
+  const path = pathIn(request.address, base);
+  const asked = (query.get("q") ?? "").trim().slice(0, 200);
+  const isFile = !path.endsWith("/") && asked === "";
+  const [listings, file, all, results] = await Promise.all([
+    listingsFor(backend, path, view === undefined),
+    isFile ? backend.read(path, lineOf(query.get("from")), MAX.lines) : undefined,
+    view === undefined ? changesOfMany(runs, session.principal, isHere) : changesOfRun(runs, view.run),
+    asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
-  const entries = listed.error === undefined ? (listed.files ?? []) : oneLine(listed.error, 300);
+  const own = isFile ? all.filter(({ data }) => data.path === path).slice(0, MAX.changes) : [];
+  const tree: FileTree = {
+    base,
+    path,
+    listings,
+    query: asked,
+    marks: await marksOf(all, backend),
+    ...(view === undefined ? {} : { changed: view.filesChanged }),
+  };
+  const entry = listedIn(listings, path);
+  const screen: FilesScreen = {
+    session,
+    tree,
+    file,
+    size: entry?.size,
+    changes: await shownChanges(own, request, view),
+    showsChanges: query.get("view") === "changes",
+    found: results,
+    complaint,
+  };
+  const head = view && renderRunHead(view, session, "files", now, nameOfFolder?.(view.run));
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
-    place: "files",
-    waiting,
+    place: view === undefined ? "files" : "runs",
+    waiting: await waitingFor(context, view),
     isLive: false,
     session,
-    main: renderFiles({ session, base, path, entries, file, search, complaint }),
+    main: renderFiles(screen, head),
   };
+}
+
+/** The whole text of a file. `undefined`: no such run, or no such text. */
+export async function fileText(request: FilesRequest): Promise<string | undefined> {
+  const found = await treeOf(request);
+  const path = pathIn(request.address, filesPath(request.runId));
+  const { data } = (await found?.backend.readRaw(path)) ?? {};
+  const known = data && contentOf(path, data);
+  return known?.ok === true && known.content.kind === "text" ? known.content.text : undefined;
+}
+
+/** The entries of the root, of all folders on the way to `path`, and with `opensRoots` of the folders in the root. */
+async function listingsFor(
+  backend: Backend,
+  path: string,
+  opensRoots: boolean,
+): Promise<Map<string, FileInfo[] | string>> {
+  const listings = new Map<string, FileInfo[] | string>();
+  const list = async (folder: string): Promise<void> => {
+    const listed = await backend.ls(folder);
+    const entries = listed.error === undefined ? (listed.files ?? []) : oneLine(listed.error, 300);
+    listings.set(folder, entries);
+  };
+  const way: string[] = [];
+  for (let folder = path.endsWith("/") ? path : folderOf(path); folder.length > 1; folder = folderOf(folder))
+    way.push(folder);
+  await Promise.all(["/", ...way].map(list));
+  const top = listings.get("/") ?? [];
+  if (opensRoots && typeof top !== "string") {
+    const roots = top.filter((entry) => entry.path.endsWith("/") && !listings.has(entry.path));
+    await Promise.all(roots.slice(0, MAX.roots).map((root) => list(root.path)));
+  }
+  return listings;
+}
+
+function listedIn(listings: FileTree["listings"], path: string): FileInfo | undefined {
+  const listed = listings.get(folderOf(path)) ?? [];
+  return typeof listed === "string" ? undefined : listed.find((entry) => entry.path === path);
 }
 
 function lineOf(text: string | null): number {
@@ -53,21 +146,107 @@ function lineOf(text: string | null): number {
   return Number.isSafeInteger(line) && line > 0 ? line : 0;
 }
 
+/** `changes`: the newest first. A change without a diff may be a deletion: the file is then missing. */
+async function marksOf(changes: readonly FileChange[], backend: Backend): Promise<Map<string, Mark>> {
+  const marks = new Map<string, Mark>();
+  const unsure: string[] = [];
+  for (const { data } of changes) {
+    if (!marks.has(data.path) && data.diff === undefined) unsure.push(data.path);
+    const isNew = data.diff?.startsWith("--- /dev/null\n") === true;
+    marks.set(data.path, isNew ? "A" : (marks.get(data.path) ?? "M"));
+  }
+  await Promise.all(
+    unsure.slice(0, MAX.looked).map(async (path) => {
+      if ((await backend.read(path, 0, 1)).code === "not_found") marks.set(path, "D");
+    }),
+  );
+  return marks;
+}
+
+/** `changes`: those of one file, the newest first. */
+async function shownChanges(
+  changes: readonly FileChange[],
+  { context: { runs, session }, query }: FilesRequest,
+  view: RunView | undefined,
+): Promise<ShownChange[]> {
+  const approvals = new Map<FileChange, ShownChange["approval"]>();
+  for (const id of new Set(changes.map(({ run }) => run.id))) {
+    const own = changes.filter(({ run }) => run.id === id);
+    const decided = (view ?? (await runs.view(session.principal, id)))?.approvals ?? [];
+    const found = approvalsOfChanges(own, decided);
+    for (const change of own) approvals.set(change, found.get(change.seq));
+  }
+  const isShown = query.get("view") === "changes";
+  return Promise.all(
+    changes.map(async (change, index) => {
+      const { run, seq, data } = change;
+      const { path, diff, added, removed } = data;
+      // An earlier change left a file that later ones have changed.
+      const isKnown =
+        isShown &&
+        index === 0 &&
+        diff !== undefined &&
+        (await isAsItIs(runs, session.principal, run.id, { path, diff, side: "newLine" }));
+      const lines = isKnown ? linesPath(run.id, { change: String(seq) }) : undefined;
+      const counts = added === undefined || removed === undefined ? undefined : { added, removed };
+      const shown =
+        isShown && diff !== undefined ? await renderedDiff(path, diff, { lines, counts }) : undefined;
+      return { ...change, isOfMany: view === undefined, approval: approvals.get(change), shown };
+    }),
+  );
+}
+
+/** Searches names and contents; for `shared`, which is not of one run, memories by their meaning too. */
+async function search(
+  backend: Backend,
+  query: string,
+  shared: Pick<ScreenContext, "runs" | "session"> | undefined,
+): Promise<FilesFound> {
+  const signal = AbortSignal.timeout(SEARCH_MS);
+  const options = { caseSensitive: false, maxPerFile: MAX.perFile, signal };
+  const [named, inside, memories] = await Promise.all([
+    backend.glob(`**/*${anyCase(query)}*`, "/", { signal }),
+    backend.grep(query, "/", null, MAX.matches, options),
+    shared?.runs.searchMemories(shared.session.principal, query, MAX.hits),
+  ]);
+  const names = (named.files ?? []).map(({ path }) => path);
+  const matches: GrepMatch[] = (inside.matches ?? []).slice(0, MAX.matches);
+  const failures = [named, inside].flatMap(({ code, error }) =>
+    error === undefined ? [] : [code === "aborted" ? "The search took too long and was stopped." : error],
+  );
+  const cut =
+    names.length > MAX.names || inside.truncated === true
+      ? ["There are more results. Search for more of the name or the text."]
+      : [];
+  const notes = [...new Set([...failures, ...(named.notes ?? []), ...(inside.notes ?? []), ...cut])];
+  return { names: names.slice(0, MAX.names), lines: matches, memories, notes };
+}
+
+/** A pattern for `text` in capital and small letters. */
+const anyCase = (text: string): string =>
+  Array.from(text, (letter) => {
+    const [small, capital] = [letter.toLowerCase(), letter.toUpperCase()];
+    const isPair = small !== capital && [small, capital].every((one) => Array.from(one).length === 1);
+    if (isPair) return `[${small}${capital}]`;
+    return /[\p{L}\p{N}/]/u.test(letter) ? letter : `\\${letter}`;
+  }).join("");
+
 /** Stores the memory as the person wrote it, or gives the reason why not: others may have changed it meanwhile. */
 export async function saveMemory(
   backend: Backend,
   { path, content, version }: { path: string; content: string; version: string },
 ): Promise<string | undefined> {
-  if (!path.startsWith(MEMORIES)) return "Only memories are changed here.";
+  if (!path.startsWith(MEMORIES)) return "Only memories can be changed here.";
   const saved = await backend.write(path, content, {
     mode: "overwrite",
     ...(version === "" ? {} : { expectedVersion: version }),
   });
-  if (saved.code === "conflict") return "It was changed meanwhile. Look at it anew before you save.";
+  if (saved.code === "conflict")
+    return "This file changed while you were editing. Review the new version, then save.";
   return saved.error;
 }
 
 export async function deleteMemory(backend: Backend, path: string): Promise<string | undefined> {
-  if (!path.startsWith(MEMORIES) || backend.delete === undefined) return "Only memories are deleted here.";
+  if (!path.startsWith(MEMORIES) || backend.delete === undefined) return "Only memories can be deleted here.";
   return (await backend.delete(path)).error;
 }

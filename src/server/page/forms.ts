@@ -2,7 +2,7 @@
 import type { Scope } from "../../config/sections.ts";
 import { alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
-import { MEMORIES } from "../views/room/files.ts";
+import { MEMORIES } from "../views/room/file-tree.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import { type Complaint, isWholeOnPage } from "../views/room/review.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
@@ -12,7 +12,7 @@ import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import type { Reply } from "./responses.ts";
 import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
-import { runPath } from "./sessions.ts";
+import { filePath, filesPath, runPath } from "./sessions.ts";
 import { hasProof } from "./whole-call.ts";
 
 /** A form of the session's own page. */
@@ -81,21 +81,23 @@ function refuseOn(sent: SentForm, refused: Refused): Promise<void> {
   return showAgain(sent, `${runPath(runId)}/answer`, read, refused);
 }
 
-const save: FormWork["work"] = async ({ context: { runs, session }, form, reply, show }) => {
+const save: FormWork["work"] = async ({ context, form, reply, now, show }) => {
+  const { runs, session } = context;
   const [path = "", version = ""] = ["path", "version"].map((name) => form.get(name) ?? "");
   const content = (form.get("content") ?? "").replaceAll("\r\n", "\n");
   const problem = await saveMemory(await runs.files(session.principal), { path, content, version });
-  const query = new URLSearchParams({ path });
-  if (problem === undefined) return reply.redirect(`/files?${query.toString()}`);
+  const address = filePath(filesPath(), path);
+  if (problem === undefined) return reply.redirect(address);
   const complaint = { problem, content };
-  return show(422, await filesScreen({ runs, session, runId: undefined, base: "/files", query, complaint }));
+  const query = new URLSearchParams();
+  return show(422, await filesScreen({ context, runId: undefined, address, query, now, complaint }));
 };
 
 const remove: FormWork["work"] = async ({ context: { runs, session }, form, reply }) => {
   const path = form.get("path") ?? "";
   const problem = await deleteMemory(await runs.files(session.principal), path);
   if (problem !== undefined) return reply.html(422, failure(problem));
-  return reply.redirect(`/files?${new URLSearchParams({ path: MEMORIES }).toString()}`);
+  return reply.redirect(filePath(filesPath(), MEMORIES));
 };
 
 const tell: FormWork["work"] = async (sent) => {

@@ -4,17 +4,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { displayText, oneLine } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { scopedRuns } from "../auth/scopes.ts";
-import { renderChanges } from "../views/room/changes.ts";
 import type { StartSettings } from "../views/room/home.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
-import { filesScreen } from "./files.ts";
+import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { Reply, readForm } from "./responses.ts";
@@ -23,17 +21,15 @@ import {
   type RunScreen,
   type ScreenContext,
   homeScreen,
-  partScreen,
   reviewScreen,
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, may, runPath } from "./sessions.ts";
+import { type PageSession, may } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
-import { readChanges } from "./updates.ts";
 import { callScreen } from "./whole-call.ts";
 
 export interface PagesOptions {
@@ -50,6 +46,8 @@ export interface PagesOptions {
   settings: StartSettings;
   /** The name of the folder that a run works in. Default: it is not told. */
   folderOf?: (run: Pick<Run, "environment">) => string | undefined;
+  /** True if a run works in the workspace of this server. Default: always. */
+  isHere?: (run: Pick<Run, "environment">) => boolean;
   logger: Logger;
 }
 
@@ -118,7 +116,7 @@ export class Pages {
     if (request.method === "POST") return this.#post(reply, asked);
     if (request.method !== "GET") return reply.html(405, signIn.nothing);
     const live = this.#screenAt(asked);
-    if (live === undefined) return this.#show(reply, 200, await this.#still(asked));
+    if (live === undefined) return this.#answerStill(reply, asked);
     if (request.headers.accept === "text/event-stream") return this.#follow(reply, asked, live);
     const picture = await live.read();
     if (picture === undefined) return this.#show(reply, 404, undefined);
@@ -132,8 +130,8 @@ export class Pages {
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
-    const { openCommand, settings, runs, folderOf } = this.#options;
-    return { runs: scopedRuns(await runs(), session), session, openCommand, settings, folderOf };
+    const { openCommand, settings, runs, folderOf, isHere } = this.#options;
+    return { runs: scopedRuns(await runs(), session), session, openCommand, settings, folderOf, isHere };
   }
 
   /** The screen of an address; `undefined`: it has none that follows what happens. */
@@ -187,27 +185,33 @@ export class Pages {
     };
   }
 
-  /** Folders, files and changes stand still: a reload shows what is new. `undefined`: there is no such screen. */
-  async #still({ session, url, runId, action }: Asked): Promise<Screen | undefined> {
+  /** Files and parts of a run stand still: a reload shows what is new. */
+  async #answerStill(reply: Reply, asked: Asked): Promise<void> {
+    const { session, url, runId, action } = asked;
+    if (!/^\/files(?:\/|$)/.test(runId === undefined ? url.pathname : action))
+      return this.#show(reply, 200, await this.#part(asked));
     const context = await this.#context(session);
-    const { runs } = context;
+    const request = {
+      context,
+      runId,
+      address: url.pathname,
+      query: url.searchParams,
+      now: this.#options.clock(),
+    };
+    if (url.searchParams.get("as") !== "text") return this.#show(reply, 200, await filesScreen(request));
+    const text = await fileText(request);
+    if (text === undefined) return this.#show(reply, 404, undefined);
+    return reply.text(200, "text/plain", text);
+  }
+
+  /** `undefined`: there is no such part. */
+  async #part({ session, url, runId, action }: Asked): Promise<Screen | undefined> {
+    const context = await this.#context(session);
     const query = url.searchParams;
-    if (runId === undefined) {
-      if (url.pathname !== "/files") return undefined;
-      return filesScreen({ runs, session, runId, base: "/files", query });
-    }
-    if (action === "/files") {
-      return filesScreen({ runs, session, runId, base: `${runPath(runId)}/files`, query });
-    }
+    if (runId === undefined) return undefined;
     if (action.startsWith("/steps/")) return stepScreen(context, runId, Number(action.slice(7)));
     if (action === "/lines") return linesScreen(context, runId, query);
-    if (action === "/call") return callScreen(context, runId, query);
-    if (action !== "/changes") return undefined;
-    const path = query.get("path") ?? "";
-    const changes = await readChanges(runs, session.principal, runId, path);
-    if (changes === undefined) return undefined;
-    const [title, body] = [`Changes of ${oneLine(path, 80)}`, renderChanges(session, changes)];
-    return partScreen(context, runId, { title, heading: displayText(path), body });
+    return action === "/call" ? callScreen(context, runId, query) : undefined;
   }
 
   async #follow(reply: Reply, { url, session, runId }: Asked, live: LiveScreen): Promise<void> {
@@ -268,7 +272,7 @@ const isOfOtherSite = ({ headers }: IncomingMessage): boolean => {
   return site !== undefined && site !== "same-origin";
 };
 
-const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/[a-z]+)?$/;
+const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/;
 
 /** Whether an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>

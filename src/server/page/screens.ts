@@ -35,6 +35,8 @@ export interface ScreenContext {
   /** Settings that count for every new run. */
   settings: StartSettings;
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
+  /** True if a run works in the workspace of this server. Default: always. */
+  isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
 }
 
 const LISTED = 50;
@@ -287,9 +289,10 @@ async function withDiffs(events: readonly RunEvent[]): Promise<ShownChange[]> {
   let left = MAX_DIFFS;
   for (const event of events) {
     if (event.kind !== "file_changed") continue;
-    const { path, diff } = event.data;
+    const { path, diff, added, removed } = event.data;
     left -= diff?.length ?? 0;
-    const shown = diff === undefined || left < 0 ? undefined : await renderedDiff(path, diff);
+    const counts = added === undefined || removed === undefined ? undefined : { added, removed };
+    const shown = diff === undefined || left < 0 ? undefined : await renderedDiff(path, diff, { counts });
     changes.push({ time: event.time, data: event.data, shown });
   }
   return changes;
@@ -322,6 +325,7 @@ export async function workBody(
   const selected = query.get("agent") ?? "";
   const agent = view.subagents.find((one) => keyOf(one.agent) === selected)?.agent ?? [];
   const isAll = query.get("events") === "all";
+  const isList = query.get("view") === "list";
   const before = Number(query.get("before") ?? Number.NaN);
   const [steps = [], activity = []] = await Promise.all([
     runs.recentEvents(principal, id, { agent, limit: MAX_STEPS }),
@@ -333,5 +337,5 @@ export async function workBody(
   ]);
   const shown: readonly RunEvent[] = activity.slice(0, MAX_ACTIVITY);
   const older = activity.length > MAX_ACTIVITY ? shown.at(-1)?.seq : undefined;
-  return (now) => renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, older });
+  return (now) => renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, isList, older });
 }

@@ -67,6 +67,16 @@ export const callPath = (run: string, approval: string): string =>
 export const linesPath = (run: string, subject: Readonly<Record<string, string>>): string =>
   `${runPath(run)}/lines?${new URLSearchParams(subject).toString()}`;
 
-/** Address of what it did to one file. */
+/** Address of the files of a run; without a run, of the files that all runs share. */
+export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);
+
+/** Address of a file or a folder below the address of files. A folder ends in a slash. */
+export function filePath(base: string, path: string, query: Readonly<Record<string, string>> = {}): string {
+  const more = new URLSearchParams(query).toString();
+  const address = base + path.toWellFormed().split("/").map(encodeURIComponent).join("/");
+  return more === "" ? address : `${address}?${more}`;
+}
+
+/** Address of the changes that a run made to one file. */
 export const changesPath = (run: string, path: string): string =>
-  `${runPath(run)}/changes?path=${encodeURIComponent(path)}`;
+  filePath(filesPath(run), path, { view: "changes" });

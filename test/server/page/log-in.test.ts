@@ -123,7 +123,7 @@ test("another's runs do not exist, and only their own person decides", async () 
     `/runs/${id}`,
     `/runs/${id}/review`,
     `/runs/${id}/files`,
-    `/runs/${id}/changes?path=/a`,
+    `/runs/${id}/files/a?view=changes`,
   ]) {
     expect([path, (await bob.get(path)).status]).toEqual([path, 404]);
   }

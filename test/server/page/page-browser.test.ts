@@ -206,7 +206,6 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { page } = await open(pages.link({ principal: ME, purpose: "decide", first: runs.done }));
     await page.setViewportSize({ width: 390, height: 800 });
     await page.getByRole("navigation", { name: "Main, phone" }).getByText("Files").click();
-    await page.getByRole("link", { name: "memories/" }).click();
     await page.getByRole("link", { name: "stations.md" }).click();
     await page.locator(".prose").getByText("Lerwick has no time zone.").waitFor();
     expect(await page.getByRole("link", { name: "pager.md" }).isVisible()).toBe(false);

@@ -19,16 +19,16 @@ async function watched() {
 }
 
 test("every changed file leads to what was changed in it, and by whom", async () => {
-  const { path, id, visitor } = await watched();
+  const { id, visitor } = await watched();
   const { body } = await visitor.get(`${visitor.path}/work`);
-  const links = [...body.matchAll(/href="(\/runs\/[^"]*\/changes[^"]*)"/g)].map(([, link = ""]) => link);
+  const links = [...body.matchAll(/href="(\/runs\/[^"]*view=changes)"/g)].map(([, link = ""]) => link);
   expect(links).toEqual([
-    `/runs/${id}/changes?path=${encodeURIComponent(path)}`,
-    `/runs/${id}/changes?path=%2Fother.md`,
+    `/runs/${id}/files/notes%20%26%20plans.md?view=changes`,
+    `/runs/${id}/files/other.md?view=changes`,
   ]);
   const { status, body: changes } = await visitor.get(links[0] ?? "");
   expect(status).toBe(200);
-  expect(changes).toContain("main agent");
+  expect(changes).toContain(">Main agent</a>");
   expect(changes).toMatch(/<tr class="a">[^]*one/);
   expect(changes).not.toContain("<script>two");
   expect(changes).not.toContain("elsewhere");
@@ -36,15 +36,14 @@ test("every changed file leads to what was changed in it, and by whom", async ()
 
 test("a file that the run did not change has no changes, and nobody else sees any", async () => {
   const { path, id, visitor } = await watched();
-  for (const [query, secret, expected] of [
-    ["?path=/missing.md", undefined, [200, true, false]],
-    ["?path=/nowhere", undefined, [200, true, false]],
-    ["", undefined, [200, true, false]],
-    [`?path=${encodeURIComponent(path)}`, "a.b", [401, false, false]],
+  for (const [file, secret, expected] of [
+    ["/missing.md", undefined, [200, true, false]],
+    ["/nowhere", undefined, [200, true, false]],
+    [encodeURI(path), "a.b", [401, false, false]],
   ] as const) {
     const headers: Record<string, string> = secret === undefined ? {} : { [SECRET_HEADER]: secret };
-    const { status, body } = await visitor.get(`/runs/${id}/changes${query}`, headers);
-    expect([status, body.includes("has not changed that file"), body.includes('<tr class="a">')]).toEqual(
+    const { status, body } = await visitor.get(`/runs/${id}/files${file}?view=changes`, headers);
+    expect([status, body.includes("has not changed this file"), body.includes('<tr class="a">')]).toEqual(
       expected,
     );
   }
@@ -76,8 +75,8 @@ test("the answer shows the newest changes, and leads to those that would make it
   const visitor = await visit(linkTo(await openPages(service), id, "watch"));
   const { body } = await visitor.get(`${visitor.path}/answer`);
   const links = [...body.matchAll(/href="([^"]*)">Show this change/g)].map(([, link]) => link);
-  expect(links).toContain(`/runs/${id}/changes?path=%2Fpart-0.md`);
-  expect(links).not.toContain(`/runs/${id}/changes?path=%2Fpart-59.md`);
+  expect(links).toContain(`/runs/${id}/files/part-0.md?view=changes`);
+  expect(links).not.toContain(`/runs/${id}/files/part-59.md?view=changes`);
   expect(body).toMatch(/<tr class="a">[^]*line of 59/);
   expect(body).not.toContain("line of 0");
 });

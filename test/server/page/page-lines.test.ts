@@ -73,7 +73,7 @@ describe("unchanged lines", () => {
     await approveNext(service, id);
     await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
-    const changes = `${visitor.path}/changes?path=${encodeURIComponent(PATH)}`;
+    const changes = `${visitor.path}/files${PATH}?view=changes`;
     const [link = ""] = linksIn((await visitor.get(changes)).body);
     expect(codeIn((await visitor.get(link)).body)).toContain(lineOf(1));
     const approval = linksIn((await visitor.get(`${visitor.path}/review`)).body)[0] ?? "";

@@ -207,7 +207,7 @@ test("every screen counts all that waits, and says that more come than it shows"
   const { service, runId } = await waitingRun(...Array.from({ length: 60 }, (_, index) => `note ${index}`));
   await expect.poll(() => service.countPending(ME)).toBe(60);
   const visitor = await visit((await openPages(service)).link({ principal: ME, purpose: "decide" }));
-  const changes = `/runs/${runId}/changes?path=/none`;
+  const changes = `/runs/${runId}/files/none?view=changes`;
   for (const path of ["/", "/review", "/files", `/runs/${runId}/work`, changes]) {
     const { body } = await visitor.get(path);
     expect(body).toContain("<title>(60) ");

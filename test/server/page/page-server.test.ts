@@ -438,8 +438,8 @@ describe("all runs", () => {
     await memoriesOf(ME).write("/memories/a.md", "# one\n\n<b>two</b>\n");
     const pages = await openPages(service);
     const visitor = await visit(toAll(pages));
-    expect((await visitor.get("/files?path=/memories/")).body).toContain("a.md");
-    const { body } = await visitor.get("/files?path=/memories/a.md");
+    expect((await visitor.get("/files/memories/")).body).toContain("a.md");
+    const { body } = await visitor.get("/files/memories/a.md");
     expect(body).toContain('<md-text class="prose"># one\n\n&#60;b&#62;two&#60;/b&#62;\n</md-text>');
     expect((await visitor.get("/files?q=tides")).body).toContain("about &#60;tides&#62;");
     // A browser leaves out one line break at the beginning.
@@ -461,7 +461,7 @@ describe("all runs", () => {
     expect((await memoriesOf(ME).read("/memories/a.md")).code).toBe("not_found");
     const watcher = await visit(toAll(pages, "watch"));
     await memoriesOf(ME).write("/memories/b.md", "x");
-    expect((await watcher.get("/files?path=/memories/b.md")).body).not.toContain("<textarea");
+    expect((await watcher.get("/files/memories/b.md")).body).not.toContain("<textarea");
   });
 
   test("a command finds the page of its data folder, and trusts nobody else at that address", async () => {

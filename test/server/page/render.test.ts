@@ -171,6 +171,26 @@ test("when a person was waited for is shown, also after the run", () => {
   ]);
 });
 
+test("a call that is still at work is drawn in the bar of its agent until now", () => {
+  const view = aView({
+    run: { createdAt: 0 },
+    mainAgent: { ...NO_WORK, startedAt: 0, busy: [[1_000, 2_000]], busySince: 6_000 },
+    subagents: Array.from({ length: 60 }, (_, index) => ({
+      ...agent([`c${index}`]),
+      startedAt: 0,
+      busySince: 0,
+    })),
+  });
+  const more = { steps: [], activity: [], isAll: true, older: undefined, selected: "" };
+  const { text } = renderWork({ view, viewer: SESSION, now: 10_000, ...more });
+  const bars = [...text.matchAll(/class="at-work-tick"\s+x="([^"]+)"\s+width="([^"]+)"/g)];
+  // The axis leaves a tenth for the future. Calls of many subagents are not drawn.
+  expect(bars.map(([, x, width]) => [x, width])).toEqual([
+    ["9.09%", "9.09%"],
+    ["54.55%", "36.36%"],
+  ]);
+});
+
 test("a long run is shown in bounds", () => {
   const many = Array.from({ length: 2000 }, (_, index) => index);
   const view = aView({

@@ -2,6 +2,7 @@
  * The page. Each address answers the same empty document; this script gets the screen with the session of its tab,
  * shows it and keeps it up to date. The server escapes all that it sends.
  */
+import "./script/copy.js";
 import { send } from "./script/forms.js";
 import "./script/keys.js";
 import { end, follow, missAnswer } from "./script/live.js";

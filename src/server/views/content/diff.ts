@@ -2,9 +2,10 @@
  * A unified diff as a table: numbers of both files, sign, code with its changed words marked. It is whole and marked
  * without any script, because people approve what they see in it; the script of the page only adds colours.
  */
-import { type DiffCounts, type DiffLine, diffLines, displayDiff } from "../../../core/diff.ts";
+import { type DiffCounts, type DiffLine, diffCounts, diffLines, displayDiff } from "../../../core/diff.ts";
 import { displayText } from "../../../core/text.ts";
 import { Html, html } from "../html.ts";
+import { copyButton } from "../room/pieces.ts";
 import { type Range, changedWords } from "./changed-words.ts";
 import { languageOf } from "./texts.ts";
 
@@ -15,6 +16,8 @@ export interface DiffView {
   path: string;
   /** Shows all lines at once. Default: a long diff is folded. */
   isUnfolded?: boolean;
+  /** Lines that the whole change adds and removes. Default: those of a diff that was not cut. */
+  counts?: DiffCounts | undefined;
   /** Address that gives unchanged lines by `old`, `new` and `count`; absent where they are not known. */
   lines?: string | undefined;
 }
@@ -35,7 +38,7 @@ export interface Gap {
 export function renderDiff(diff: string, view: DiffView): Html {
   const { label, lines: address, isUnfolded } = view;
   const lines = diffLines(displayDiff(diff));
-  if (lines.length > MAX_LINES) return asText(diff, lines.length, label);
+  if (lines.length > MAX_LINES) return html`${bar(diff, view)}${asText(diff, lines.length, label)}`;
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
   if (address !== undefined) groups.push(...endOf(groups));
   markChangedWords(groups);
@@ -49,8 +52,18 @@ export function renderDiff(diff: string, view: DiffView): Html {
           <summary>Show ${rowsOf(rest)} more lines</summary>
           ${table(rest, address)}
         </details>`;
-  return element(html`${table(groups.slice(0, shown), address)}${more}`, view);
+  return html`${bar(diff, view)}${element(html`${table(groups.slice(0, shown), address)}${more}`, view)}`;
 }
+
+/** Stands above a diff: how much changes, and a button that copies it. */
+function bar(diff: string, { counts = countsOf(diff) }: DiffView): Html {
+  return html`<p class="diff-bar">
+    ${counts && renderDiffCounts(counts)} ${copyButton("Copy diff", { text: diff })}
+  </p>`;
+}
+
+const countsOf = (diff: string): DiffCounts | undefined =>
+  /^\[diff cut: /m.test(diff) ? undefined : diffCounts(diff);
 
 /** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
 export function renderGap({ old, new: now, count }: Gap, lines: readonly string[], view: DiffView): Html {

@@ -12,7 +12,7 @@ import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { renderOutcome } from "./outcome.ts";
-import { type Refused, composeBox, diffLooks, mainOf } from "./pieces.ts";
+import { type Refused, composeBox, copyButton, diffLooks, mainOf } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
@@ -44,8 +44,8 @@ export function renderAnswer({ view, viewer, changes, points, refused }: AnswerS
 }
 
 const paper = (label: string, text: string): Html =>
-  html`<article class="panel paper" aria-label="${label}">
-    ${text === "" ? html`<p class="note">It said nothing.</p>` : markdownText(text)}
+  html`<article class="panel paper" id="answer" aria-label="${label}">
+    ${text === "" ? html`<p class="note">It said nothing.</p>` : html`${copyButton("Copy answer", { of: "answer" })}${markdownText(text)}`}
   </article>`;
 
 function files({ run }: RunView, viewer: Viewer, changes: AnswerScreen["changes"]): Html | undefined {

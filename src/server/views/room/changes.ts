@@ -1,18 +1,59 @@
-/** What a run did to one file. */
-import type { Viewer } from "../../page/sessions.ts";
-import type { FileChange } from "../../page/updates.ts";
+/** What runs did to one file. */
+import { type Approval, agentName } from "../../../runs/run.ts";
+import { displayName, oneLine } from "../../../core/text.ts";
+import type { FileChange } from "../../page/file-changes.ts";
+import { type Viewer, runPath } from "../../page/sessions.ts";
+import { renderDiffCounts } from "../content/diff.ts";
 import { type Html, html } from "../html.ts";
-import { dayAndTime } from "./figures.ts";
+import { dayAndTime, timeOf } from "./figures.ts";
+import { icon } from "./icons.ts";
 import { diffLooks } from "./pieces.ts";
+import { keyOf } from "./timeline.ts";
 
-/** The newest first. */
-export function renderChanges(viewer: Viewer, changes: readonly FileChange[]): Html {
-  if (changes.length === 0) return html`<p class="note">This run has not changed that file.</p>`;
+export interface ShownChange extends FileChange {
+  /** True if the page shows files of several runs, so that the run has to be named. */
+  isOfMany: boolean;
+  approval: Approval | undefined;
+  /** `undefined`: the call did not report its change, as tools of other servers do not. */
+  shown: Html | undefined;
+}
+
+/** Who changed the file, when, who approved it, and how much it was unless its diff says so. */
+export function changeFacts({ run, agent, time, data, approval, isOfMany, shown }: ShownChange): Html {
+  const last = agent.at(-1);
+  const name = last === undefined ? "Main agent" : agentName(last);
+  const key = keyOf(agent);
+  const by = isOfMany ? run.task : name;
+  const address = `${runPath(run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
+  return html`<span
+      >Changed by <a class="link" href="${address}">${displayName(oneLine(by, 80))}</a>,
+      ${isOfMany ? dayAndTime(time) : timeOf(time)}</span
+    >
+    ${approval === undefined ? undefined : html`<span class="approved">${icon("done", "green")}${approvedText(approval)}</span>`}
+    ${shown !== undefined || data.added === undefined || data.removed === undefined ? undefined : renderDiffCounts({ added: data.added, removed: data.removed })}`;
+}
+
+const PLACES: Readonly<Record<string, string>> = {
+  page: "approved by you, on this page",
+  terminal: "approved by you, in a terminal",
+};
+
+function approvedText({ decidedBy = "", status }: Approval): string {
+  const text = decidedBy.startsWith("same as ")
+    ? "approved as before"
+    : (PLACES[decidedBy] ?? "approved by you, in an MCP client");
+  return status === "edited" ? `${text}, with changes` : text;
+}
+
+/** The newest first; at least one. */
+export function renderChanges(viewer: Viewer, changes: readonly ShownChange[]): Html {
   const items = changes.map(
-    ({ time, agent, diff }) =>
-      html`<section class="section">
-        <h2>${agent} <span class="small dim">${dayAndTime(time)}</span></h2>
-        <div class="panel">${diff ?? html`<p class="note pad">What changed was not told.</p>`}</div>
+    (change) =>
+      html`<section class="change">
+        <h2 class="view-meta">${changeFacts(change)}</h2>
+        <div class="panel">
+          ${change.shown ?? html`<p class="note pad">The tool did not report what it changed.</p>`}
+        </div>
       </section>`,
   );
   return html`${diffLooks(viewer)}${items}`;

@@ -1,88 +1,51 @@
-/** Folders and files to browse and read; memories also to search, change and delete. */
+/** Folders and files to browse, search and read; memories also to change and delete. */
 import { displayText, oneLine } from "../../../core/text.ts";
-import type { FileInfo, ReadResult } from "../../../backends/backend.ts";
+import type { GrepMatch, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
-import { type PageSession, mayRun } from "../../page/sessions.ts";
+import { type PageSession, filePath, filesPath, mayRun } from "../../page/sessions.ts";
 import { languageOf, markdownText } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
+import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";
+import { grouped } from "./figures.ts";
+import { type FileTree, MEMORIES, folderOf, nameOf, renderTree } from "./file-tree.ts";
 import { icon } from "./icons.ts";
-import { current, mainOf, searchField } from "./pieces.ts";
-
-/** Where a person may change and delete files. */
-export const MEMORIES = "/memories/";
+import { choice, copyButton, mainOf } from "./pieces.ts";
 
 export interface FilesScreen {
   session: PageSession;
-  /** The address that the paths are given to, such as `/files`. */
-  base: string;
-  /** Ends in `/` where it is a folder. */
-  path: string;
-  /** What is in the folder of `path`; a text where it could not be read. */
-  entries: readonly FileInfo[] | string;
-  /** The file of `path`; absent for a folder. */
+  tree: FileTree;
+  /** The file of the tree's path; absent for a folder. */
   file?: ReadResult | undefined;
-  /** What was searched for in memories, and found. */
-  search?: { query: string; found: MemorySearch } | undefined;
+  /** In bytes, if it is known. */
+  size?: number | undefined;
+  /** What runs changed in the file, the newest first. */
+  changes: readonly ShownChange[];
+  /** Shows the changes in place of the file. */
+  showsChanges: boolean;
+  found?: FilesFound | undefined;
   /** Why the last change was not made, with what was typed. */
   complaint?: { problem: string; content: string } | undefined;
 }
 
-const MAX_ENTRIES = 1000;
+/** Results of a search. */
+export interface FilesFound {
+  /** Paths whose names have the text. */
+  names: readonly string[];
+  lines: readonly GrepMatch[];
+  /** Absent in the files of a run. */
+  memories?: MemorySearch | undefined;
+  /** Sentences about parts that were not searched. */
+  notes: readonly string[];
+}
 
-export function renderFiles(screen: FilesScreen): Html {
-  const shows = screen.file !== undefined || screen.search !== undefined;
+/** `head`: the header of the run whose files they are. */
+export function renderFiles(screen: FilesScreen, head?: Html): Html {
+  const shows = screen.file !== undefined || screen.found !== undefined;
   const panel = html`<div class="panel files${shows ? " shows" : ""}">
-    <nav class="tree" aria-label="Files" id="tree">
-      ${screen.base === "/files" ? searchForm(screen) : undefined}
-      <h2 class="anywhere">${crumbs(screen)}</h2>
-      ${entries(screen)}
-    </nav>
+    ${renderTree(screen.tree)}
     <section aria-label="File">${content(screen)}</section>
   </div>`;
-  return mainOf(screen.session, "", panel);
-}
-
-const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
-
-const address = (base: string, path: string, more: Readonly<Record<string, string>> = {}): string =>
-  `${base}?${new URLSearchParams({ path, ...more }).toString()}`;
-
-const searchForm = ({ search }: FilesScreen): Html =>
-  html`<form method="get" action="/files" role="search">
-    ${searchField("Search memories", "Search memories", 500, search?.query)}
-  </form>`;
-
-function crumbs({ base, path }: FilesScreen): Html {
-  const names = folderOf(path)
-    .split("/")
-    .filter((name) => name !== "");
-  const parts = names.map((name, index) => {
-    const to = `/${names.slice(0, index + 1).join("/")}/`;
-    return html`<a class="crumb" href="${address(base, to)}">${displayText(name)}</a>/`;
-  });
-  return html`<span><a class="crumb" href="${address(base, "/")}">/</a>${parts}</span>`;
-}
-
-function entries({ base, path, entries: listed }: FilesScreen): Html {
-  if (typeof listed === "string") return html`<p class="note pad">${listed}</p>`;
-  if (listed.length === 0) return html`<p class="note pad">Nothing is here.</p>`;
-  const items = listed.slice(0, MAX_ENTRIES).map((entry) => {
-    const isFolder = entry.path.endsWith("/");
-    const name = entry.path.slice(folderOf(entry.path.replace(/\/$/, "")).length);
-    return html`<li>
-      <a data-row href="${address(base, entry.path)}" ${current(entry.path === path)}
-        >${icon(isFolder ? "folder" : "file")}<span class="cut">${displayText(name)}</span
-        ><span class="end num small faint"
-          >${entry.size === undefined || isFolder ? undefined : sizeText(entry.size)}</span
-        ></a
-      >
-    </li>`;
-  });
-  const rest = listed.length - items.length;
-  return html`<ul>
-      ${items}
-    </ul>
-    ${rest > 0 ? html`<p class="note pad">${rest} more are not shown.</p>` : undefined}`;
+  return html`${head}${mainOf(screen.session, "", panel)}`;
 }
 
 const sizeText = (bytes: number): string =>
@@ -93,48 +56,93 @@ const sizeText = (bytes: number): string =>
       : `${(bytes / 1_000_000).toFixed(1)} MB`;
 
 function content(screen: FilesScreen): Html {
-  const { search, file, path } = screen;
-  if (search !== undefined) return found(search, screen.base);
+  const { found, file, changes, showsChanges, session } = screen;
+  if (found !== undefined) return results(found, screen.tree);
   if (file === undefined)
     return html`<div class="empty">
       ${icon("file")}
       <h3>Choose a file</h3>
     </div>`;
-  if (file.error !== undefined) return html`<p class="notice red">${oneLine(file.error, 500)}</p>`;
+  if (showsChanges) {
+    const who = screen.tree.changed === undefined ? "No recent run has" : "This run has not";
+    const shown =
+      changes.length === 0
+        ? html`<p class="note">${who} changed this file.</p>`
+        : renderChanges(session, changes);
+    return html`${head(screen)}
+      <div class="pad">${shown}</div>`;
+  }
+  if (file.error !== undefined)
+    return html`${head(screen)}
+      <p class="notice red">${oneLine(file.error, 500)}</p>`;
   const { content: text } = file;
   if (typeof text !== "string") {
     return html`${head(screen)}
       <div class="empty">
         ${icon("file")}
-        <h3>This is no text</h3>
-        <p>${sizeText(text?.byteLength ?? 0)}, ${file.mimeType ?? "of unknown type"}</p>
+        <h3>This file is not text</h3>
+        <p>${sizeText(text?.byteLength ?? 0)}, ${file.mimeType ?? "unknown type"}</p>
       </div>`;
   }
+  const { base, path } = screen.tree;
   const isMarkdown = /\.(md|markdown)$/i.test(path);
   const isWhole = file.nextOffset === undefined && (file.startLine ?? 0) === 0;
-  return html`${head(screen)}
+  return html`${head(screen, text)}
   ${isMarkdown ? html`<article class="paper">${markdownText(text)}</article>` : source(text, screen)}
-  ${file.nextOffset === undefined ? undefined : html`<p class="more pad"><a class="link" href="${address(screen.base, path, { from: String(file.nextOffset) })}">Show what follows</a></p>`}
+  ${file.nextOffset === undefined ? undefined : html`<p class="more pad"><a class="link" href="${filePath(base, path, { from: String(file.nextOffset) })}">Show more lines</a></p>`}
   ${isWhole ? editor(screen, text) : undefined}`;
 }
 
 /** Where there is room for one of both. */
 const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
 
-function head({ path }: FilesScreen): Html {
+/** `text`: that of the file, if it is shown. */
+function head(screen: FilesScreen, text?: string): Html {
+  const { tree, changes, showsChanges } = screen;
+  const { base, path } = tree;
+  const looks =
+    changes.length === 0
+      ? undefined
+      : html`<span class="seg"
+          >${choice("File", filePath(base, path), !showsChanges)}${choice(`Changes ${changes.length}`, filePath(base, path, { view: "changes" }), showsChanges)}</span
+        >`;
+  const copy =
+    text === undefined
+      ? undefined
+      : copyButton("Copy content", { address: filePath(base, path, { as: "text" }) });
   return html`<div class="view-head">
-    ${TO_TREE}
-    <h1 class="file-title anywhere">${displayText(path)}</h1>
+      ${TO_TREE}
+      <h1 class="file-title anywhere">
+        <span class="faint">${displayText(folderOf(path))}</span>${displayText(nameOf(path))}
+      </h1>
+      ${copyButton("Copy path", { text: path }, "sign")}
+      <span class="end">${looks} ${copy}</span>
+    </div>
+    ${showsChanges ? undefined : facts(screen, text)}`;
+}
+
+function facts({ file, size, changes }: FilesScreen, text: string | undefined): Html | undefined {
+  const lines = file?.totalLines;
+  const told = [
+    ...(text === undefined || lines === undefined
+      ? []
+      : [`${grouped(lines)} ${lines === 1 ? "line" : "lines"}`]),
+    ...(text === undefined || size === undefined ? [] : [sizeText(size)]),
+  ].join(", ");
+  const [newest] = changes;
+  if (told === "" && newest === undefined) return undefined;
+  return html`<div class="view-meta">
+    ${told === "" ? undefined : html`<span>${told}</span>`} ${newest && changeFacts(newest)}
   </div>`;
 }
 
-function source(text: string, { path, file }: FilesScreen): Html {
+function source(text: string, { tree: { path }, file }: FilesScreen): Html {
   const first = (file?.startLine ?? 0) + 1;
-  const rows = displayText(text)
+  const rows = displayText(text.replace(/\r?\n$/, ""))
     .split("\n")
     .map(
       (line, index) =>
-        html`<tr>
+        html`<tr id="L${first + index}">
           <td class="ln">${first + index}</td>
           <td class="cd">${line}</td>
         </tr>`,
@@ -154,8 +162,9 @@ function source(text: string, { path, file }: FilesScreen): Html {
   </code-text>`;
 }
 
-function editor({ session, path, file, complaint }: FilesScreen, text: string): Html | undefined {
-  if (!mayRun(session) || !path.startsWith(MEMORIES) || session.run !== undefined) return undefined;
+function editor({ session, tree, file, complaint }: FilesScreen, text: string): Html | undefined {
+  const { base, path } = tree;
+  if (!mayRun(session) || !path.startsWith(MEMORIES) || base !== filesPath()) return undefined;
   const problem = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
   return html`<details class="pad" data-fold="change" ${complaint === undefined ? undefined : html` open`}>
     <summary class="btn small">Change this memory</summary>
@@ -174,30 +183,73 @@ function editor({ session, path, file, complaint }: FilesScreen, text: string): 
       <input type="hidden" name="path" value="${path}" />
       <p>
         <button class="btn no">Delete this memory</button>
-        <span class="note">Agents no longer know it. This cannot be undone.</span>
+        <span class="note">Agents can no longer read it. This cannot be undone.</span>
       </p>
     </form>
   </details>`;
 }
 
-function found({ query, found: { hits, note } }: NonNullable<FilesScreen["search"]>, base: string): Html {
-  const items = hits.map(
+/** Lines before a found one that the page begins with, where a page does not begin with the file. */
+const LINES_BEFORE = 20;
+const LINES_OF_PAGE = 2000;
+
+function results({ names, lines, memories, notes }: FilesFound, { base, query }: FileTree): Html {
+  const link = (path: string): Html =>
+    html`<a class="link anywhere" data-row href="${filePath(base, path)}">${displayText(path)}</a>`;
+  const toLine = ({ path, line }: GrepMatch): string => {
+    const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - LINES_BEFORE) } : {};
+    return `${filePath(base, path, from)}#L${line}`;
+  };
+  const group = (title: string, items: readonly Html[]): Html | undefined =>
+    items.length === 0
+      ? undefined
+      : html`<section>
+          <h2 class="group">${title} <span class="count">${items.length}</span></h2>
+          <ul class="found">
+            ${items}
+          </ul>
+        </section>`;
+  const hits = (memories?.hits ?? []).map(
     ({ path, snippet }) =>
-      html`<li class="pad">
-        <a class="link" data-row href="${address(base, path)}">${displayText(path)}</a>
+      html`<li>
+        ${link(path)}
         <pre class="json">${displayText(snippet)}</pre>
       </li>`,
   );
+  const inside = [...new Set(lines.map(({ path }) => path))].map(
+    (path) =>
+      html`<li>
+        ${link(path)}
+        ${lines
+          .filter((match) => match.path === path)
+          .map(
+            (match) =>
+              html`<a class="line" data-row href="${toLine(match)}"
+                ><span class="num faint">${match.line}</span
+                ><code class="cut">${marked(displayText(oneLine(match.text, 300)), query)}</code></a
+              >`,
+          )}
+      </li>`,
+  );
+  const all = [...notes, ...(memories?.note === undefined ? [] : [memories.note])];
   return html`<div class="view-head">
       ${TO_TREE}
-      <h1 class="file-title">Memories about “${oneLine(query, 100)}”</h1>
+      <h1 class="file-title">Files with “${oneLine(query, 100)}”</h1>
     </div>
-    ${note === undefined ? undefined : html`<p class="note pad">${oneLine(note, 500)}</p>`}
-    ${
-      items.length === 0
-        ? html`<p class="note pad">Nothing was found.</p>`
-        : html`<ul>
-            ${items}
-          </ul>`
-    }`;
+    ${all.map((note) => html`<p class="note pad">${oneLine(note, 500)}</p>`)}
+    ${group(
+      "Names",
+      names.map((path) => html`<li>${link(path)}</li>`),
+    )}
+    ${group("Contents", inside)} ${group("Memories", hits)}
+    ${names.length + lines.length + hits.length === 0 ? html`<p class="note pad">No files match your search.</p>` : undefined}`;
+}
+
+/** `text` with the first place of the searched words marked. */
+function marked(text: string, query: string): Html {
+  const at = text.toLowerCase().indexOf(query.toLowerCase());
+  // A letter whose other case is longer would shift the place.
+  if (at === -1 || text.toLowerCase().length !== text.length) return html`${text}`;
+  const end = at + query.length;
+  return html`${text.slice(0, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end)}`;
 }

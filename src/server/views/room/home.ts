@@ -5,7 +5,7 @@ import type { PendingApproval, RunFilter, RunStatus, RunSummary } from "../../..
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
-import { elapsed, grouped, money, tokens } from "./figures.ts";
+import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { causeOf } from "./outcome.ts";
 import { type Fact, type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
@@ -245,7 +245,8 @@ function row(run: ListedRun, now: number): Html {
     ><span class="cut"
       ><span class="t cut block">${oneLine(displayText(task.slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
-        >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${secondLine(run)}</span
+        >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${timeOf(createdAt)}
+        · ${secondLine(run)}</span
       ></span
     ><span class="agents-mini">${agentsBar(run)}</span
     ><span class="num dur">${elapsed(createdAt, endedAt, now)}</span

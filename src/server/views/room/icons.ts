@@ -26,6 +26,7 @@ export const SPRITE: Html = new Html(`<svg class="hide" aria-hidden="true"><defs
 <symbol id="i-up" viewBox="0 0 16 16"><path d="M8 13V3m-4 4 4-4 4 4"/></symbol>
 <symbol id="i-clock" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6.2"/><path d="M8 4.5V8l2.4 1.6"/></symbol>
 <symbol id="i-copy" viewBox="0 0 16 16"><rect x="5.2" y="5.2" width="8.6" height="8.6" rx="1.4"/><path d="M3 10.5H2.2V2.2h8.3V3"/></symbol>
+<symbol id="i-tick" viewBox="0 0 16 16"><path d="m3 8.5 3.2 3.2L13 4.8"/></symbol>
 <symbol id="i-eye" viewBox="0 0 16 16"><path d="M1.5 8S4 3.5 8 3.5 14.5 8 14.5 8 12 12.5 8 12.5 1.5 8 1.5 8z"/><circle cx="8" cy="8" r="1.9"/></symbol>
 <symbol id="i-help" viewBox="0 0 16 16"><circle cx="8" cy="8" r="6.2"/><path d="M6.2 6.3a1.9 1.9 0 1 1 2.7 1.8c-.6.3-.9.7-.9 1.3m0 2.2v.1"/></symbol>
 <symbol id="i-list" viewBox="0 0 16 16"><path d="M5.5 4h8.5M5.5 8h8.5M5.5 12h8.5M2 4h.01M2 8h.01M2 12h.01"/></symbol>

@@ -47,6 +47,30 @@ export interface Refused {
   fault?: Fact["kind"] | undefined;
 }
 
+/** A text to copy: given here, the Markdown in an element, or what an address answers. */
+export type Copied = { text: string } | { of: string } | { address: string };
+
+/** Copies a text. It is seen where a script can copy; the script turns its sign into a tick for a moment. */
+export function copyButton(name: string, copied: Copied, look: "words" | "sign" = "words"): Html {
+  const source =
+    "text" in copied
+      ? html`data-copy="${copied.text}"`
+      : "of" in copied
+        ? html`data-copy-of="${copied.of}"`
+        : html`data-copy-address="${copied.address}"`;
+  return look === "words"
+    ? html`<button type="button" class="btn small copy" ${source}>${icon("copy")}${name}</button>`
+    : html`<button
+        type="button"
+        class="btn small bare icon copy"
+        ${source}
+        aria-label="${name}"
+        title="${name}"
+      >
+        ${icon("copy")}
+      </button>`;
+}
+
 export interface ComposeBox {
   id: string;
   label: string;

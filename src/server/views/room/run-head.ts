@@ -2,7 +2,7 @@
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
-import { mayRun, runPath, type Viewer } from "../../page/sessions.ts";
+import { filesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
@@ -24,7 +24,13 @@ export function tabOf(view: RunView): Tab {
 }
 
 /** `folder`: the name of the one it works in. */
-export function renderRunHead(view: RunView, viewer: Viewer, tab: Tab, now: number, folder?: string): Html {
+export function renderRunHead(
+  view: RunView,
+  viewer: Viewer,
+  tab: Tab | "files",
+  now: number,
+  folder?: string,
+): Html {
   const { run } = view;
   const waiting = pendingApprovals(view).length;
   return html`<div class="run-head">
@@ -85,18 +91,25 @@ const fact = (name: string, value: Html | string, look = ""): Html =>
 
 const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
 
-function tabs(view: RunView, current: Tab, waiting: number): Html {
+function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
   const { run } = view;
   const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
   const items = shown.map((tab) => {
     const count =
       tab === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
-    const own = tab === current ? html` aria-current="page"` : undefined;
+    const own = page(tab === current);
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : NAMES[tab];
     return html`<a href="${runPath(run.id)}/${tab}" ${own}>${name}${count}</a>`;
   });
-  return html`<nav class="tabs" aria-label="Run">${items}<a href="${runPath(run.id)}/files">Files</a></nav>`;
+  const changed = view.filesChanged.length;
+  return html`<nav class="tabs" aria-label="Run">
+    ${items}<a href="${filesPath(run.id)}" ${page(current === "files")}
+      >Files${changed === 0 ? undefined : html`<span class="count">${changed}</span>`}</a
+    >
+  </nav>`;
 }
+
+const page = (isCurrent: boolean): Html | undefined => (isCurrent ? html` aria-current="page"` : undefined);
 
 function actions({ run }: RunView, viewer: Viewer): Html | undefined {
   if (!mayRun(viewer) || isFinal(run.status)) return undefined;

@@ -11,7 +11,7 @@ import {
 } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
-import { elapsed, money } from "./figures.ts";
+import { elapsed, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { current } from "./pieces.ts";
 import {
@@ -193,11 +193,68 @@ interface Drawing {
   link: (key: string) => string | undefined;
 }
 
-/** `selected`: key of the agent whose steps are shown. */
-export function renderTimeline(
+interface AgentsLook extends Pick<Drawing, "now" | "selected" | "link"> {
+  /** Lets a person choose between times and a list. */
+  looks: Html | undefined;
+  isList: boolean;
+}
+
+/** The agents over time or as a list. `selected`: key of the agent whose steps are shown. */
+export function renderAgents(view: RunView, rows: readonly AgentRow[], look: AgentsLook): Html {
+  const isOrdered = rows.length > FEW + 1;
+  const order = isOrdered ? ", those that need something first" : " in the order in which they were started";
+  return html`<section class="panel" aria-labelledby="tl-h">
+    <div class="panel-head">
+      <h2 id="tl-h">Agents</h2>
+      <span class="count">${rows.length - 1}</span>
+      <span class="end">${look.isList ? undefined : LEGEND} ${look.looks}</span>
+    </div>
+    ${look.isList ? renderList(rows, order, look) : renderTimes(view, rows, order, look)}
+    ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
+  </section>`;
+}
+
+function renderList(rows: readonly AgentRow[], order: string, { now, selected, link }: AgentsLook): Html {
+  const { shown, folded } = inOrder(rows, selected);
+  const cells = [...shown, ...folded].slice(0, MAX_ROWS).map((row) => {
+    const { key, depth, name, state, work } = row;
+    const used = work.usage.inputTokens + work.usage.outputTokens;
+    return html`<tr id="agent-${key}" ${current(key === selected)}>
+      <th scope="row">
+        <a class="tl-name d${Math.min(depth, 4)}" data-row href="${link(key)}" ${current(key === selected)}
+          >${icon(state.icon, state.tone)}<span class="cut" title="${name}">${name}</span></a
+        >
+      </th>
+      <td>${state.word}</td>
+      <td class="num">${work.startedAt === undefined ? "–" : timeOf(work.startedAt)}</td>
+      <td class="num">${timeText(row, now)}</td>
+      <td class="num">${work.toolCalls}</td>
+      <td class="num">${used === 0 ? "–" : tokens(used)}</td>
+      <td class="num">${work.model === "" ? "–" : money(work.costUsd)}</td>
+    </tr>`;
+  });
+  const heads = ["Started", "Time", "Tool calls", "Tokens", "Cost"];
+  return html`<div class="tl-list" tabindex="0" role="region" aria-label="Agents${order}">
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Agent</th>
+          <th scope="col">State</th>
+          ${heads.map((name) => html`<th scope="col" class="num">${name}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${cells}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function renderTimes(
   view: RunView,
   rows: readonly AgentRow[],
-  { now, selected, link }: Pick<Drawing, "now" | "selected" | "link">,
+  order: string,
+  { now, selected, link }: AgentsLook,
 ): Html {
   const axis = axisOf(view, now);
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
@@ -207,25 +264,13 @@ export function renderTimeline(
   const grid = html`${marks.map((time) => line(time))}${axis.now === undefined ? undefined : line(axis.now, "nowline")}`;
   const drawing: Drawing = { axis, at, grid, now, withCalls: rows.length <= MAX_WITH_CALLS, selected, link };
   const { shown, folded } = inOrder(rows, selected);
-  const isOrdered = rows.length > FEW + 1;
   const rest = Math.max(0, MAX_ROWS - shown.length);
-  return html`<section class="panel" aria-labelledby="tl-h">
-    <div class="panel-head">
-      <h2 id="tl-h">Agents</h2>
-      <span class="count">${rows.length - 1}</span>
-      <span class="end desk">${LEGEND}</span>
-    </div>
-    ${axisRow(axis, marks, at)}
-    <ol
-      class="tl-body"
-      tabindex="0"
-      aria-label="Agents${isOrdered ? ", those that need something first" : " in the order in which they were started"}"
-    >
+  return html`${axisRow(axis, marks, at)}
+    <ol class="tl-body" tabindex="0" aria-label="Agents${order}">
       ${shown.slice(0, MAX_ROWS).map((row) => agentRow(row, drawing))}
       ${folded.length === 0 ? undefined : foldedRows(folded, folded.slice(0, rest), drawing, isFinal(view.run.status))}
     </ol>
-    ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
-  </section>`;
+    <p class="tl-more" hidden><button type="button" class="btn bare small"></button></p>`;
 }
 
 function axisRow(axis: Axis, marks: readonly number[], at: (time: number) => string): Html {
@@ -320,7 +365,7 @@ export function waitsOf(approvals: readonly Approval[], until: number): Span[] {
 }
 
 function bar(
-  { work, state, approvals }: AgentRow,
+  { work, state, approvals, depth }: AgentRow,
   axis: Axis,
   at: (time: number) => string,
   withCalls: boolean,
@@ -338,19 +383,22 @@ function bar(
   const until = work.endedAt ?? axis.now ?? axis.end;
   if (state === AGENT_STATES.failed) return piece("broke", work.startedAt, until);
   const isOpen = work.endedAt === undefined && axis.now !== undefined;
-  const calls = withCalls
-    ? work.busy.map(
-        ([start, end]) =>
-          html`<rect
-            class="${isOpen ? "at-work-tick" : "tick"}"
-            x="${at(start)}"
-            width="${width(start, end)}"
-            y="11"
-            height="10"
-            rx="1"
-          />`,
-      )
-    : [];
+  const busy: readonly Span[] =
+    isOpen && work.busySince !== undefined ? [...work.busy, [work.busySince, until]] : work.busy;
+  const calls =
+    withCalls || depth === 0
+      ? busy.map(
+          ([start, end]) =>
+            html`<rect
+              class="${isOpen ? "at-work-tick" : "tick"}"
+              x="${at(start)}"
+              width="${width(start, end)}"
+              y="11"
+              height="10"
+              rx="1"
+            />`,
+        )
+      : [];
   const waits = waitsOf(approvals, until).filter(
     ([start, end]) => end === until || share(start, end) >= LEAST,
   );
@@ -366,7 +414,7 @@ const key = (name: string, text: string, className?: string): Html =>
     >${text}</span
   >`;
 
-const LEGEND = html`<div class="legend">
+const LEGEND = html`<div class="legend desk">
   ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
   ${key("asks", "waits for you", "lane")} ${key("broke", "failed", "lane")}
 </div>`;

@@ -3,14 +3,14 @@ import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
-import { changesPath, mayRun, runPath, stepPath, type Viewer } from "../../page/sessions.ts";
+import { changesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
-import { duration } from "./duration.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { choice, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
-import { type AgentRow, agentRows, renderTimeline } from "./timeline.ts";
+import { MIN_FOLDED, callLine, inRuns, stepRows, withoutMarks } from "./steps.ts";
+import { type AgentRow, agentRows, renderAgents } from "./timeline.ts";
 
 const MAX = { line: 300, todos: 200, files: 200 };
 
@@ -25,18 +25,33 @@ export interface WorkScreen {
   activity: readonly RunEvent[];
   /** Whether `activity` are all events, and not just the key ones. */
   isAll: boolean;
+  /** Shows the agents as a table, and not over time. */
+  isList?: boolean;
   /** Whether there is more before the oldest of `activity`. */
   older: number | undefined;
 }
 
 export function renderWork(screen: WorkScreen): Html {
-  const { view, viewer, now, selected } = screen;
+  const { view, viewer, now, selected, isList = false } = screen;
   const rows = agentRows(view);
   const row = rows.find(({ key }) => key === selected) ?? rows[0];
-  const link = (key: string): string | undefined =>
-    viewer === "app" ? undefined : `${runPath(view.run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
+  const own = row?.key ?? "";
+  const link = (key: string, isTable = isList): string | undefined => {
+    if (viewer === "app") return undefined;
+    const query = new URLSearchParams({
+      ...(key === "" ? {} : { agent: key }),
+      ...(isTable ? { view: "list" } : {}),
+    });
+    return `${runPath(view.run.id)}/work${query.size === 0 ? "" : `?${query.toString()}`}`;
+  };
+  const looks =
+    viewer === "app"
+      ? undefined
+      : html`<span class="seg"
+          >${choice("Time", link(own, false) ?? "", !isList)}${choice("List", link(own, true) ?? "", isList)}</span
+        >`;
   const timeline =
-    rows.length > 1 ? renderTimeline(view, rows, { now, selected: row?.key ?? "", link }) : undefined;
+    rows.length > 1 ? renderAgents(view, rows, { now, selected: own, link, looks, isList }) : undefined;
   const content = html`<aside class="rail" aria-label="Plan and summary">
       ${plan(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
     </aside>
@@ -185,93 +200,44 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
   </section>`;
 }
 
-const TOOL_ICONS: readonly [RegExp, IconName][] = [
-  [/^(grep|glob|ls|search)/, "find"],
-  [/^(write_file|edit_file|delete_file|move_file)/, "diff"],
-  [/^read_/, "file"],
-  [/^execute/, "term"],
-  [/^task/, "fork"],
-  [/memor/, "mind"],
-];
-
-const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
-
-/** One row for a call from its start to its end. */
-function stepRows(screen: WorkScreen): Html[] {
-  const ended = new Map<string, Extract<RunEvent, { kind: "tool_finished" }>>();
-  const rows: Html[] = [];
-  for (const event of screen.steps) {
-    if (event.kind === "tool_finished") ended.set(event.data.callId, event);
-    else if (event.kind === "tool_started") rows.push(callRow(event, ended.get(event.data.callId), screen));
-    else if (event.kind === "model_called") {
-      if (event.data.text !== "") rows.push(sayRow(event, event.data.text));
-    } else {
-      const line = stepOf(event);
-      if (line !== undefined) rows.push(sayRow(event, line));
-    }
-  }
-  return rows;
-}
-
-const sayRow = (event: RunEvent, text: string): Html =>
-  html`<li class="say" id="step-${event.seq}">
-    ${icon(event.kind === "approval_requested" ? "ask" : "say")}<span>${oneLine(text, 600)}</span
-    ><span class="num">${timeOf(event.time)}</span>
-  </li>`;
-
-function callRow(
-  event: Extract<RunEvent, { kind: "tool_started" }>,
-  end: Extract<RunEvent, { kind: "tool_finished" }> | undefined,
-  { view, viewer }: WorkScreen,
-): Html {
-  const isOver = end !== undefined || isFinal(view.run.status);
-  const isBad = end?.data.status === "error";
-  const took = end === undefined ? "" : ` · ${shortTook(end.time - event.time)}`;
-  const open = isOver ? "did not finish" : "at work";
-  const result = end === undefined ? open : `${end.data.summary}${took}`;
-  return html`<li
-    id="step-${event.seq}"
-    ${isBad ? html` class="bad"` : undefined}
-    ${isOver ? html` data-ended` : undefined}
-  >
-    ${icon(toolIcon(event.data.tool))}<span class="anywhere">${event.data.summary}</span
-    ><span class="num">${timeOf(event.time)}</span>
-    <span class="result anywhere">${isBad ? "Failed: " : undefined}${result}</span>
-    ${viewer === "app" ? undefined : showAll(stepPath(view.run.id, event.seq), event.data.summary)}
-  </li>`;
-}
-
-/** The script shows what is there in this place. */
-const showAll = (address: string, of: string): Html =>
-  html`<div class="show-all">
-    <a class="link" data-inline href="${address}"
-      >Show all<span class="hide"> of ${oneLine(of, 100)}</span></a
-    >
-  </div>`;
-
-const shortTook = (milliseconds: number): string =>
-  milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)}s` : duration(milliseconds);
-
 /** An event with the name of its agent, which is its task. */
 function told(event: RunEvent): Html | string | undefined {
   const name = event.agent.at(-1)?.task;
-  const line = stepOf(event);
-  if (name === undefined || line === undefined) return activityOf(event);
-  return html`<b>${oneLine(name, 80)}</b> ${line}`;
+  const line = event.kind === "tool_started" ? callLine(event.data, true) : stepOf(event);
+  if (line === undefined) return activityOf(event);
+  const shown = typeof line === "string" ? withoutMarks(line) : line;
+  return name === undefined ? shown : html`<b>${oneLine(name, 80)}</b> ${shown}`;
 }
 
+/** Agents that were started one after the other are one row. */
+function feedRow(events: readonly RunEvent[]): Html | undefined {
+  const [newest] = events;
+  const lines = events.map(told).filter((line) => line !== undefined);
+  if (newest === undefined || lines.length === 0) return undefined;
+  const time = timeOf(newest.time);
+  if (lines.length < MIN_FOLDED)
+    return html`${events.map((event) => {
+      const line = told(event);
+      return line === undefined ? undefined : feedLine(event, line);
+    })}`;
+  const id = `events-${events.at(-1)?.seq}`;
+  return html`<li id="${id}">
+    ${time}
+    <details id="${id}-fold" data-kept>
+      <summary>${lines.length} subagents started</summary>
+      ${lines.map((line) => html`<p>${line}</p>`)}
+    </details>
+  </li>`;
+}
+
+const feedLine = ({ seq, time }: RunEvent, line: Html | string): Html =>
+  html`<li id="event-${seq}">
+    ${timeOf(time)}
+    <p>${line}</p>
+  </li>`;
+
 function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Html {
-  const rows = activity.flatMap((event) => {
-    const line = told(event);
-    return line === undefined
-      ? []
-      : [
-          html`<li id="event-${event.seq}">
-            ${timeOf(event.time)}
-            <p>${line}</p>
-          </li>`,
-        ];
-  });
+  const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(feedRow);
   const base = `${runPath(view.run.id)}/work`;
   return html`<section class="panel" aria-labelledby="act-h">
     <div class="panel-head">

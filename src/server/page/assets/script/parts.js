@@ -21,7 +21,7 @@ export function dressDiffs() {
 }
 
 /* A link leads to a screen of its own, and the part of it that matters is shown below the link. */
-async function partAt(address) {
+export async function partAt(address) {
   const response = await request(address).catch(() => undefined);
   if (!response?.ok || !isOurs(response)) return null;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -6,6 +6,7 @@ import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { watchEnds } from "./seen.js";
 import { keepsText, prepare } from "./texts.js";
+import { restoreFolders } from "./tree.js";
 
 let waiting = 0;
 
@@ -44,7 +45,31 @@ function dress() {
   document.body.classList.add("scripted");
   dressDiffs();
   watchEnds();
+  countBelow();
 }
+
+/** Counts the agents below the visible part of their list. */
+function countBelow() {
+  const list = document.querySelector(".tl-body");
+  if (list === null) return;
+  const more = document.querySelector(".tl-more");
+  const end = list.getBoundingClientRect().bottom;
+  // An agent in a closed fold is where the fold is.
+  const placeOf = (row) => (row.checkVisibility() ? row : row.closest("details"));
+  const isBelow = (row) => placeOf(row).getBoundingClientRect().bottom > end + HIDDEN_PX;
+  const below = [...list.querySelectorAll("[id^=agent-]")].filter(isBelow).length;
+  more.hidden = list.scrollHeight <= list.clientHeight + HIDDEN_PX;
+  more.classList.toggle("end", below === 0);
+  setText(more.firstElementChild, `${below} more ${below === 1 ? "agent" : "agents"}`);
+}
+/** A row counts as hidden when so much of it is. */
+const HIDDEN_PX = 12;
+for (const name of ["scroll", "toggle", "resize"]) addEventListener(name, countBelow, true);
+addEventListener("click", ({ target }) => {
+  if (!target.closest?.(".tl-more")) return;
+  const list = document.querySelector(".tl-body");
+  list.scrollBy({ top: list.clientHeight });
+});
 
 /** Shows a whole document of the server. Scripts in it would not run; there are none. */
 export async function mount(text) {
@@ -57,6 +82,7 @@ export async function mount(text) {
   localize();
   dress();
   restoreTyped();
+  void restoreFolders();
   if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
   else goToTarget();
 }

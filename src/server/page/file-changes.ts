@@ -1,0 +1,95 @@
+/** Reads which runs changed which files, and who approved it, from the journals of the runs. */
+import type { RunEvent } from "../../runs/events.ts";
+import type { Approval, Principal, RunHead } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { MEMORIES, WORKSPACE } from "../views/room/file-tree.ts";
+import { keyOf } from "../views/room/timeline.ts";
+
+type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
+
+/** One change of a file by a call of a run. */
+export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
+  run: Pick<RunHead, "id" | "task">;
+  data: ChangeEvent["data"];
+}
+
+const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
+
+/** The changes of one run, the newest first. */
+export async function changesOfRun(
+  runs: PrincipalRuns,
+  run: Pick<RunHead, "id" | "task" | "principal">,
+): Promise<FileChange[]> {
+  const changes: FileChange[] = [];
+  for (let before: number | undefined; changes.length < MAX.ofRun;) {
+    const page = await readPage(runs, run, MAX.perPage, before);
+    changes.push(...page);
+    if (page.length < MAX.perPage) break;
+    before = page.at(-1)?.seq;
+  }
+  return changes;
+}
+
+async function readPage(
+  runs: PrincipalRuns,
+  { id, task, principal }: Pick<RunHead, "id" | "task" | "principal">,
+  limit: number,
+  before?: number,
+): Promise<FileChange[]> {
+  const wanted = { kinds: ["file_changed" as const], limit, ...(before === undefined ? {} : { before }) };
+  const events = (await runs.recentEvents(principal, id, wanted)) ?? [];
+  return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run: { id, task } }] : []));
+}
+
+/**
+ * Changes by the newest runs of files that all runs share, the newest first. The workspace of a run is another folder
+ * unless `isHere` says that it is the one of this server; memories are the same in all folders.
+ */
+export async function changesOfMany(
+  runs: PrincipalRuns,
+  principal: Principal,
+  isHere: (run: Pick<RunHead, "environment">) => boolean,
+): Promise<FileChange[]> {
+  const newest = await runs.list(principal, { limit: MAX.runs });
+  const found = await Promise.all(
+    newest.map(async (run) => {
+      const roots = isHere(run) ? [MEMORIES, WORKSPACE] : [MEMORIES];
+      const changes = await readPage(runs, run, MAX.ofOneOfMany);
+      return changes.filter(({ data: { path } }) => roots.some((root) => path.startsWith(root)));
+    }),
+  );
+  return found.flat().toSorted((one, other) => other.time - one.time);
+}
+
+/**
+ * The approval with which each change was made; none for a change that needed no approval. `changes`: those of one
+ * file, the newest first. An approval does not name its call, so it belongs to the first change after it by the same
+ * agent.
+ */
+export function approvalsOfChanges(
+  changes: readonly FileChange[],
+  approvals: readonly Approval[],
+): ReadonlyMap<number, Approval> {
+  const found = new Map<number, Approval>();
+  const used = new Set<string>();
+  for (const { seq, time, agent, data } of changes.toReversed()) {
+    const approval = approvals.findLast(
+      (one) =>
+        !used.has(one.id) &&
+        (one.status === "approved" || one.status === "edited") &&
+        (one.decidedAt ?? Infinity) <= time &&
+        keyOf(one.agent) === keyOf(agent) &&
+        [pathOf(one), `/${String(pathOf(one))}`].includes(data.path),
+    );
+    if (approval === undefined) continue;
+    used.add(approval.id);
+    found.set(seq, approval);
+  }
+  return found;
+}
+
+/** The path that the approved call was about. */
+function pathOf({ args, decision }: Approval): unknown {
+  const ran = decision?.type === "edit" ? decision.editedAction.args : args;
+  return ran["file_path"] ?? ran["path"];
+}

@@ -1,0 +1,170 @@
+/** The tree of files beside the one that is shown. Folders on the way to that file are open; a script opens others. */
+import type { FileInfo } from "../../../backends/backend.ts";
+import { displayText } from "../../../core/text.ts";
+import { filePath } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { icon } from "./icons.ts";
+import { current, searchField } from "./pieces.ts";
+
+/** Where a person may change and delete files. */
+export const MEMORIES = "/memories/";
+export const WORKSPACE = "/workspace/";
+/** Folders in the root, with their names above their entries and in a list. */
+const ROOTS: ReadonlyMap<string, { title: string; row: string }> = new Map([
+  [WORKSPACE, { title: "Workspace", row: "Whole workspace" }],
+  [MEMORIES, { title: "Memories", row: "All memories" }],
+  ["/skills/", { title: "Skills", row: "Skills" }],
+]);
+
+/** Entries by folder, for the folders that are open; a text for a folder that could not be read. */
+type Listings = ReadonlyMap<string, readonly FileInfo[] | string>;
+
+/** Says what runs did to a file: it was modified, added or deleted. */
+export type Mark = "M" | "A" | "D";
+
+export interface FileTree {
+  /** The address that the paths are given to, such as `/files`. */
+  base: string;
+  /** The file or folder that is shown. */
+  path: string;
+  listings: Listings;
+  marks: ReadonlyMap<string, Mark>;
+  /** Files that the run of the tree changed; absent for the tree that all runs share. */
+  changed?: readonly string[];
+  /** The searched text; empty if nothing was searched for. */
+  query: string;
+}
+
+const MAX_ENTRIES = 1000;
+const MAX_CHANGED = 300;
+
+export const folderOf = (path: string): string => path.slice(0, path.replace(/\/$/, "").lastIndexOf("/") + 1);
+export const nameOf = (path: string): string => path.slice(folderOf(path).length);
+
+export const renderTree = (tree: FileTree): Html =>
+  html`<nav class="tree" aria-label="Files" id="tree">
+    <form method="get" action="${tree.base}" role="search">
+      ${searchField("Search files", "Search names and contents", 200, tree.query)}
+    </form>
+    ${tree.changed === undefined ? sharedSections(tree) : runSections(tree, tree.changed)}
+  </nav>`;
+
+function sharedSections(tree: FileTree): Html {
+  const listed = tree.listings.get("/") ?? [];
+  if (typeof listed === "string") return html`<p class="note pad">${listed}</p>`;
+  if (listed.length === 0) return html`<p class="note pad">Nothing is here.</p>`;
+  const files = listed.filter(({ path }) => !path.endsWith("/"));
+  const roots = byRank(listed).filter(({ path }) => path.endsWith("/"));
+  return html`${roots.map(({ path }) => section(ROOTS.get(path)?.title ?? nameOf(path), path, tree))}
+  ${files.length === 0 ? undefined : section("Files", "/", withRoot(tree, files))}`;
+}
+
+/** First what the run did, then everything else, folded unless it has the shown file alone. */
+function runSections(tree: FileTree, changed: readonly string[]): Html {
+  const listed = tree.listings.get("/") ?? [];
+  const within = (root: string): string[] => changed.filter((path) => path.startsWith(root));
+  const notes = changed.filter((path) => [...ROOTS.keys()].every((root) => !path.startsWith(root)));
+  const isListed = changed.includes(tree.path);
+  const all = isListed ? { ...tree, listings: new Map([["/", listed]]) } : tree;
+  return html`${changedSection("Changed by this run", WORKSPACE, within(WORKSPACE), tree)}
+  ${changedSection("Notes of this conversation", "/", notes, tree)}
+  ${changedSection("Remembered by this run", MEMORIES, within(MEMORIES), tree)}
+  ${changed.length === 0 ? html`<p class="note pad">This run has not changed any files.</p>` : undefined}
+  ${section("All files", "/", typeof listed === "string" ? all : withRoot(all, byRank(listed)))}`;
+}
+
+const withRoot = (tree: FileTree, entries: readonly FileInfo[]): FileTree => ({
+  ...tree,
+  listings: new Map([...tree.listings, ["/", entries]]),
+});
+
+/** The workspace first, then the other roots, then what is beside them. */
+function byRank(entries: readonly FileInfo[]): FileInfo[] {
+  const roots = [...ROOTS.keys()];
+  const rank = ({ path }: FileInfo): number => (roots.includes(path) ? roots.indexOf(path) : roots.length);
+  return entries.toSorted((one, other) => rank(one) - rank(other));
+}
+
+/** Folders and files of these paths alone, all of them open. */
+function changedSection(
+  title: string,
+  root: string,
+  paths: readonly string[],
+  tree: FileTree,
+): Html | undefined {
+  if (paths.length === 0) return undefined;
+  const listings = listingsOf(paths.slice(0, MAX_CHANGED), root);
+  const rest = paths.length - MAX_CHANGED;
+  // A folder that is shown has its part in the section with all of its entries.
+  const path = tree.path.endsWith("/") ? "" : tree.path;
+  return html`${section(title, root, { ...tree, path, listings }, paths.length)}
+  ${rest > 0 ? html`<p class="note pad">${rest} more are not shown.</p>` : undefined}`;
+}
+
+function listingsOf(paths: readonly string[], root: string): Map<string, FileInfo[]> {
+  const listings = new Map<string, FileInfo[]>();
+  for (const file of paths) {
+    for (let path = file; path !== root; path = folderOf(path)) {
+      const folder = folderOf(path);
+      const entries = listings.get(folder);
+      if (entries === undefined) listings.set(folder, [{ path }]);
+      else if (!entries.some((entry) => entry.path === path)) entries.push({ path });
+    }
+  }
+  return listings;
+}
+
+const section = (title: string, root: string, tree: FileTree, count?: number): Html =>
+  html`<section>
+    <h2>${title}${count === undefined ? undefined : html`<span class="end">${count}</span>`}</h2>
+    ${branch(root, tree)}
+  </section>`;
+
+/** The entries of one folder, each folder with its own if it is open. */
+function branch(folder: string, tree: FileTree): Html | undefined {
+  const listed = tree.listings.get(folder);
+  if (listed === undefined) return undefined;
+  if (typeof listed === "string") return html`<p class="note pad" ${part(folder, tree)}>${listed}</p>`;
+  if (listed.length === 0) return html`<p class="note pad" ${part(folder, tree)}>Nothing is here.</p>`;
+  const rest = listed.length - MAX_ENTRIES;
+  return html`<ul ${part(folder, tree)}>
+    ${listed.slice(0, MAX_ENTRIES).map((entry) => row(entry, tree))}
+    ${rest > 0 ? html`<li class="note pad">${rest} more are not shown.</li>` : undefined}
+  </ul>`;
+}
+
+/** Marks what the script takes into its place when it opens this folder. */
+const part = (folder: string, { path }: FileTree): Html | undefined =>
+  folder === path ? html` data-part` : undefined;
+
+function row({ path }: FileInfo, tree: FileTree): Html {
+  const name = displayText(ROOTS.get(path)?.row ?? nameOf(path).replace(/\/$/, ""));
+  const address = filePath(tree.base, path);
+  if (path.endsWith("/")) {
+    const isOpen = tree.listings.has(path);
+    return html`<li>
+      <a data-row data-folder href="${address}" aria-expanded="${String(isOpen)}" title="${name}"
+        >${icon("chev")}${icon("folder")}<span class="cut">${name}</span></a
+      >${branch(path, tree)}
+    </li>`;
+  }
+  const mark = tree.marks.get(path);
+  return html`<li>
+    <a
+      data-row
+      class="${mark === "D" ? "gone" : ""}"
+      href="${address}"
+      title="${name}"
+      ${current(path === tree.path)}
+      >${icon(path.startsWith(MEMORIES) ? "mind" : "file")}<span class="cut">${name}</span
+      >${mark === undefined ? undefined : markOf(mark)}</a
+    >
+  </li>`;
+}
+
+const MARKS: Readonly<Record<Mark, string>> = { M: "modified", A: "added", D: "deleted" };
+
+const markOf = (mark: Mark): Html =>
+  html`<span class="m ${MARKS[mark]}"
+    ><span class="hide">, ${MARKS[mark]}</span><span aria-hidden="true">${mark}</span></span
+  >`;

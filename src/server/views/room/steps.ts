@@ -1,0 +1,162 @@
+/** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
+import { headOf, oneLine } from "../../../core/text.ts";
+import { type RunEvent, stepOf } from "../../../runs/events.ts";
+import { type RunView, isFinal } from "../../../runs/run.ts";
+import { type Viewer, stepPath } from "../../page/sessions.ts";
+import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
+import { type Html, html } from "../html.ts";
+import { duration } from "./duration.ts";
+import { timeOf } from "./figures.ts";
+import { type IconName, icon } from "./icons.ts";
+
+export interface ShownSteps {
+  view: RunView;
+  viewer: Viewer;
+  /** Newest first. */
+  steps: readonly RunEvent[];
+}
+
+type Started = Extract<RunEvent, { kind: "tool_started" }>;
+type Finished = Extract<RunEvent, { kind: "tool_finished" }>;
+
+/** A call from its start to its end. */
+interface Call {
+  event: Started;
+  end: Finished | undefined;
+}
+
+/** Fewer calls in a row are not worth a fold. */
+export const MIN_FOLDED = 3;
+
+/** Entries of the same kind that follow each other, in lists of their own. */
+export function inRuns<T>(entries: readonly T[], kindOf: (entry: T) => string | undefined): T[][] {
+  const runs: T[][] = [];
+  let last: string | undefined;
+  for (const entry of entries) {
+    const kind = kindOf(entry);
+    if (kind !== undefined && kind === last) runs.at(-1)?.push(entry);
+    else runs.push([entry]);
+    last = kind;
+  }
+  return runs;
+}
+
+export function stepRows(shown: ShownSteps): Html[] {
+  const ended = new Map<string, Finished>();
+  const rows: (Call | Html)[] = [];
+  for (const event of shown.steps) {
+    if (event.kind === "tool_finished") ended.set(event.data.callId, event);
+    else if (event.kind === "tool_started") rows.push({ event, end: ended.get(event.data.callId) });
+    else {
+      const line = event.kind === "model_called" ? event.data.text : stepOf(event);
+      if (line !== undefined && line !== "") rows.push(sayRow(event, line));
+    }
+  }
+  return inRuns(rows, (row) => ("event" in row ? row.event.data.tool : undefined)).flatMap((run) => {
+    const calls = run.filter((row) => "event" in row);
+    return calls.length < MIN_FOLDED
+      ? run.map((row) => ("event" in row ? callRow(row, shown) : row))
+      : [manyRow(calls, shown)];
+  });
+}
+
+const sayRow = (event: RunEvent, text: string): Html =>
+  html`<li class="say" id="step-${event.seq}">
+    ${icon(event.kind === "approval_requested" ? "ask" : "say")}<span
+      >${oneLine(withoutMarks(text), 600)}</span
+    ><span class="num">${timeOf(event.time)}</span>
+  </li>`;
+
+/** Markdown without its marks, for lines of plain text. */
+export const withoutMarks = (markdown: string): string =>
+  headOf(markdown, 2000)
+    .replace(/^[ \t]*(?:(?:`{3}|~{3}).*|[-*_]{3,}|[|:\s-]*-{3}[|:\s-]*)$/gm, "")
+    .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?)/gm, "")
+    .replace(/!?\[([^\][]*)\]\([^()\s]*\)/g, "$1")
+    .replace(/(?<!\w)(?:\*\*|~~)(?=\S)|(?<=\S)(?:\*\*|~~)(?!\w)/g, "")
+    .replace(/(?<=^|[\s(])\*(?=\w)|(?<=[\w.!?)])\*(?=$|[\s).,;:!?])/gm, "")
+    .replace(/`+/g, "")
+    .replace(/^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$/gm, "")
+    .replace(/[ \t]+\|[ \t]+/g, " · ");
+
+const TOOL_ICONS: readonly [RegExp, IconName][] = [
+  [/^(grep|glob|ls|search)/, "find"],
+  [/^(write_file|edit_file|delete)/, "diff"],
+  [/^read_/, "file"],
+  [/^execute/, "term"],
+  [/^task/, "fork"],
+  [/memor/, "mind"],
+];
+
+const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
+
+/** What a call does, for a line. */
+export function callLine(call: ToldCall, isOver: boolean): Html {
+  const { verb, about } = callWords(call, isOver);
+  if (about === "") return html`${verb}`;
+  return call.tool === "task" ? html`${verb} ${about}` : html`${verb} <code>${about}</code>`;
+}
+
+function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
+  const { tool } = event.data;
+  const isOver = end !== undefined || isFinal(view.run.status);
+  const isBad = end?.data.status === "error";
+  const took = end === undefined ? [] : [shortTook(end.time - event.time)];
+  const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data, isBad);
+  return html`<li
+    id="step-${event.seq}"
+    ${isBad ? html` class="bad"` : undefined}
+    ${isOver ? html` data-ended` : undefined}
+  >
+    ${icon(toolIcon(tool))}<span class="anywhere">${callLine(event.data, isOver)}</span
+    ><span class="num">${timeOf(event.time)}</span>
+    <span class="result anywhere">${isBad ? "Failed: " : undefined}${[...result, ...took].join(" · ")}</span>
+    ${viewer === "app" ? undefined : showAll(stepPath(view.run.id, event.seq), event.data)}
+  </li>`;
+}
+
+function resultOf({ tool, summary }: Finished["data"], isBad: boolean): string[] {
+  if (summary === "" || (!isBad && isPlainResult(tool))) return [];
+  // A read line begins with its number.
+  return [withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim()];
+}
+
+/** `calls`: newest first, all of one tool. */
+function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
+  const [newest, oldest] = [calls.at(0), calls.at(-1)];
+  if (newest === undefined || oldest === undefined) return html``;
+  const { tool } = newest.event.data;
+  const failed = calls.filter(({ end }) => end?.data.status === "error").length;
+  const open = calls.filter(({ end }) => end === undefined).length;
+  const isOver = isFinal(shown.view.run.status);
+  const facts = [
+    ...(open > 0 ? [`${open} ${isOver ? "did not finish" : "at work"}`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ].join(", ");
+  const id = `steps-${oldest.event.seq}`;
+  return html`<li class="many" id="${id}">
+    <details id="${id}-fold" data-kept>
+      <summary${failed > 0 ? html` class="bad"` : undefined}>
+        ${icon(toolIcon(tool))}<span>${manyCalls(tool, calls.length)}${icon("chev")}</span
+        ><span class="num">${timeOf(newest.event.time)}</span>
+        ${facts === "" ? undefined : html`<span class="result">${facts}</span>`}
+      </summary>
+      <ol>
+        ${calls.map((call) => callRow(call, shown))}
+      </ol>
+    </details>
+  </li>`;
+}
+
+/** The script shows what is there in this place. */
+function showAll(address: string, call: ToldCall): Html {
+  const { verb, about } = callWords(call, true);
+  return html`<div class="show-all">
+    <a class="link" data-inline href="${address}"
+      >Show all<span class="hide"> of ${oneLine(`${verb} ${about}`, 100)}</span></a
+    >
+  </div>`;
+}
+
+const shortTook = (milliseconds: number): string =>
+  milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)}s` : duration(milliseconds);
