@@ -263,9 +263,16 @@ const uninstall: Command = {
 const doctor: Command = {
   name: "doctor",
   usage: "doctor",
-  summary: "Check what a run needs: Node, workspace, data folder, model, sandbox, search program.",
+  summary: "Check everything that a run needs, and ask the provider of the model for one answer.",
+  examples: ["doctor", "doctor --offline"],
   configurable: true,
-  flags: [],
+  flags: [
+    {
+      name: "offline",
+      kind: "boolean",
+      help: "Leave out requests to the model's provider, to folders on other servers and to the OAuth issuer.",
+    },
+  ],
   run: async (args) => (await import("./doctor.ts")).runDoctor(args),
 };
 

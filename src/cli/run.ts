@@ -27,7 +27,7 @@ import { Keyboard } from "./terminal/keyboard.ts";
 import { Caller } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
-import { type Colors, colorsFor } from "./terminal/text.ts";
+import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
 
 /**
  * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
@@ -45,15 +45,14 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     );
   }
   return withLocalRuns(args, true, async (local) => {
+    if (resume === undefined && !(await isReady(local))) return 1;
     const runId = await (resume === undefined
       ? start(local, task ?? "", textOf(flags["thread"]))
       : namedRun(local, resume));
     if (runId === undefined) return 1;
     const view = await local.runs.view(LOCAL, runId);
     if (view === undefined) return unknownRun(local, runId);
-    if (local.config.workspace === undefined && !isFinal(view.run.status)) {
-      return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
-    }
+    if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
       process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
     const options: LiveOptions = { output: outputOf(flags), approvals: approvalsOf(args) };
@@ -62,6 +61,16 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
       ? goOn(local, view.run.threadId, options, code)
       : code;
   });
+}
+
+/** Whether a run can work here; writes what it lacks. */
+async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
+  const failed = await obstacles();
+  if (failed.length === 0) return true;
+  const lines = checkLines(failed, colorsFor(process.stderr, process.env));
+  process.stderr.write(`${lines.join("\n")}\n`);
+  complain("The run cannot start. Fix the above, then try again.");
+  return false;
 }
 
 /** Works on what a person asks for next, in the same conversation, until that is nothing. */

@@ -30,7 +30,7 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
 
 const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: FailureFacts) => string>> = {
   model_auth: (subject, facts) =>
-    `${subject} refused the key${http(facts)}. Check the provider's API key in the server's environment and what it may use.${quote(facts)}`,
+    `${subject} refused the key${http(facts)}. Check the provider's API key and what it may use.${quote(facts)}`,
   model_not_found: (subject, facts) =>
     `${subject} was not found at its provider${http(facts)}. Check the name after the colon, the endpoint, and that the key may use this model.${quote(facts)}`,
   model_rate_limited: (subject, facts) =>
@@ -46,7 +46,7 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
   context_overflow: (subject, facts) =>
     `The conversation is longer than ${lowerFirst(subject)} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
   model_error: (subject, facts) =>
-    `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the server's log has the error."}`,
+    `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`,
 };
 
 function unavailable(facts: FailureFacts): string {
