@@ -40,7 +40,7 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
   model_unavailable: (subject, facts) =>
     facts.overloaded
       ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
-      : `${subject} could not be reached: ${unavailable(facts)}${quote(facts)}`,
+      : `${subject} could not be reached: ${unavailable(facts)}${facts.reported ? quote(facts) : ""}`,
   model_stream_broken: (subject, facts) =>
     `${subject} stopped in the middle of an answer: ${broken(facts)}. Continue in the same thread; nothing of the broken answer was used.`,
   context_overflow: (subject, facts) =>

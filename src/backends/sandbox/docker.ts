@@ -193,7 +193,7 @@ export async function dockerProblem(
   if (!isThorough) return undefined;
   const service = await ask("ps", "--quiet");
   if (service.exitCode !== 0) {
-    const reason = oneLine(service.output.trim(), 300);
+    const reason = oneLine(service.output.replaceAll("[stderr]", "").trim(), 300);
     return `${program} cannot reach its service${reason === "" ? "" : `: ${reason}`}; start it`;
   }
   if (sandboxId !== undefined) {
