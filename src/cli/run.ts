@@ -40,7 +40,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const task = resume === undefined ? await taskFrom(given) : given;
   if ((task === undefined || task.trim() === "") === (resume === undefined)) {
     return complain(
-      `Say what to do: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
+      `Give a task: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
       2,
     );
   }
@@ -99,7 +99,7 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   const { stdin, stdout } = process;
   if (given !== undefined && given !== "-") return given;
   if (given === undefined && stdin.isTTY) {
-    return stdout.isTTY ? lineTyped("What is to be done? › ").catch(() => undefined) : undefined;
+    return stdout.isTTY ? lineTyped("Task › ").catch(() => undefined) : undefined;
   }
   let text = "";
   stdin.setEncoding("utf8");
@@ -110,13 +110,13 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   return text;
 }
 
-const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
+const FOLLOWING = "A run continues in the workspace that it was started in; elsewhere it is only shown.\n";
 
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
-  `Run ${run.id} is over (${STATUS_WORDS[run.status]}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
+  `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
 const followUpText = (runId: string): string =>
-  `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
+  `Run ${runId} is working in this thread and reads this at its next step.\n`;
 
 async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
   const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
@@ -284,8 +284,8 @@ function whatWaits(view: RunView): string {
 
 function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
   return run.status === "input_required"
-    ? `Run ${run.id} waits for a decision. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
-    : `Run ${run.id} is not over. Go on with it:\n  ${runCommand(run, "--resume", run.id)}`;
+    ? `Run ${run.id} is waiting for approval. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
+    : `Run ${run.id} has not ended. To continue it:\n  ${runCommand(run, "--resume", run.id)}`;
 }
 
 export interface FollowOptions {

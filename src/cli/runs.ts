@@ -136,7 +136,7 @@ function wordOf(run: RunHead): string {
 }
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
-  `waiting: no server works on it now. Why, and what to do:\n  ${runsCommand("show", runId)}\n`;
+  `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}\n`;
 
 const rowOf = (run: RunHead): object => ({
   run_id: run.id,
@@ -253,7 +253,7 @@ async function decideAll(
         : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
     );
   }
-  process.stdout.write(`If no server works on it:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
+  process.stdout.write(`If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
   return 0;
 }
 
@@ -279,8 +279,8 @@ function parsed(json: string): Record<string, unknown> | undefined {
 
 const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, approvalId: string | undefined): string =>
   approvalId === undefined
-    ? `Run ${runId} waits for no decision.`
-    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists those that are open.`;
+    ? `Run ${runId} has nothing waiting for approval.`
+    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists the open ones.`;
 
 /** Ends a run for good, whoever works on it. */
 export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
@@ -294,7 +294,7 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
   const { status } = outcome.run;
   process.stdout.write(
     outcome.alreadyEnded
-      ? `Run ${runId} had ended before: ${STATUS_WORDS[status]}.\n`
+      ? `Run ${runId} has already ended (${STATUS_WORDS[status]}); nothing to cancel.\n`
       : `Run ${runId} is ${STATUS_WORDS[status]}.\n`,
   );
   return 0;
@@ -319,7 +319,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   const view = newest && (await local.runs.view(LOCAL, runId));
   if (newest && view) {
     process.stdout.write(
-      `Begin at the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
+      `To start from the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
     );
   }
   return 0;
@@ -330,7 +330,7 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
   if (Object.keys(retention).length === 0 && !deletesOrphans) {
-    return complain("Nothing says which runs to forget: set --retention-days or --retention-megabytes.", 2);
+    return complain("Set --retention-days or --retention-megabytes to say which runs to delete.", 2);
   }
   if (flags["dry-run"] === true) {
     say(planLines(retention, await service.planPrune(retention), deletesOrphans));
@@ -370,9 +370,9 @@ function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOr
 }
 
 function orphansLine(count: number, fate: "kept" | "deleted" | "would be deleted"): string {
-  if (fate === "kept") return `Threads that belong to no run: ${count}. --orphans deletes them.`;
+  if (fate === "kept") return `Threads without a run: ${count}. --orphans deletes them.`;
   return fate === "deleted"
-    ? `Deleted ${threads(count)} that belonged to no run.`
+    ? `Deleted ${threads(count)} without a run.`
     : `Would delete ${threads(count)} without a run.`;
 }
 

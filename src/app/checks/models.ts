@@ -28,7 +28,7 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
   }
   const [key] = choice.keys ?? [];
   if (key === undefined) return { name, ok: false, text: choice.message };
-  const remedy = `To keep it in the keychain: ${commandLine(host, ["keys", "set", key])}`;
+  const remedy = `To store it in the keychain: ${commandLine(host, ["keys", "set", key])}`;
   return { name, ok: false, text: `${choice.message}\n${problem ?? remedy}` };
 }
 

@@ -146,11 +146,11 @@ test("the list tells of each provider where its package is, and the key it wants
   await bin(["models", "add", "mistralai"]);
   const { code, stdout } = await bin(["models", "list"], { GROQ_API_KEY: "gsk-secret" });
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^anthropic +in the program +ANTHROPIC_API_KEY$/m);
-  expect(stdout).toMatch(/^mistralai +added, 1\.2\.7 +MISTRAL_API_KEY$/m);
-  expect(stdout).toMatch(/^groq +to be added +GROQ_API_KEY, which is set here$/m);
-  expect(stdout).toMatch(/^ollama +to be added +no key of its own$/m);
+  expect(stdout).toMatch(/^anthropic +built in +ANTHROPIC_API_KEY$/m);
+  expect(stdout).toMatch(/^mistralai +installed, 1\.2\.7 +MISTRAL_API_KEY$/m);
+  expect(stdout).toMatch(/^groq +not installed +GROQ_API_KEY \(set\)$/m);
+  expect(stdout).toMatch(/^ollama +not installed +no API key$/m);
   expect(stdout).toMatch(/ models add PROVIDER --data-dir /);
   expect(stdout).not.toContain("gsk-secret");
-  expect((await bin(["models", "add", "anthropic"])).stdout).toBe("anthropic is in the program already.\n");
+  expect((await bin(["models", "add", "anthropic"])).stdout).toBe("anthropic is built in.\n");
 });

@@ -118,7 +118,10 @@ test("a rejection passes the message on, and cannot be taken back", async () => 
   const runId = await waitingRun(home);
   await home.bin("runs", "answer", runId, "--reject", "--message", "not here");
   const again = await home.bin("runs", "answer", runId, "--approve");
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("waits for no decision")]);
+  expect([again.code, again.stderr]).toEqual([
+    1,
+    expect.stringContaining("has nothing waiting for approval"),
+  ]);
   await home.bin("run", "--resume", runId);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
 });
@@ -256,7 +259,7 @@ test("open serves a page that decides, until it is told to end", async () => {
   expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
-  expect((await home.bin("runs", "answer", runId)).stderr).toContain("waits for no decision");
+  expect((await home.bin("runs", "answer", runId)).stderr).toContain("has nothing waiting for approval");
 });
 
 async function serverOf({ workspace, env }: TerminalHome, more: Record<string, string> = {}) {
