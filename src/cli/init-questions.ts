@@ -63,7 +63,7 @@ export async function askWorkspace(initial: string | undefined, asker: Asker, st
   const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
   asker.print(["", ...title.map((line) => asker.colors.bold(line))].join("\n"));
   if (initial !== undefined) asker.print(`  ${initial}`);
-  const how = initial === undefined ? "Path › " : "Press Enter to use it, or type another path › ";
+  const how = initial === undefined ? "Path › " : "Enter to use it, or another path › ";
   for (;;) {
     const answer = (await asker.line(how)).trim();
     const folder = answer === "" ? initial : answer;

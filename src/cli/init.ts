@@ -72,8 +72,7 @@ async function shownPlan(args: CommandArguments, asker: Asker | undefined): Prom
   if (code !== 0) return undefined;
   if (plan.key?.place === "keychain" && plan.key.value !== undefined)
     say(`\n${plan.key.name} will be stored in the keychain of this system.`);
-  const isAgreed =
-    asker === undefined || (await confirmed("\nPress Enter to write it, or q to cancel › ", asker));
+  const isAgreed = asker === undefined || (await confirmed("\nEnter to write it, q to cancel › ", asker));
   return isAgreed ? plan : undefined;
 }
 

@@ -121,17 +121,17 @@ test.each([80, 40])(
     const client = await terminal.until(/1 of 5[^]*1 {2}Cursor[^]*found here[^]*›/);
     for (const line of client.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
     terminal.type("\r");
-    await terminal.until(/2 of 5[^]*Press Enter to use it/);
+    await terminal.until(/2 of 5[^]*Enter to use it/);
     terminal.type("\r");
     await terminal.until(/3 of 5[^]*1 {2}anthropic:[^]*is set[^]*›/);
     terminal.type("1");
-    await terminal.until(/Where should ANTHROPIC_API_KEY be stored\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
+    await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
     terminal.type("2");
     await terminal.until(/4 of 5[^]*›/);
     terminal.type("3");
     await terminal.until(/5 of 5[^]*›/);
     terminal.type("\r");
-    await terminal.until(/Press Enter to write it, or q to cancel/);
+    await terminal.until(/Enter to write it, q to cancel/);
     expect(existsSync(cursor)).toBe(false);
     terminal.type("\r");
     await terminal.until(/Watch a demo run now\?/);
@@ -162,7 +162,7 @@ test.runIf(process.platform === "linux")(
     const terminal = open(80);
     await terminal.until(/1 of 5[^]*›/);
     terminal.type("\r");
-    await terminal.until(/Press Enter to use it/);
+    await terminal.until(/Enter to use it/);
     terminal.type("\r");
     await terminal.until(/3 of 5[^]*asked next[^]*›/);
     terminal.type("\r");
@@ -172,13 +172,13 @@ test.runIf(process.platform === "linux")(
     await terminal.until(/A key has no blanks/);
     terminal.type(`${KEY}x`);
     terminal.type("\u007f\r");
-    await terminal.until(/Where should ANTHROPIC_API_KEY be stored\?[^]*›/);
+    await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*›/);
     terminal.type("\r");
     await terminal.until(/4 of 5[^]*›/);
     terminal.type("\r");
     await terminal.until(/5 of 5[^]*›/);
     terminal.type("3");
-    await terminal.until(/ANTHROPIC_API_KEY will be stored in the keychain[^]*Press Enter to write it/);
+    await terminal.until(/ANTHROPIC_API_KEY will be stored in the keychain[^]*Enter to write it/);
     expect(keychain.secrets()).toEqual({});
     terminal.type("\r");
     await terminal.until(/ANTHROPIC_API_KEY, from the keychain[^]*Watch a demo run now/);
@@ -200,7 +200,7 @@ test.each([
   const keychain = fakeKeychain();
   const { home, open, cursor } = scene({ PATH: keychain.path });
   const terminal = open(80);
-  const prompts = [/1 of 5[^]*›/, /Press Enter to use it/, /3 of 5[^]*›/, /\(not shown\)/];
+  const prompts = [/1 of 5[^]*›/, /Enter to use it/, /3 of 5[^]*›/, /\(not shown\)/];
   for (const [index, prompt] of prompts.slice(0, enters + 1).entries()) {
     await terminal.until(prompt);
     if (index < enters) terminal.type("\r");
@@ -228,7 +228,7 @@ test("q at the end leaves everything as it was", async () => {
   ]);
   await terminal.until(/5 of 5[^]*›/);
   terminal.type("1");
-  await terminal.until(/This\s+would\s+be\s+added:[^]*--approvals-write[^]*Press Enter to write it/);
+  await terminal.until(/would\s+be\s+added:[^]*--approvals-write[^]*Enter to write it/);
   terminal.type("q");
   expect(await terminal.exited).toBe(1);
   expect(existsSync(cursor)).toBe(false);

@@ -164,9 +164,9 @@ describe("a client's file", () => {
     const [data, moved] = [join(home, ".local/share/deepagent-mcp"), join(home, "my data")];
     await bin(["install", "cursor", ...READY, project]);
     const { stdout } = await bin(["uninstall", "cursor"]);
-    expect(stdout).toContain(`Runs and memories stay in ${data}, which`);
+    expect(stdout).toContain(`Runs and memories are kept in ${data}, which`);
     expect(stdout).toContain(`To delete them: rm -r ${data}\n`);
-    expect(stdout).toMatch(/Keys in the keychain stay as well. To see them: .* keys list/);
+    expect(stdout).toMatch(/Keys in the keychain are kept as well. To list them: .* keys list/);
     const elsewhere = await bin(["uninstall", "codex"], { DEEPAGENT_DATA_DIR: moved });
     expect(elsewhere.stdout).toContain(`rm -r '${moved}'`);
   });
@@ -383,7 +383,7 @@ describe("deepagent-mcp install", () => {
           env: { PATH: process.env["PATH"], HOME: home, OPENAI_BASE_URL: url },
         });
       const left = open("windsurf");
-      await left.until(/Press Enter to use it/);
+      await left.until(/Enter to use it/);
       left.type("\r");
       await left.until(/Which model should the agent use[^]*›/);
       left.type("\u0003");
@@ -392,7 +392,7 @@ describe("deepagent-mcp install", () => {
       expect(existsSync(join(home, ".codeium"))).toBe(false);
 
       const terminal = open("cursor");
-      await terminal.until(/Press Enter to use it/);
+      await terminal.until(/Enter to use it/);
       terminal.type("\r");
       await terminal.until(/Which model should the agent use[^]*openai:[^]*›/);
       terminal.type("2");

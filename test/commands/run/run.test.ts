@@ -94,7 +94,7 @@ test.each([
   [["run"], 2, "Give a task"],
   [["run", " "], 2, "Give a task"],
   [["run", "a", "--resume", "b"], 2, "Give a task"],
-  [["run", "two", "words"], 2, 'in "quotes"'],
+  [["run", "two", "words"], 2, "Quote arguments that contain spaces"],
   [["run", "--resume", "run_x"], 1, 'No run has the id "run_x"'],
   [["run", "a", "--thread", "thr_x"], 1, "thr_x"],
 ])("%j ends with %i and says why", async (args, exit, message) => {
