@@ -63,14 +63,14 @@ const RUN_ACTIONS: readonly Action[] = [
     name: "list",
     words: "",
     summary: "List the newest runs, one per line.",
-    flags: ["limit", "json"],
+    flags: ["limit", "json", "all-principals"],
     examples: ["runs list --limit 5", "runs list --json | head -1"],
   },
   {
     name: "show",
     words: "RUN",
     summary: "Show the current state of a run: todos, agents, open approvals, answer.",
-    flags: ["json"],
+    flags: ["json", "all-principals"],
     examples: ["runs show last", "runs show Xy3k --json"],
   },
   {
@@ -136,6 +136,11 @@ const runs: Command = {
   actions: RUN_ACTIONS,
   flags: [
     { name: "json", kind: "boolean", help: "Write JSON." },
+    {
+      name: "all-principals",
+      kind: "boolean",
+      help: "As the operator, include the runs of everyone who uses the server with a token.",
+    },
     { name: "limit", kind: "text", hint: "N", help: "Number of runs to list. Default 20." },
     { name: "approve", kind: "boolean", help: "Approve; without APPROVAL, all open ones." },
     {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   BaseSandbox,
+  BubblewrapBackend,
   CompositeBackend,
   createDeepAgent,
   createSandbox,
@@ -163,6 +164,31 @@ describe("values of another kind", () => {
       "a runnable that is none",
       agent({ subagents: [{ name: "r", description: "d", runnable: {} }] }),
       "`invoke`",
+    ],
+    [
+      "folders as texts",
+      () => new BubblewrapBackend(untyped({ readOnly: ["/usr/share"] }), true),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a text",
+    ],
+    [
+      "a folder without its place",
+      () => new BubblewrapBackend(untyped({ readOnly: [{ folder: "/usr/share" }] }), true),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a plain object",
+    ],
+    [
+      "an environment of numbers",
+      () => new LocalShellBackend(untyped({ env: { PORT: 80 } })),
+      "'env' takes a plain object of texts; got a plain object with a number",
+    ],
+    [
+      "keys as a text",
+      () => new S3Backend(untyped({ bucket: "files", credentials: "id:secret" })),
+      "'credentials' takes an object { accessKeyId, secretAccessKey }; got a text",
+    ],
+    [
+      "one price for all",
+      agent({ limits: { costUsd: 1, prices: { "gpt-5.4": 2 } } }),
+      "'prices' takes an object with { input, output } for each model; got a plain object with a number",
     ],
     ["no object at all", agent("claude"), "createDeepAgent takes a plain object of options; got a text"],
     [

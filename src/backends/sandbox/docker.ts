@@ -35,7 +35,7 @@ const OPTIONS: OptionTable<DockerOptions> = {
   program: "a text",
   programArguments: "a list of non-empty texts",
   workdir: "a text",
-  env: "a plain object",
+  env: "a plain object of texts",
   user: "a text",
   limits: "a list of non-empty texts",
 };
@@ -186,7 +186,11 @@ export async function dockerProblem(
   if (image === undefined && sandboxId === undefined) return NO_IMAGE;
   const ask = async (...args: string[]): Promise<ExecuteResponse> => {
     const runner = new ProcessRunner({ guarded: false });
-    return runProgram(runner, options, args, QUESTION_TIMEOUT).finally(() => runner.close());
+    try {
+      return await runProgram(runner, options, args, QUESTION_TIMEOUT);
+    } finally {
+      await runner.close();
+    }
   };
   if ((await ask("--version")).exitCode !== 0)
     return `${program} cannot be started; install it, or name the program of your containers as program`;

@@ -60,6 +60,12 @@ export function* list(principal: Principal, limit: number, before?: string): Ste
   return rows.map(toRunHead);
 }
 
+/** The newest runs of all principals. */
+export function* listAll(limit: number): Steps<RunHead[]> {
+  const sql = `SELECT ${HEAD_COLUMNS} FROM runs ORDER BY number DESC LIMIT @limit`;
+  return (yield* all<HeadRow>(sql, { limit })).map(toRunHead);
+}
+
 export function* summaries(
   principal: Principal,
   { status: only, text }: RunFilter,
