@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   BaseSandbox,
-  BubblewrapBackend,
   CompositeBackend,
   createDeepAgent,
   createSandbox,
@@ -133,6 +132,16 @@ describe("names of options that do not exist", () => {
       "called 'workdir' here",
     ],
     ["bubblewrap", () => openBubblewrap(untyped({ root_dir: "/" })), "it is called 'rootDir' here"],
+    [
+      "read-only folders as texts",
+      () => openBubblewrap(untyped({ readOnly: ["/usr/share"] })),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a text",
+    ],
+    [
+      "a read-only folder without its place",
+      () => openBubblewrap(untyped({ readOnly: [{ folder: "/usr/share" }] })),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a plain object",
+    ],
     ["openDocker", () => openDocker(untyped({ sandbox_id: "x" })), "it is called 'sandboxId' here"],
     [
       "files of agents",
@@ -164,16 +173,6 @@ describe("values of another kind", () => {
       "a runnable that is none",
       agent({ subagents: [{ name: "r", description: "d", runnable: {} }] }),
       "`invoke`",
-    ],
-    [
-      "folders as texts",
-      () => new BubblewrapBackend(untyped({ readOnly: ["/usr/share"] }), true),
-      "'readOnly' takes a list of objects { folder, at }; got a list with a text",
-    ],
-    [
-      "a folder without its place",
-      () => new BubblewrapBackend(untyped({ readOnly: [{ folder: "/usr/share" }] }), true),
-      "'readOnly' takes a list of objects { folder, at }; got a list with a plain object",
     ],
     [
       "an environment of numbers",

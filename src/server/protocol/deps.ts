@@ -109,12 +109,10 @@ export function loginPageLinks(publicUrl: URL | undefined): PageLinks {
   };
 }
 
-/** The address at which a client reaches this server over HTTP. A proxy says whether browsers use https. */
+/** The address at which a client reaches this server over HTTP. Behind a proxy with TLS, `publicUrl` names it. */
 export function originOf({ http }: ServerContext): string | undefined {
-  const headers = http?.req?.headers;
-  const host = headers?.get("host");
-  if (!host) return undefined;
-  return `${headers?.get("x-forwarded-proto") === "https" ? "https" : "http"}://${host}`;
+  const host = http?.req?.headers.get("host");
+  return host ? `http://${host}` : undefined;
 }
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */
