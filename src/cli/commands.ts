@@ -139,7 +139,7 @@ const runs: Command = {
     {
       name: "all-principals",
       kind: "boolean",
-      help: "As the operator, include the runs of everyone who uses the server with a token.",
+      help: "As the operator, include runs of people with tokens.",
     },
     { name: "limit", kind: "text", hint: "N", help: "Number of runs to list. Default 20." },
     { name: "approve", kind: "boolean", help: "Approve; without APPROVAL, all open ones." },
