@@ -1,5 +1,4 @@
 /** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
-import { readFile } from "node:fs/promises";
 import {
   type Agent,
   type DeepAgentParams,
@@ -27,7 +26,6 @@ import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
@@ -38,6 +36,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
+import { instructionsOf } from "./instructions.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import type { Owner } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
@@ -176,31 +175,6 @@ export async function openAgents(
     },
   };
 }
-
-/** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
-async function instructionsOf({
-  systemPrompt,
-  systemPromptFile: file,
-}: Config): Promise<Pick<DeepAgentParams, "systemPrompt">> {
-  const given = systemPrompt === undefined ? {} : { systemPrompt };
-  if (file === undefined) return given;
-  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigurationError(
-      "system_prompt_file",
-      `The file of systemPromptFile cannot be read (${error.code}).`,
-    );
-  });
-  if (text.length > LONGEST_INSTRUCTIONS) {
-    throw new ConfigurationError(
-      "system_prompt_file",
-      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
-    );
-  }
-  return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
-}
-
-/** Limits them, because every model call carries all of them. */
-const LONGEST_INSTRUCTIONS = 100_000;
 
 type DescribedSubagent = ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">;
 

@@ -9,7 +9,7 @@ import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
-import { type ServerDeps, createPageLinks, lazyRuns, publicPageLinks } from "../server/protocol/deps.ts";
+import { type ServerDeps, createPageLinks, lazyRuns, loginPageLinks } from "../server/protocol/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import type { SharedStorage } from "../storage/storage.ts";
@@ -25,8 +25,11 @@ export interface ServerSettings {
   openCommand?: (runId: string) => string;
   /** Whether this process works on runs. Default true. */
   works?: boolean;
-  /** Where the page is that results link to: on this machine, served by this process, or over HTTP. Default: nowhere. */
-  page?: "local" | URL | undefined;
+  /**
+   * The page that results link to: on this machine, served by this process, or over HTTP, at a public address or the
+   * host of a request. Default: none.
+   */
+  page?: "local" | "request" | URL | undefined;
 }
 
 export interface ServerParts {
@@ -81,7 +84,9 @@ export function serverParts(settings: ServerSettings): ServerParts {
     openCommand,
     changes,
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
-    ...(page === undefined ? {} : { page: page === "local" ? links : publicPageLinks(page) }),
+    ...(page === undefined
+      ? {}
+      : { page: page === "local" ? links : loginPageLinks(page === "request" ? undefined : page) }),
   };
   return {
     deps,

@@ -45,8 +45,9 @@ export const pathNotAllowed = (path: string, prefixes: readonly string[]) =>
   failure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
 export const reservedName = (path: string) =>
   failure("invalid_path", `Names that start with '.wh.' are reserved: ${path}`);
-export const outsideRoot = (path: string) =>
-  failure("outside_root", `'${path}' is outside the root directory`);
+/** `root`: the folder that holds the files, where paths of the host are used. */
+export const outsideRoot = (path: string, root: string) =>
+  failure("outside_root", `'${path}' is outside the root directory. Files are in: ${root}`);
 /** A link that leads out of the root, or into a loop. */
 export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink") =>
   failure(code, `Symlinks are not allowed: ${path}`);

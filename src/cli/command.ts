@@ -73,7 +73,7 @@ export type ParsedArguments =
 
 const HELP_FLAG: Flag = { name: "help", short: "h", kind: "boolean", help: "Show this help." };
 
-const HELP_ALL_FLAG: Flag = { name: "help-all", kind: "boolean", help: "Show all settings, too." };
+const HELP_ALL_FLAG: Flag = { name: "help-all", kind: "boolean", help: "Show this help with all settings." };
 
 const CONFIG_FLAG: Flag = {
   name: "config",
@@ -114,7 +114,7 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
   }
   const allowed = command.positionals ?? 0;
   for (const word of positionals.slice(allowed)) {
-    const quoting = allowed > 0 ? ' Put a text of several words in "quotes".' : "";
+    const quoting = allowed > 0 ? " Quote arguments that contain spaces." : "";
     problems.push(`Unexpected argument "${word}" for ${command.name}.${quoting}`);
   }
   if (problems.length > 0) return { ok: false, problems };
@@ -243,8 +243,8 @@ export function commandHelp(command: Command, action?: Action, all = false): str
   ].join("\n");
 }
 
-const ORDER = "Flags count before variables of the environment, these before the --config file.";
-const MORE = "--help-all shows all settings, with their variables of the environment.";
+const ORDER = "Settings are resolved in this order: command line, environment, --config file, default.";
+const MORE = "--help-all lists all settings with their environment variables.";
 
 /** The first sentence about a setting, and its default. */
 function shortHelp({ setting = "" }: Flag): string {

@@ -9,7 +9,7 @@ import { chopText, padded, wrapText } from "./terminal/text.ts";
 export interface Choice<Value> {
   value: Value;
   label: string;
-  /** What speaks for it, or what it means. */
+  /** Its reason or its meaning. */
   note: string;
 }
 
@@ -50,20 +50,20 @@ export async function choose<Value>({ title, choices }: Question<Value>, asker: 
 /** Those that are installed first; without any, all are equal. */
 export function clientQuestion(clients: readonly ClientHere[]): Question<string> {
   const note = ({ isInstalled, hasServer }: ClientHere): string =>
-    hasServer ? "has this server already" : isInstalled ? "found here" : "";
+    hasServer ? "already has this server" : isInstalled ? "found here" : "";
   const rank = ({ isInstalled, hasServer }: ClientHere): number => (hasServer ? 1 : isInstalled ? 0 : 2);
   const choices = [...clients]
     .sort((one, other) => rank(one) - rank(other))
     .map((client) => ({ value: client.name, label: client.title, note: note(client) }));
-  return { title: "1 of 5  Which client is it for?", choices };
+  return { title: "1 of 5  Which client should use it?", choices };
 }
 
 /** Asks for a folder until it is one. */
 export async function askWorkspace(initial: string | undefined, asker: Asker, step: string): Promise<string> {
-  const title = wrapText(`${step}Which folder does the agent work in?`, asker.size().columns - 1);
+  const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
   asker.print(["", ...title.map((line) => asker.colors.bold(line))].join("\n"));
   if (initial !== undefined) asker.print(`  ${initial}`);
-  const how = initial === undefined ? "Its path › " : "Enter takes it; or another path › ";
+  const how = initial === undefined ? "Path › " : "Enter to use it, or another path › ";
   for (;;) {
     const answer = (await asker.line(how)).trim();
     const folder = answer === "" ? initial : answer;
@@ -79,14 +79,18 @@ function modelQuestion(models: readonly ModelHere[], step: string): Question<str
     (one, other) => Number(other.from !== undefined) - Number(one.from !== undefined),
   );
   return {
-    title: `${step}Which model thinks?`,
+    title: `${step}Which model should the agent use?`,
     choices: [
       ...known.map(({ spec, key, from }) => ({
         value: spec,
         label: spec,
-        note: from === undefined ? `${key} is asked for next` : `${key} ${notes[from]}`,
+        note: from === undefined ? `needs ${key}, asked next` : `${key} ${notes[from]}`,
       })),
-      { value: OFFLINE, label: OFFLINE, note: "fixed rules and no language model, for a first look; no key" },
+      {
+        value: OFFLINE,
+        label: OFFLINE,
+        note: "fixed rules instead of a language model, for a first look; no key",
+      },
       { value: OTHER, label: "another", note: "of any provider" },
     ],
   };
@@ -103,7 +107,7 @@ export async function askModel(models: readonly ModelHere[], asker: Asker, step:
   }
 }
 
-/** Why a name is not that of a model, whatever its key. */
+/** The problem with a model name, whatever its key; `undefined`: it can be used. */
 export function modelNameProblem(spec: string): string | undefined {
   if (spec === "") return `Write it as provider:model, such as ${DEFAULT_MODELS[0]?.provider}:NAME.`;
   const choice = modelChoice({ model: spec, env: {}, lendable: true });
@@ -127,12 +131,12 @@ export const APPROVALS = {
 export type Approvals = keyof typeof APPROVALS;
 
 export const APPROVALS_QUESTION: Question<Approvals> = {
-  title: "4 of 5  What does the agent ask you for?",
+  title: "4 of 5  What should the agent ask you to approve?",
   choices: [
-    { value: "usual", label: "changes and commands", note: "files in the folder, and every command" },
-    { value: "all", label: "everything", note: "its notes and reports, too" },
-    { value: "files", label: "changes", note: "and commands only where there is no sandbox" },
-    { value: "none", label: "nothing", note: "but commands where there is no sandbox" },
+    { value: "usual", label: "changes and commands", note: "file changes in the folder, and every command" },
+    { value: "all", label: "everything", note: "also its notes and reports" },
+    { value: "files", label: "changes", note: "and commands, only without a sandbox" },
+    { value: "none", label: "nothing", note: "except commands without a sandbox" },
   ],
 };
 
@@ -142,10 +146,12 @@ export type Sandbox = keyof typeof SANDBOX;
 export function sandboxQuestion(found: { ok: boolean; text: string }, host: HostFacts): Question<Sandbox> {
   const container = ["podman", "docker"].find((name) => isProgram(name, host));
   const also =
-    container === undefined ? "" : `. ${container} is here: see execute.sandbox in docs/configuration.md`;
+    container === undefined
+      ? ""
+      : `. ${container} is installed: see execute.sandbox in docs/configuration.md`;
   const auto = found.ok
     ? `in ${found.text}`
-    : `as you, each approved, because there is no sandbox: ${found.text}${also}`;
+    : `as you, each approved, because no sandbox is available: ${found.text}${also}`;
   return {
     title: "5 of 5  May the agent run commands?",
     choices: [
@@ -153,9 +159,9 @@ export function sandboxQuestion(found: { ok: boolean; text: string }, host: Host
       {
         value: "only",
         label: "in a sandbox only",
-        note: found.ok ? "never without" : "so none until there is one",
+        note: found.ok ? "never without one" : "none until one is available",
       },
-      { value: "off", label: "no", note: "it reads and writes files" },
+      { value: "off", label: "no", note: "it only reads and writes files" },
     ],
   };
 }

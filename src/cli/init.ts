@@ -24,6 +24,7 @@ import {
   KEY_PLACES,
   type Key,
   Refusal,
+  addressOf,
   atTerminal,
   findKey,
   hasTerminal,
@@ -70,16 +71,15 @@ async function shownPlan(args: CommandArguments, asker: Asker | undefined): Prom
   const code = await runInstall(installArguments(plan, args, { print: true }));
   if (code !== 0) return undefined;
   if (plan.key?.place === "keychain" && plan.key.value !== undefined)
-    say(`\n${plan.key.name} goes into the keychain of this system.`);
-  const isAgreed =
-    asker === undefined || (await confirmed("\nEnter writes it; q leaves all as it is › ", asker));
+    say(`\n${plan.key.name} will be stored in the keychain of this system.`);
+  const isAgreed = asker === undefined || (await confirmed("\nEnter to write it, q to cancel › ", asker));
   return isAgreed ? plan : undefined;
 }
 
 const NO_TERMINAL =
-  "There is no terminal to ask in. Say all of it with flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; init --help explains them.";
+  "There is no terminal to ask in. Use flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; see init --help.";
 
-/** Asks for all that the flags do not say. Throws `Refusal`, and whatever ends a question. */
+/** Asks for everything that the flags leave open. Throws `Refusal`, or the error that ended a question. */
 async function planOf({ flags, host }: CommandArguments, asker: Asker | undefined): Promise<Plan> {
   const place = oneOf("--key", flags["key"], KEY_PLACES);
   const approvals = oneOf("--approvals", flags["approvals"], keysOf(APPROVALS));
@@ -88,7 +88,7 @@ async function planOf({ flags, host }: CommandArguments, asker: Asker | undefine
   const found = findClient(client, { host });
   if (found === undefined)
     throw new Refusal(
-      `Unknown client "${client}".${didYouMean(client, CLIENT_NAMES)} init --help names those that are known.`,
+      `Unknown client "${client}".${didYouMean(client, CLIENT_NAMES)} init --help lists the known ones.`,
     );
   const given = textOf(flags["workspace"]);
   const folder = given ?? (await workspaceOf(host, asker, "2 of 5  "));
@@ -114,7 +114,7 @@ async function clientOf(host: HostFacts, asker: Asker | undefined): Promise<stri
   if (asker !== undefined) return choose(clientQuestion(clients), asker);
   const [only, ...others] = clients.filter(({ isInstalled }) => isInstalled);
   if (only !== undefined && others.length === 0) return only.name;
-  throw new Refusal("Say which client: --client NAME. init --help names those that are known.");
+  throw new Refusal("Choose a client with --client NAME; init --help lists the known ones.");
 }
 
 async function askSandbox(workspace: string, host: HostFacts, asker: Asker): Promise<Sandbox> {
@@ -132,19 +132,19 @@ function installArguments(
   more: Record<string, boolean>,
 ): CommandArguments {
   const found = findClient(client, { host });
-  const env = (found === undefined ? [] : variableOf(key, found)).map(([name, value]) =>
-    value === undefined ? name : `${name}=${value}`,
-  );
+  const variables = found === undefined ? [] : [...variableOf(key, found), ...addressOf(model, found, host)];
+  const env = variables.map(([name, value]) => (value === undefined ? name : `${name}=${value}`));
   const flags = { workspace, model, env, ...APPROVALS[approvals], ...SANDBOX[sandbox], ...more };
   return { host, positionals: [client], flags };
 }
 
 async function offerDemo({ host }: CommandArguments): Promise<void> {
-  const isWanted = await atTerminal((asker) =>
-    confirmed("\nEnter shows a whole run, without a key; q ends › ", asker),
+  const question = "\nWatch a demo run now? It needs no key (y/N) › ";
+  const isWanted = await atTerminal(
+    async (asker) => (await asker.key(question, true)).toLowerCase() === "y",
   ).catch(() => false);
   if (!isWanted) {
-    say(`Later: ${commandLine(host, ["demo"])}`);
+    say(`To watch it later: ${commandLine(host, ["demo"])}`);
     return;
   }
   const { runDemo } = await import("./demo.ts");

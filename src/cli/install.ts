@@ -32,6 +32,7 @@ import { complain } from "./local-runs.ts";
 import {
   type Key,
   Refusal,
+  addressOf,
   atTerminal,
   exposedKey,
   findKey,
@@ -62,7 +63,7 @@ export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   }
 }
 
-/** What the person asked for. */
+/** The wishes of the person. */
 interface Wishes {
   workspace?: string;
   model?: string;
@@ -71,7 +72,7 @@ interface Wishes {
   key?: Key | undefined;
 }
 
-/** Asks at the terminal for what the command line did not say. */
+/** Asks at the terminal for everything that the command line left open. */
 function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wishes> {
   return atTerminal(async (asker) => {
     const hasFolder = client.kind === "file" && client.projectFolder !== undefined;
@@ -83,7 +84,7 @@ function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wis
       ...(workspace === undefined ? {} : { workspace }),
       model,
       key,
-      env: isGiven ? wishes.env : new Map(variableOf(key, client)),
+      env: isGiven ? wishes.env : new Map([...variableOf(key, client), ...addressOf(model, client, host)]),
     };
   });
 }
@@ -139,7 +140,7 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
 }
 
 function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> {
-  return changing(client, "Take the server out of it yourself.", async () => {
+  return changing(client, "Remove the server from it yourself.", async () => {
     const text = await file.read();
     if (text === undefined || !hasEntry(withoutMark(text), client)) {
       say(`${client.title} does not have this server: ${client.file}`);
@@ -157,7 +158,7 @@ function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArgume
     if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
     else await file.write(after, false);
     await file.forget();
-    say(`Taken out of ${client.title}: ${client.file}\n${leftBy(args)}`);
+    say(`Removed from ${client.title}: ${client.file}\n${leftBy(args)}`);
     return 0;
   });
 }
@@ -168,7 +169,7 @@ function leftBy({ host }: CommandArguments): string {
   const folder = quoted(loaded.ok ? loaded.config.dataDir : defaultDataDir(host), host.platform);
   const remove = host.platform === "win32" ? `rmdir /s ${folder}` : `rm -r ${folder}`;
   const keys = commandLine(host, ["keys", "list"]);
-  return `Runs and memories stay in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain stay as well. To see them: ${keys}`;
+  return `Runs and memories are kept in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain are kept as well. To list them: ${keys}`;
 }
 
 /** With `--project`, the folder of the project. */
@@ -179,13 +180,13 @@ function placeOf({ flags, host }: CommandArguments): Place {
 /** The client that was named, or what is wrong with the name. */
 function clientOf({ positionals: [name] }: CommandArguments, place: Place): Client | string {
   const all = CLIENT_NAMES.join(", ");
-  if (name === undefined) return `Say which client: ${all}.`;
+  if (name === undefined) return `Choose a client: ${all}.`;
   if (!CLIENT_NAMES.includes(name))
     return `Unknown client "${name}".${didYouMean(name, CLIENT_NAMES)} Known: ${all}.`;
   const missing =
     place.project === undefined
-      ? `The settings of ${name} have no known place on this platform.`
-      : `${name} has no configuration for projects: leave --project out.`;
+      ? `The location of ${name}'s settings on this platform is unknown.`
+      : `${name} has no project configuration: omit --project.`;
   return findClient(name, place) ?? missing;
 }
 
@@ -230,7 +231,7 @@ async function installInFile(
   const { path } = file;
   const snippet = snippetOf(client, entry);
   if (flags["print"] === true) {
-    say(`${title} reads ${path}. It would get:\n\n${snippet}`);
+    say(`${title} reads ${path}. This would be added:\n\n${snippet}`);
     return 0;
   }
   return changing(client, `Add this to it yourself:\n\n${snippet}`, async () => {
@@ -241,17 +242,18 @@ async function installInFile(
     const isFirst = !hasEntry(withoutMark(text), client);
     if (isNew) await file.write(markOf(text) + result.text, isFirst);
     const done = isFirst ? "Added to" : "Changed in";
-    say(isNew ? `${done} ${title}: ${path}` : `${title} has this server already: ${path}`);
-    if (isNew && isFirst && text !== "") say(`The file as it first was is in ${file.backup}`);
+    say(isNew ? `${done} ${title}: ${path}` : `${title} already has this server: ${path}`);
+    if (isNew && isFirst && text !== "") say(`A backup of the original file is in ${file.backup}`);
     if (client.isShared)
-      say("The file belongs to the project and names this machine's paths: look at it before you share it.");
+      say(
+        "The file belongs to the project and contains paths of this machine: review it before you share it.",
+      );
     for (const { id } of entry.inputs) say(`${title} asks for ${id} when it first starts the server.`);
-    return check(
-      client,
-      settings,
-      environmentOf(entry, await baseOf(client, host.env), host.env),
-      placeOf(args).project ?? host.home,
-    );
+    return check(client, settings, {
+      env: environmentOf(entry, await baseOf(client, host.env), host.env),
+      cwd: placeOf(args).project ?? host.home,
+      isKeyKnown: entry.inputs.length === 0,
+    });
   });
 }
 
@@ -277,15 +279,14 @@ async function showCommand(
   if (unset.length > 0) say(`Before that, set ${unset.join(" and ")} in that shell.\n`);
   if (flags["print"] === true) return 0;
   const given = [...env].map(([name, value]) => [name, value ?? host.env[name]]);
-  return check(
-    client,
-    settings,
-    { ...(await baseOf(client, host.env)), ...Object.fromEntries(given) },
-    host.home,
-  );
+  return check(client, settings, {
+    env: { ...(await baseOf(client, host.env)), ...Object.fromEntries(given) },
+    cwd: host.home,
+    isKeyKnown: true,
+  });
 }
 
-/** The environment a client hands on: that of the shell, or only the variables every program needs. */
+/** The environment that a client passes on: that of its shell, or only the variables that every program needs. */
 async function baseOf({ handsOnShell }: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
   if (handsOnShell) return shell;
   const { getDefaultEnvironment } = await import("@modelcontextprotocol/client/stdio");
@@ -296,15 +297,15 @@ async function baseOf({ handsOnShell }: Client, shell: NodeJS.ProcessEnv): Promi
 async function check(
   client: Client,
   settings: Settings,
-  env: NodeJS.ProcessEnv,
-  cwd: string,
+  { env, cwd, isKeyKnown }: { env: NodeJS.ProcessEnv; cwd: string; isKeyKnown: boolean },
 ): Promise<ExitCode> {
   const { launch } = settings;
   const folder = client.kind === "file" ? client.projectFolder : undefined;
   const flags = settings.flags.map((flag) => (flag === folder ? cwd : flag));
   say(`\nAs ${client.title} will start it:\n`);
   const code = await new Promise<number | null>((done) => {
-    const child = startChild(launch.command, [...launch.args, "doctor", ...flags], {
+    const words = ["doctor", ...(isKeyKnown ? [] : ["--offline"]), ...flags];
+    const child = startChild(launch.command, [...launch.args, ...words], {
       cwd,
       env,
       stdio: ["ignore", "inherit", "inherit"],
@@ -320,7 +321,7 @@ async function check(
     return 0;
   }
   return complain(
-    `${client.title} cannot work with it yet. Give what is missing above and run install again: --workspace DIR, --model VALUE, --env KEY.`,
+    `${client.title} is configured, but the server can't start a run yet. Fix the items above, then run install again with --workspace DIR, --model VALUE or --env KEY.`,
   );
 }
 

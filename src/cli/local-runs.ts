@@ -1,4 +1,5 @@
 /** Opens the runs of the data directory for a command. */
+import { type Check, factsFor } from "../app/checks/check.ts";
 import { sendTraces } from "../app/lifecycle.ts";
 import { environmentFlags } from "../app/settings.ts";
 import { loadConfig } from "../config/load.ts";
@@ -21,6 +22,8 @@ export interface LocalRuns {
   logger: Logger;
   /** Aborts at Ctrl-C and when the process is told to end. */
   interrupt: AbortController;
+  /** The checks that fail, of those that a run needs at its start. */
+  obstacles: () => Promise<Check[]>;
   /** A line to paste that does something with the runs of this data directory: `runs list`. */
   runsCommand: (...words: readonly string[]) => string;
   /** A line to paste that works on this run, or goes on with its conversation, as this process would. */
@@ -45,6 +48,7 @@ export async function withLocalRuns(
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
+  const facts = worksOn ? await factsFor({ ...loaded, config }, host, false) : undefined;
   // At the terminal only failures are logged; doctor reports problems of the setup.
   const logger = createLogger(config.logLevel === "info" ? "error" : config.logLevel);
   const interrupt = new AbortController();
@@ -52,12 +56,14 @@ export async function withLocalRuns(
   for (const signal of ENDS) process.once(signal, stop);
   const { openRuns } = await import("../app/open-runs.ts");
   // Only a process that works cleans up: looking at runs changes nothing.
-  const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
+  const runs = await openRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
   // Keeps the process alive while it waits for a run that another process works on.
   const hold = setInterval(() => undefined, 2 ** 30);
   let code: ExitCode;
   try {
-    code = await work({ runs, config, logger, interrupt, ...commandsFor(config, args) });
+    const obstacles = async (): Promise<Check[]> =>
+      facts === undefined ? [] : (await import("../app/checks/list.ts")).startProblems(facts);
+    code = await work({ runs, config, logger, interrupt, obstacles, ...commandsFor(config, args) });
   } finally {
     clearInterval(hold);
     for (const signal of ENDS) process.off(signal, stop);

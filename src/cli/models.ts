@@ -50,15 +50,15 @@ function listLines(folder: string, { env }: HostFacts): string[] {
 }
 
 function whereIs({ package: name, versions }: Provider, folder: string): string {
-  if (versions === undefined) return "in the program";
+  if (versions === undefined) return "built in";
   const added = addedVersion(folder, name);
-  if (added !== undefined) return `added, ${added}`;
-  return isBesideProgram(name) ? "beside the program" : "to be added";
+  if (added !== undefined) return `installed, ${added}`;
+  return isBesideProgram(name) ? "beside the program" : "not installed";
 }
 
 function keyOf({ key }: Provider, env: HostFacts["env"]): string {
-  if (key === undefined) return "no key of its own";
-  return variable(env, key) === undefined ? key : `${key}, which is set here`;
+  if (key === undefined) return "no API key";
+  return variable(env, key) === undefined ? key : `${key} (set)`;
 }
 
 async function addProvider(provider: string, folder: string, host: HostFacts): Promise<ExitCode> {
@@ -69,7 +69,7 @@ async function addProvider(provider: string, folder: string, host: HostFacts): P
   }
   const { package: name, versions, chatModel, key } = PROVIDERS[provider] ?? {};
   if (name === undefined || versions === undefined) {
-    say(`${provider} is in the program already.`);
+    say(`${provider} is built in.`);
     return 0;
   }
   const problem = await install(`${name}@${versions}`, folder, host);
@@ -78,11 +78,11 @@ async function addProvider(provider: string, folder: string, host: HostFacts): P
     const module = await loadPackage(name, folder);
     if (typeof module[chatModel ?? ""] !== "function") throw new Error(`it has no ${chatModel}`);
   } catch (error) {
-    return complain(`${name} was fetched and cannot be used: ${errorMessage(error)}`);
+    return complain(`${name} was installed but cannot be used: ${errorMessage(error)}`);
   }
-  say(`Added ${name} ${addedVersion(folder, name)}. Choose a model of it as ${provider}:NAME.`);
+  say(`Added ${name} ${addedVersion(folder, name)}. Choose one of its models as ${provider}:NAME.`);
   if (key !== undefined)
-    say(`It wants its key in ${key}. To keep it in the keychain: ${commandLine(host, ["keys", "set", key])}`);
+    say(`It needs a key in ${key}. To store it in the keychain: ${commandLine(host, ["keys", "set", key])}`);
   return 0;
 }
 

@@ -27,7 +27,7 @@ import { Keyboard } from "./terminal/keyboard.ts";
 import { Caller } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { RunPicture } from "./terminal/tree.ts";
-import { type Colors, colorsFor } from "./terminal/text.ts";
+import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
 
 /**
  * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
@@ -40,20 +40,19 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const task = resume === undefined ? await taskFrom(given) : given;
   if ((task === undefined || task.trim() === "") === (resume === undefined)) {
     return complain(
-      `Say what to do: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
+      `Give a task: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
       2,
     );
   }
   return withLocalRuns(args, true, async (local) => {
+    if (resume === undefined && !(await isReady(local))) return 1;
     const runId = await (resume === undefined
       ? start(local, task ?? "", textOf(flags["thread"]))
       : namedRun(local, resume));
     if (runId === undefined) return 1;
     const view = await local.runs.view(LOCAL, runId);
     if (view === undefined) return unknownRun(local, runId);
-    if (local.config.workspace === undefined && !isFinal(view.run.status)) {
-      return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
-    }
+    if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
       process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
     const options: LiveOptions = { output: outputOf(flags), approvals: approvalsOf(args) };
@@ -62,6 +61,16 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
       ? goOn(local, view.run.threadId, options, code)
       : code;
   });
+}
+
+/** Whether a run can work here; writes what it lacks. */
+async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
+  const failed = await obstacles();
+  if (failed.length === 0) return true;
+  const lines = checkLines(failed, colorsFor(process.stderr, process.env));
+  process.stderr.write(`${lines.join("\n")}\n`);
+  complain("The run cannot start. Fix the above, then try again.");
+  return false;
 }
 
 /** Works on what a person asks for next, in the same conversation, until that is nothing. */
@@ -90,7 +99,7 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   const { stdin, stdout } = process;
   if (given !== undefined && given !== "-") return given;
   if (given === undefined && stdin.isTTY) {
-    return stdout.isTTY ? lineTyped("What is to be done? › ").catch(() => undefined) : undefined;
+    return stdout.isTTY ? lineTyped("Task › ").catch(() => undefined) : undefined;
   }
   let text = "";
   stdin.setEncoding("utf8");
@@ -101,13 +110,13 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   return text;
 }
 
-const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
+const FOLLOWING = "A run continues in the workspace that it was started in; elsewhere it is only shown.\n";
 
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
-  `Run ${run.id} is over (${STATUS_WORDS[run.status]}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
+  `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
 const followUpText = (runId: string): string =>
-  `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
+  `Run ${runId} is working in this thread and reads this at its next step.\n`;
 
 async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
   const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
@@ -275,8 +284,8 @@ function whatWaits(view: RunView): string {
 
 function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
   return run.status === "input_required"
-    ? `Run ${run.id} waits for a decision. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
-    : `Run ${run.id} is not over. Go on with it:\n  ${runCommand(run, "--resume", run.id)}`;
+    ? `Run ${run.id} is waiting for approval. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
+    : `Run ${run.id} has not ended. To continue it:\n  ${runCommand(run, "--resume", run.id)}`;
 }
 
 export interface FollowOptions {

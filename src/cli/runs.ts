@@ -8,6 +8,7 @@ import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
   type Approval,
   type PersonDecision,
+  type Principal,
   type Run,
   type RunHead,
   alreadyDecided,
@@ -64,15 +65,36 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   }
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
+  const isOfAll = args.flags[ALL] === true;
+  if (isOfAll && name !== "list" && name !== "show")
+    return complain(`--${ALL} is for runs list and runs show.`, 2);
   const { act } = action;
   if (act === "page") return openNamed(args, words[0] ?? "");
   return withLocalRuns(args, false, async (local) => {
     const [word, ...others] = words;
     if (word === undefined) return act(local, [], args);
+    if (isOfAll) {
+      const run = await namedOfAll(local, word);
+      return run === undefined ? unknownRun(local, word) : showRun(local, run.id, args.flags, run.principal);
+    }
     const runId = await namedRun(local, word);
     return runId === undefined ? 1 : act(local, [runId, ...others], args);
   });
 }
+
+/** The flag with which an operator views the runs of all principals. */
+const ALL = "all-principals";
+
+/** The newest run of any principal that `word` names. */
+async function namedOfAll({ runs }: LocalRuns, word: string): Promise<RunHead | undefined> {
+  const all = await runs.listAll(MAX_LIMIT);
+  if (word === "last") return all[0];
+  const beginning = word.startsWith("run_") ? word : `run_${word}`;
+  return beginning.length < LEAST_NAME ? undefined : all.find(({ id }) => id.startsWith(beginning));
+}
+
+/** Shorter beginnings of an id name no run. */
+const LEAST_NAME = "run_".length + 4;
 
 async function openNamed(args: CommandArguments, word: string): Promise<ExitCode> {
   let runId: string | undefined;
@@ -92,13 +114,17 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
     return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
   }
-  const found = await local.runs.list(LOCAL, { limit });
+  const isOfAll = flags[ALL] === true;
+  const found = await (isOfAll ? local.runs.listAll(limit) : local.runs.list(LOCAL, { limit }));
   if (flags["json"] === true) {
     for (const run of found) process.stdout.write(`${JSON.stringify(rowOf(run))}\n`);
     return 0;
   }
+  const others = isOfAll ? "" : await othersText(local);
   if (found.length === 0) {
-    process.stdout.write("There are no runs in this data directory yet.\n");
+    process.stdout.write(
+      others === "" ? "There are no runs in this data directory yet.\n" : `You have no runs here. ${others}`,
+    );
     return 0;
   }
   const colors = colorsFor(process.stdout, process.env);
@@ -110,7 +136,8 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     return {
       id,
       when,
-      status: wordOf(run).padEnd(9),
+      status:
+        wordOf(run).padEnd(9) + (isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : ""),
       task: oneLine(showControl(run.task), 200),
     };
   });
@@ -118,9 +145,22 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     process.stdout.write(`${id}  ${colors.dim(when)}${status}  ${fit(task, room)}\n`);
   }
+  if (others !== "") process.stdout.write(`\nThese are the runs of this terminal. ${others}`);
   const stuck = found.find((run) => statusOf(run) === WAITING);
   if (process.stdout.isTTY && stuck !== undefined) process.stdout.write(`\n${howToTakeUp(local, stuck.id)}`);
   return 0;
+}
+
+/** Says how many runs other principals have, who reach the server with a token; empty if there are none. */
+async function othersText({ runs: service, runsCommand }: LocalRuns): Promise<string> {
+  const [statistics, own] = await Promise.all([service.statistics(), service.counts(LOCAL)]);
+  const sum = (counts: Readonly<Record<string, number>>): number =>
+    Object.values(counts).reduce((total, count) => total + count, 0);
+  const others = sum(statistics.runs) - sum(own);
+  if (others <= 0) return "";
+  const waiting = statistics.runs.input_required - own.input_required;
+  const which = waiting > 0 ? ` (${waiting} waiting for approval)` : "";
+  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL}`)}\n`;
 }
 
 /** Enough of an id to name a run by. */
@@ -136,11 +176,12 @@ function wordOf(run: RunHead): string {
 }
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
-  `waiting: no server works on it now. Why, and what to do:\n  ${runsCommand("show", runId)}\n`;
+  `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}\n`;
 
 const rowOf = (run: RunHead): object => ({
   run_id: run.id,
   thread_id: run.threadId,
+  principal: run.principal,
   status: statusOf(run),
   created_at: isoTime(run.createdAt),
   updated_at: isoTime(run.updatedAt),
@@ -148,8 +189,13 @@ const rowOf = (run: RunHead): object => ({
 });
 
 /** A run as it stands: task, todos, agents, open approvals with what they would do, answer. */
-export async function showRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const view = await local.runs.view(LOCAL, runId);
+export async function showRun(
+  local: LocalRuns,
+  runId: string,
+  flags: FlagValues,
+  principal: Principal = LOCAL,
+): Promise<ExitCode> {
+  const view = await local.runs.view(principal, runId);
   if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) {
     process.stdout.write(`${JSON.stringify(runDocument(view), null, 2)}\n`);
@@ -253,7 +299,7 @@ async function decideAll(
         : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
     );
   }
-  process.stdout.write(`If no server works on it:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
+  process.stdout.write(`If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
   return 0;
 }
 
@@ -279,8 +325,8 @@ function parsed(json: string): Record<string, unknown> | undefined {
 
 const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, approvalId: string | undefined): string =>
   approvalId === undefined
-    ? `Run ${runId} waits for no decision.`
-    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists those that are open.`;
+    ? `Run ${runId} has nothing waiting for approval.`
+    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists the open ones.`;
 
 /** Ends a run for good, whoever works on it. */
 export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
@@ -294,7 +340,7 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
   const { status } = outcome.run;
   process.stdout.write(
     outcome.alreadyEnded
-      ? `Run ${runId} had ended before: ${STATUS_WORDS[status]}.\n`
+      ? `Run ${runId} has already ended (${STATUS_WORDS[status]}); nothing to cancel.\n`
       : `Run ${runId} is ${STATUS_WORDS[status]}.\n`,
   );
   return 0;
@@ -319,7 +365,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   const view = newest && (await local.runs.view(LOCAL, runId));
   if (newest && view) {
     process.stdout.write(
-      `Begin at the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
+      `To start from the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
     );
   }
   return 0;
@@ -330,7 +376,7 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
   if (Object.keys(retention).length === 0 && !deletesOrphans) {
-    return complain("Nothing says which runs to forget: set --retention-days or --retention-megabytes.", 2);
+    return complain("Set --retention-days or --retention-megabytes to say which runs to delete.", 2);
   }
   if (flags["dry-run"] === true) {
     say(planLines(retention, await service.planPrune(retention), deletesOrphans));
@@ -370,9 +416,9 @@ function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOr
 }
 
 function orphansLine(count: number, fate: "kept" | "deleted" | "would be deleted"): string {
-  if (fate === "kept") return `Threads that belong to no run: ${count}. --orphans deletes them.`;
+  if (fate === "kept") return `Threads without a run: ${count}. --orphans deletes them.`;
   return fate === "deleted"
-    ? `Deleted ${threads(count)} that belonged to no run.`
+    ? `Deleted ${threads(count)} without a run.`
     : `Would delete ${threads(count)} without a run.`;
 }
 

@@ -148,15 +148,9 @@ export async function authenticationOf(
 async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
   const { introspection, jwksUrl } = oauth;
   if (introspection !== undefined) {
-    const { introspectionVerifier } = await import("../server/auth/verifiers.ts");
-    const { url, clientId, clientSecretVariable } = introspection;
-    const clientSecret = env[clientSecretVariable];
-    if (!clientSecret) {
-      throw new ConfigurationError(
-        "http_introspection_secret_missing",
-        `http.oauth.introspection needs the environment variable ${clientSecretVariable}, which is not set.`,
-      );
-    }
+    const { introspectionSecret, introspectionVerifier } = await import("../server/auth/verifiers.ts");
+    const { url, clientId } = introspection;
+    const clientSecret = introspectionSecret(introspection, env);
     return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
   }
   if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");

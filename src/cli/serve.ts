@@ -1,5 +1,5 @@
 import { reserveStdout, sendTraces, surviveRejections, untilSignal } from "../app/lifecycle.ts";
-import { type ServerParts, serverParts } from "../app/server-deps.ts";
+import { type ServerParts, type ServerSettings, serverParts } from "../app/server-deps.ts";
 import { type LoadedConfig, loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import { commandLine, dataDirFlag } from "../config/program.ts";
@@ -46,15 +46,15 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   process.exit(code);
 }
 
-/** The page that results link to. Where requests need a token, it is the one over HTTP, if its address is known. */
+/** The page that results link to. If requests need a token, it is the one over HTTP. */
 function linkedPage(
   { page, http: { tokens, oauth } }: Config,
   overStdio: boolean,
   publicUrl: URL | undefined,
-): "local" | URL | undefined {
+): ServerSettings["page"] {
   if (page === false) return undefined;
   if (overStdio) return "local";
-  if (tokens.length > 0 || oauth !== undefined) return publicUrl;
+  if (tokens.length > 0 || oauth !== undefined) return publicUrl ?? "request";
   return page ? "local" : undefined;
 }
 

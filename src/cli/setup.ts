@@ -1,7 +1,7 @@
 /** What `init` and `install` find out alike: the folder, the model, its key, and where that is kept. */
 import { dirname, resolve } from "node:path";
-import { KEY_NAMES, OFFLINE, variable } from "../agent/models/choose.ts";
-import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
+import { KEY_NAMES, OFFLINE, PROVIDERS, endpointOf, modelChoice, variable } from "../agent/models/choose.ts";
+import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
 import { isInside, realPath } from "../core/real-path.ts";
@@ -12,7 +12,7 @@ import { type Asker, terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { colorsFor } from "./terminal/text.ts";
 
-/** Why nothing can be set up as it was asked for. */
+/** The reason why nothing can be set up as requested. */
 export class Refusal extends Error {
   readonly code: 1 | 2;
 
@@ -47,9 +47,10 @@ export async function atTerminal<Answer>(ask: (asker: Asker) => Promise<Answer>)
 export async function workspaceOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
   const folder = workspaceHere(host);
   if (asker === undefined) {
-    if (folder === undefined) throw new Refusal("Say which folder the agent works in: --workspace DIR.");
-    return folder;
+    if (folder !== undefined) return folder;
+    throw new Refusal(`${wideFolder(host)}. Choose a folder with --workspace DIR.`);
   }
+  if (folder === undefined) asker.print(`\n${asker.colors.yellow(`${wideFolder(host)}.`)}`);
   for (;;) {
     const answer = resolve(host.cwd, expandHome(await askWorkspace(folder, asker, step), host.home));
     const problem = folderProblem(answer);
@@ -65,7 +66,7 @@ export async function modelOf(host: HostFacts, asker: Asker | undefined, step = 
   const found = models.find(({ from }) => from !== undefined);
   if (found !== undefined) return found.spec;
   const keys = models.map(({ key }) => key).join(" nor ");
-  throw new Refusal(`Neither ${keys} is here. Set one, or say which model: --model ${OFFLINE} needs no key.`);
+  throw new Refusal(`Neither ${keys} is set. Set one, or choose a model: --model ${OFFLINE} needs no key.`);
 }
 
 export const KEY_PLACES = ["client", "keychain", "environment"] as const;
@@ -107,10 +108,10 @@ export async function findKey(model: string, facts: KeyFacts): Promise<Key | und
   }
   if (refused !== undefined) asker?.print(`\n${asker.colors.yellow(refused)}`);
   const isAsked = client.kind === "file" && client.asksForKeys;
-  const without = isAsked ? `lets ${client.title} ask for it` : "for none";
+  const without = isAsked ? `to let ${client.title} ask for it` : "for none";
   const value = set ?? (asker && (await askKey(name, without, asker)));
   if (value === undefined) return isAsked ? { name, place: "client" } : undefined;
-  const title = `Where is ${name} kept?`;
+  const title = `Where should ${name} be stored?`;
   const chosen =
     place ?? (asker && choices.length > 1 ? await choose({ title, choices }, asker) : choices[0]?.value);
   return { name, value, place: chosen ?? "environment" };
@@ -119,7 +120,7 @@ export async function findKey(model: string, facts: KeyFacts): Promise<Key | und
 /** Asks until it can be a key. `without`: what Enter does; then there is none. */
 export async function askKey(name: string, without: string, asker: Asker): Promise<string | undefined> {
   for (;;) {
-    const typed = (await asker.secret(`${name}, which is not shown; Enter ${without} › `)).trim();
+    const typed = (await asker.secret(`${name} (not shown), or Enter ${without} › `)).trim();
     const problem = typed === "" ? undefined : secretProblem(typed);
     if (problem === undefined) return typed || undefined;
     asker.print(asker.colors.yellow(problem));
@@ -137,17 +138,21 @@ async function placesFor(
   const isSet = variable(host.env, name) !== undefined;
   const choices: Choice<Place>[] = [];
   if ((await readSecret(name, host)).ok)
-    choices.push({ value: "keychain", label: "keychain", note: "of this system, where the server reads it" });
+    choices.push({
+      value: "keychain",
+      label: "keychain",
+      note: "of this system; the server reads it from there",
+    });
   if (isFile && where === undefined) {
-    const note = client.asksForKeys ? `${title} asks for it and keeps it` : client.file;
+    const note = client.asksForKeys ? `${title} asks for it and stores it` : client.file;
     choices.push({ value: "client", label: title, note });
   }
   if (isSet && (client.handsOnShell || (isFile && client.reference !== undefined)))
-    choices.push({ value: "environment", label: "environment", note: `${title} hands it on from there` });
+    choices.push({ value: "environment", label: "environment", note: `${title} passes it to the server` });
   if (isSet && !isFile)
     choices.push({ value: "client", label: title, note: "its command copies it from the environment" });
   const refused =
-    where && `${where}, where a key does not belong: keep it in the keychain or the environment.`;
+    where && `${where}, where a key does not belong: store it in the keychain or the environment.`;
   return { choices, refused };
 }
 
@@ -171,11 +176,11 @@ export function exposedKey(
 ): string | undefined {
   const where = exposure(client, workspace);
   const instead = client.asksForKeys
-    ? `Use --env ${name}: ${client.title} then asks for it and keeps it.`
+    ? `Use --env ${name}: ${client.title} then asks for it and stores it.`
     : client.reference !== undefined
       ? `Use --env ${name}: the file then only refers to it.`
       : KEY_NAMES.includes(name)
-        ? `Leave it out, and keep it in the keychain: ${commandLine(host, ["keys", "set", name])}`
+        ? `Leave it out, and store it in the keychain: ${commandLine(host, ["keys", "set", name])}`
         : `Leave it out, and set it in the environment of ${client.title}.`;
   return where && `${where}, where the value of ${name} does not belong. ${instead}`;
 }
@@ -187,6 +192,17 @@ export function variableOf(key: Key | undefined, client: Client): [string, strin
   if (client.kind === "command") return place === "client" ? [[name, undefined]] : [];
   if (place === "environment") return client.reference === undefined ? [] : [[name, undefined]];
   return [[name, client.asksForKeys ? undefined : value]];
+}
+
+/** The provider's address, if it is set here and the client would not pass it to the server. */
+export function addressOf(model: string, { handsOnShell }: Client, { env }: HostFacts): [string, string][] {
+  const key = keyOf(model);
+  // The key may be one that is stored or asked for later.
+  const known = key === undefined ? env : { ...env, [key]: "set" };
+  const choice = modelChoice({ model, env: known, lendable: true });
+  const provider = choice.ok && !handsOnShell ? PROVIDERS[choice.provider] : undefined;
+  const from = provider && endpointOf(provider, env)?.from;
+  return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }
 
 /** Puts a key that goes into the keychain there. Gives why that failed. */

@@ -2,10 +2,9 @@
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parser";
-import type { z } from "zod";
 import { closestName } from "../core/options.ts";
+import { plainProblem } from "../core/plain-problem.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { shownName } from "../core/text.ts";
 import {
   type HostFacts,
   compileCacheDir,
@@ -13,8 +12,10 @@ import {
   defaultWorkspace,
   expandHome,
   folderProblem,
+  wideFolder,
 } from "./paths.ts";
-import { type Config, ConfigSchema, knownKeys, profileDefaults } from "./schema.ts";
+import { describeIssues } from "./problems.ts";
+import { type Config, ConfigSchema, profileDefaults } from "./schema.ts";
 import { namedVariables } from "./sections.ts";
 import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envNameOf, flagNameOf } from "./settings.ts";
 
@@ -27,7 +28,7 @@ export interface ConfigSources extends HostFacts {
 
 export type LoadedConfig =
   | { ok: true; config: Config; warnings: string[] }
-  | { ok: false; /** One line each: setting, what is wrong, where it came from. */ problems: string[] };
+  | { ok: false; /** One line each: the setting as it was given, and its problem. */ problems: string[] };
 
 /**
  * Reads the configuration: defaults < profile < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
@@ -54,9 +55,9 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   checkFolders(draft);
   const own = ownFolders(draft, sources);
 
-  const parsed = ConfigSchema.safeParse(draft.values);
+  const parsed = ConfigSchema.safeParse(draft.values, { error: plainProblem });
   if (!parsed.success)
-    draft.problems.push(...describeIssues(parsed.error.issues, (path) => draft.origin(path)));
+    draft.problems.push(...describeIssues(parsed.error.issues, (path, text) => draft.describe(path, text)));
   for (const [setting, variable] of parsed.success ? namedVariables(parsed.data) : []) {
     if (!sources.env[variable]) {
       draft.problems.push(`${setting}: the environment variable ${variable} is not set`);
@@ -108,7 +109,14 @@ class Draft {
       const origin = this.#origins.get(known);
       if (origin !== undefined) return origin;
     }
-    return this.configFile === undefined ? "default" : `config file ${this.configFile}`;
+    return this.configFile === undefined ? "" : `config file ${this.configFile}`;
+  }
+
+  /** Describes a problem of a setting, which it names as it was given: by its flag, its variable or its path. */
+  describe(path: string, text: string): string {
+    const origin = this.origin(settingOf(path));
+    if (origin.startsWith("--") || origin.startsWith(ENV_PREFIX)) return `${origin}: ${text}`;
+    return origin === "" ? `${path}: ${text}` : `${path}: ${text} (from ${origin})`;
   }
 }
 
@@ -124,18 +132,17 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   try {
     text = readFileSync(path, "utf8");
   } catch {
-    draft.problems.push(`config: the file ${path} cannot be read (from ${origin})`);
+    draft.problems.push(`${origin}: the file ${path} cannot be read`);
     return;
   }
   if (text.length > MAX_FILE) {
-    draft.problems.push(`config: the file ${path} has more than ${MAX_FILE} characters (from ${origin})`);
+    draft.problems.push(`${origin}: the file ${path} has more than ${MAX_FILE} characters`);
     return;
   }
   const parsed = parseJson(text.replace(/^\uFEFF/, ""));
-  if (!parsed.ok)
-    draft.problems.push(`config: the file ${path} is not valid JSON, ${parsed.place} (from ${origin})`);
+  if (!parsed.ok) draft.problems.push(`${origin}: the file ${path} is not valid JSON, ${parsed.place}`);
   else if (isRecord(parsed.value)) draft.values = parsed.value;
-  else draft.problems.push(`config: the file ${path} must hold one JSON object (from ${origin})`);
+  else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
 }
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
@@ -175,7 +182,7 @@ function readFlags(draft: Draft, sources: ConfigSources): void {
 function setConverted(draft: Draft, setting: Setting, value: unknown, origin: string): void {
   const converted = convert(setting, value);
   if (converted.ok) draft.set(setting.path, converted.value, origin);
-  else draft.problems.push(`${setting.path}: must be ${converted.expected} (from ${origin})`);
+  else draft.problems.push(`${origin}: must be ${converted.expected}`);
 }
 
 type Converted = { ok: true; value: unknown } | { ok: false; expected: string };
@@ -210,8 +217,7 @@ function expandPaths(draft: Draft, sources: ConfigSources): void {
 function checkFolders(draft: Draft): void {
   for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "globalSkills"])) {
     const problem = folderProblem(folder);
-    if (problem !== undefined)
-      draft.problems.push(`${path}: ${problem} (from ${draft.origin(settingOf(path))})`);
+    if (problem !== undefined) draft.problems.push(draft.describe(path, problem));
   }
 }
 
@@ -227,9 +233,8 @@ function ownFolders(draft: Draft, sources: ConfigSources): string[] {
   ])) {
     const around = own.find((one) => isInside(realPath(one), realPath(folder)));
     if (around === undefined) continue;
-    draft.problems.push(
-      `${path}: ${folder} is the folder in which this program keeps its data, or lies inside it; choose another one, or another --data-dir than ${around} (from ${draft.origin(settingOf(path))})`,
-    );
+    const problem = `${folder} is the folder in which this program keeps its data, or lies inside it; choose another one, or another --data-dir than ${around}`;
+    draft.problems.push(draft.describe(path, problem));
   }
   return own;
 }
@@ -252,8 +257,7 @@ function warningsFor(config: Config, sources: ConfigSources): string[] {
   const warnings: string[] = [];
   if (config.workspace === undefined) {
     warnings.push(
-      `No workspace: the server was started in ${sources.cwd}, which is too wide to be one. ` +
-        "Set it with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.",
+      `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`,
     );
   }
   return warnings;
@@ -262,44 +266,6 @@ function warningsFor(config: Config, sources: ConfigSources): string[] {
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
-
-/** Unknown settings of one group that are named. */
-const MAX_UNKNOWN = 20;
-
-type Issue = z.core.$ZodIssue;
-
-/** One line per problem: the setting's path, what is wrong, where the value came from. */
-function describeIssues(issues: readonly Issue[], originOf: (path: string) => string): string[] {
-  const seen = new Set<string>();
-  return issues.flatMap((issue) => {
-    const path = formatPath(issue.path);
-    if (issue.code === "unrecognized_keys") {
-      const known = knownKeys(issue.path);
-      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
-        const full = path === "" ? key : `${path}.${key}`;
-        const meant = closestName(shownName(key), known);
-        const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
-        return `${shownName(full)}: unknown setting${hint} (from ${originOf(full)})`;
-      });
-      const more = issue.keys.length - shown.length;
-      return more > 0 ? [...shown, `${path || "configuration"}: ${more} more unknown settings`] : shown;
-    }
-    // Only the first problem of a setting is reported: a wrong type also fails later checks.
-    if (seen.has(path)) return [];
-    seen.add(path);
-    return [`${path === "" ? "configuration" : path}: ${lowerFirst(issue.message)} (from ${originOf(path)})`];
-  });
-}
-
-/** `["subagents", 0, "name"]` → `subagents[0].name`. */
-function formatPath(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`;
-    return text === "" ? String(key) : `${text}.${String(key)}`;
-  }, "");
-}
-
-const lowerFirst = (text: string): string => text.slice(0, 1).toLowerCase() + text.slice(1);
 
 /** A JSON text with comments and trailing commas: its value and its tree, or where it is broken. */
 export type ParsedJson = { ok: true; value: unknown; root: Node } | { ok: false; place: string };

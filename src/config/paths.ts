@@ -33,16 +33,22 @@ function localAppData(host: HostFacts): string {
   return host.env["LOCALAPPDATA"] ?? join(host.home, "AppData", "Local");
 }
 
+/** The current directory, unless it is too wide to be worked in. */
+export const defaultWorkspace = (host: HostFacts): string | undefined =>
+  wideFolder(host) === undefined ? realPath(host.cwd) : undefined;
+
 /**
- * The current directory, unless it is one that a desktop client merely happens to start servers in:
- * the root of the file system, the home directory or the Windows directory.
+ * Says why the current directory is not taken as the workspace; `undefined`: it is. Desktop clients merely happen to
+ * start servers in the home folder, the root of the file system or the Windows folder.
  */
-export function defaultWorkspace(host: HostFacts): string | undefined {
+export function wideFolder(host: HostFacts): string | undefined {
   const cwd = realPath(host.cwd);
-  if (parse(cwd).root === cwd || cwd === realPath(host.home)) return undefined;
   const windows = host.platform === "win32" ? host.env["SystemRoot"] : undefined;
-  if (windows !== undefined && isInside(realPath(windows), cwd)) return undefined;
-  return cwd;
+  if (cwd === realPath(host.home)) return `${cwd} is your home folder, which is too wide to work in`;
+  if (parse(cwd).root === cwd) return `${cwd} is the root of the file system, which is too wide to work in`;
+  return windows !== undefined && isInside(realPath(windows), cwd)
+    ? `${cwd} belongs to Windows and is no folder to work in`
+    : undefined;
 }
 
 /** `~` and `~/…` stand for the home directory: client configurations are not read by a shell. */

@@ -106,7 +106,7 @@ export const httpSchema = z.strictObject({
   publicUrl: secureUrl
     .optional()
     .describe(
-      "Where browsers reach this server, such as `https://agent.example.org`: the page is there, results link to it, and its forms are taken from there only. Default: `http.oauth.resource` without its `/mcp`; if there is none, the page is at every address that `allowedHosts` lets through, and nothing links to it.",
+      "Where browsers reach this server, such as `https://agent.example.org`: the page is there, results link to it, and its forms are taken from there only. Default: `http.oauth.resource` without its `/mcp`; if there is none, the page is at every address that `allowedHosts` lets through, and results link to the one that their request used.",
     ),
   allowedHosts: z
     .array(z.string())

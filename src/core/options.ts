@@ -10,7 +10,15 @@ const KINDS = {
   "a function": (value) => typeof value === "function",
   "a list": (value) => Array.isArray(value),
   "a list of non-empty texts": isListOfTexts,
+  "a list of objects { folder, at }": (value) =>
+    Array.isArray(value) && value.every((item) => hasTexts(item, ["folder", "at"])),
   "a plain object": isPlainObject,
+  "a plain object of texts": (value) =>
+    isPlainObject(value) && valuesOf(value).every((item) => typeof item === "string" || item === undefined),
+  "an object { accessKeyId, secretAccessKey }": (value) =>
+    hasTexts(value, ["accessKeyId", "secretAccessKey"]),
+  "an object with { input, output } for each model": (value) =>
+    isPlainObject(value) && valuesOf(value).every((price) => hasNumbers(price, ["input", "output"])),
   "a plain object or false": (value) => value === false || isPlainObject(value),
 } as const satisfies Record<string, (value: unknown) => boolean>;
 
@@ -55,7 +63,7 @@ export function readOptions<Options extends object>(
     if (KINDS[plain](value)) return true;
     throw new ConfigurationError(
       "INVALID_OPTION",
-      `${owner}: '${name}' takes ${kind}; got ${kindOf(value)}.`,
+      `${owner}: '${name}' takes ${kind}; got ${givenFor(plain, value)}.`,
     );
   });
   return Object.fromEntries(named) as Options; // its own entries, without those that say nothing
@@ -97,6 +105,21 @@ const lettersOf = (name: string): string => name.replaceAll("_", "").toLowerCase
 
 function isListOfTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((item) => typeof item === "string" && item.trim() !== "");
+}
+
+const valuesOf = (value: unknown): unknown[] => Object.values(Object(value));
+
+const hasTexts = (value: unknown, names: readonly string[]): boolean =>
+  isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === "string");
+
+const hasNumbers = (value: unknown, names: readonly string[]): boolean =>
+  isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === "number");
+
+/** Names the kind of a value, and of what is in it where only that is wrong. */
+function givenFor(kind: Kind, value: unknown): string {
+  const isOuterRight = Array.isArray(value) ? kind.startsWith("a list") : isPlainObject(value);
+  const inner = isOuterRight ? valuesOf(value)[0] : undefined;
+  return inner === undefined ? kindOf(value) : `${kindOf(value)} with ${kindOf(inner)}`;
 }
 
 function isPlainObject(value: unknown): boolean {

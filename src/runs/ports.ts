@@ -365,6 +365,8 @@ export interface RunRepository {
   /** What `prune` would do now; changes nothing. */
   planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
   statistics(): Promise<RunStatistics>;
+  /** The newest runs of all principals, newest first. */
+  listAll(limit: number): Promise<RunHead[]>;
   /** @throws unless runs can be stored now. */
   assertWritable(): Promise<void>;
 }

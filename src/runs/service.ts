@@ -250,6 +250,8 @@ export interface RunOperator {
   /** What `prune` would do now. */
   planPrune(retention: Retention): Promise<PrunePlan>;
   statistics(): Promise<RunStatistics>;
+  /** The newest runs of all principals, newest first. */
+  listAll(limit: number): Promise<RunHead[]>;
   /** Fails unless runs can be stored now. */
   assertWritable(): Promise<void>;
   /** Takes up no more runs, and waits so many milliseconds for those at work to end. */

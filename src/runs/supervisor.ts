@@ -316,6 +316,10 @@ class Supervisor implements RunService {
     return this.#runs.statistics();
   }
 
+  listAll(limit: number): Promise<RunHead[]> {
+    return this.#runs.listAll(limit);
+  }
+
   drain(milliseconds: number): Promise<void> {
     return this.#worker.drain(milliseconds);
   }

@@ -203,3 +203,16 @@ it("builds a model by name, and says what is missing", async () => {
   expect((await buildLlm({ model: "offline" }))._llmType()).toBe("offline");
   await expect(buildLlm({ env: {} })).rejects.toMatchObject({ code: "model_not_configured" });
 });
+
+it.each([
+  ["deepcowork", "cowork"],
+  ["deepcowork", "acp"],
+  ["production", "cowork"],
+] as const)("with the profile %s and mode %s sees the folder that it was given", async (profile, mode) => {
+  const { workspaceDir, globalSkills } = folders();
+  writeFileSync(join(workspaceDir, "お茶.md"), "# お茶\n\nTODO: buy 茶 🍵\n");
+  const model = await buildLlm({ model: "offline", log });
+  const agent = build({ workspaceDir, globalSkills, model, profile, mode, withHitl: false });
+  const answer = (await events(agent, "List every TODO. Change nothing.")).at(-1);
+  expect(answer).toMatchObject({ kind: "finished", answer: expect.stringContaining("TODO: buy 茶 🍵") });
+});

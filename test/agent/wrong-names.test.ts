@@ -132,6 +132,16 @@ describe("names of options that do not exist", () => {
       "called 'workdir' here",
     ],
     ["bubblewrap", () => openBubblewrap(untyped({ root_dir: "/" })), "it is called 'rootDir' here"],
+    [
+      "read-only folders as texts",
+      () => openBubblewrap(untyped({ readOnly: ["/usr/share"] })),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a text",
+    ],
+    [
+      "a read-only folder without its place",
+      () => openBubblewrap(untyped({ readOnly: [{ folder: "/usr/share" }] })),
+      "'readOnly' takes a list of objects { folder, at }; got a list with a plain object",
+    ],
     ["openDocker", () => openDocker(untyped({ sandbox_id: "x" })), "it is called 'sandboxId' here"],
     [
       "files of agents",
@@ -163,6 +173,21 @@ describe("values of another kind", () => {
       "a runnable that is none",
       agent({ subagents: [{ name: "r", description: "d", runnable: {} }] }),
       "`invoke`",
+    ],
+    [
+      "an environment of numbers",
+      () => new LocalShellBackend(untyped({ env: { PORT: 80 } })),
+      "'env' takes a plain object of texts; got a plain object with a number",
+    ],
+    [
+      "keys as a text",
+      () => new S3Backend(untyped({ bucket: "files", credentials: "id:secret" })),
+      "'credentials' takes an object { accessKeyId, secretAccessKey }; got a text",
+    ],
+    [
+      "one price for all",
+      agent({ limits: { costUsd: 1, prices: { "gpt-5.4": 2 } } }),
+      "'prices' takes an object with { input, output } for each model; got a plain object with a number",
     ],
     ["no object at all", agent("claude"), "createDeepAgent takes a plain object of options; got a text"],
     [

@@ -36,7 +36,7 @@ describe("parseArguments", () => {
         "--yes takes no value.",
         "Unknown flag -x.",
         "--port needs a value: --port PORT.",
-        'Unexpected argument "another" for work. Put a text of several words in "quotes".',
+        'Unexpected argument "another" for work. Quote arguments that contain spaces.',
       ],
     });
   });

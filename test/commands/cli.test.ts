@@ -91,7 +91,7 @@ describe("deepagent-mcp", () => {
       const told = command === "doctor" ? stdout : stderr;
       expect(told).toContain("modle: unknown setting; did you mean model?");
       expect(told).toContain("limits.concurrentRuns: ");
-      expect(told).toContain(`workspace: ${join(folder, "missing")} does not exist`);
+      expect(told).toContain(`--workspace: ${join(folder, "missing")} does not exist`);
       if (command !== "doctor") expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     },
   );
@@ -120,7 +120,7 @@ describe("serve", () => {
       folder,
     ]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toContain("http.host");
+    expect(stderr).toContain("Other machines can reach --host 0.0.0.0");
   });
 });
 
@@ -138,7 +138,7 @@ describe("doctor", () => {
   it("finds everything a run needs", async () => {
     const args = ["--model", "offline", "--workspace", folder, "--data-dir", join(folder, "data")];
     const { code, stdout } = await runBin(["doctor", ...args]);
-    expect(stdout).toContain("Everything a run needs is there.");
+    expect(stdout).toContain("All checks passed. You're ready to start a run.");
     for (const name of ["Node", "Workspace", "Data folder", "Model", "Storage", "Search"])
       expect(stdout).toMatch(new RegExp(`^✔ ${name} `, "m"));
     expect(code).toBe(0);

@@ -7,7 +7,8 @@ import { chooseExecutor } from "../../src/app/executors.ts";
 import { groupOf } from "../../src/backends/sandbox/process-runner.ts";
 import { seatbeltProblem } from "../../src/backends/sandbox/seatbelt.ts";
 import { hasDescriptorPaths, openRoot } from "../../src/backends/filesystem/handles.ts";
-import { checkCommands, checkPlatform, platformLimits } from "../../src/cli/doctor.ts";
+import { checkCommands } from "../../src/app/checks/commands.ts";
+import { checkPlatform, platformLimits } from "../../src/app/checks/machine.ts";
 import { openerOf } from "../../src/cli/open.ts";
 import { editorOf } from "../../src/cli/terminal/asker.ts";
 import { raise } from "../../src/cli/terminal/keyboard.ts";
@@ -134,7 +135,7 @@ describe("doctor", () => {
       const [check, ...others] = checkPlatform(platform);
       expect(others).toEqual([]);
       expect(check?.ok).toBe(true);
-      expect(check?.text).toContain("is not tried");
+      expect(check?.text).toContain("do not run on");
       for (const limit of platformLimits(platform).limits) expect(check?.text).toContain(limit);
     }
   });

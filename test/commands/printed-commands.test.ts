@@ -63,7 +63,7 @@ it("what a run in the terminal says goes on from anywhere", async () => {
   const args = ["--model", "offline", "--workspace", workspace, "--data-dir", dataDir];
   const options = { program: await program() };
   const first = await runBin(["run", "List every TODO and write a report", ...args], options);
-  expect(first.stderr).toContain("waits for a decision");
+  expect(first.stderr).toContain("is waiting for approval");
   expect(await opened(printed(first.stderr, " runs open "))).toContain("http://127.0.0.1");
   const answered = await paste(`${printed(first.stderr, " runs answer ")} --approve`);
   expect(answered).toMatchObject({ code: 0, stderr: "" });

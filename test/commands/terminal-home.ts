@@ -7,7 +7,7 @@ import { z } from "zod";
 import { openRuns } from "../../src/app/open-runs.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { reach, startRun } from "../runs/support.ts";
+import { ME } from "../runs/support.ts";
 import { program } from "../support/harness-stdio.ts";
 import { cleanEnv, runBin, type Outcome } from "./built-bin.ts";
 
@@ -52,15 +52,19 @@ export async function listed(home: TerminalHome): Promise<z.output<typeof Line>[
 }
 
 /** A run that has stopped where it wants to write its report, made by a service that was closed again. */
-export async function waitingRun({ workspace, env }: TerminalHome): Promise<string> {
+export async function waitingRun({ workspace, env }: TerminalHome, principal = ME): Promise<string> {
   const { platform } = process;
   const loaded = loadConfig({ flags: {}, cwd: workspace, home: env["HOME"] ?? "", platform, env });
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
   const service = await openRuns({ config: loaded.config, env, logger: silentLogger });
   try {
-    const { id } = await startRun(service, "list every TODO");
-    await reach(service, id, "input_required");
-    return id;
+    const started = await service.start(principal, { task: "list every TODO" });
+    if (!started.ok) throw new Error(started.message);
+    const { id } = started.run;
+    const signal = AbortSignal.timeout(60_000);
+    for await (const _event of service.watch(principal, id, { after: 0, signal }))
+      if ((await service.view(principal, id))?.run.status === "input_required") return id;
+    throw new Error("The run did not wait.");
   } finally {
     await service.close();
   }

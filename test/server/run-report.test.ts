@@ -98,7 +98,9 @@ test("a waiting run shows the pending approvals only, whole, and who can decide"
   ]);
   const text = reportText(report);
   expect(text).toContain("Approval int2:0: main agent wants to run execute: execute npm audit");
-  expect(text).toContain("cannot show an approval form");
+  expect(text).toContain(
+    "This client cannot show an approval form. Tell the user to decide in a client that shows forms, by check_deep_agent with this run_id there.",
+  );
   expect(report.next).toMatchObject({ tool: "check_deep_agent" });
   expect(runReport(view, FORMS).message).toContain(
     "check_deep_agent with this run_id: it shows them the form",
@@ -106,6 +108,36 @@ test("a waiting run shows the pending approvals only, whole, and who can decide"
   const passing = runReport(view, { forms: false, model: true });
   expect(passing.message).toContain("answer_deep_agent");
   expect(passing.next).toMatchObject({ tool: "answer_deep_agent" });
+});
+
+test("a client without forms is told of the page first, and then of the terminal", () => {
+  const view = aView({ run: { status: "input_required" }, approvals: [anApproval({ id: "int1:0" })] });
+  const openCommand = (): string => "deepagent-mcp runs open run_1";
+  const page = "https://agent.example/runs/run_1";
+  const message = (ways: object): string =>
+    runReport(view, { forms: false, model: false, openCommand, ...ways }).message;
+  const loggedIn = { page, decidesOnPage: true };
+  expect(message(loggedIn)).toContain(
+    `Tell the user to decide on the page of this run: ${page}, or in a terminal with deepagent-mcp runs open run_1.`,
+  );
+  expect(message({ ...loggedIn, openCommand: undefined })).toContain(
+    `${page}, or in a client that shows forms`,
+  );
+  // A link of this machine that a model knows decides nothing.
+  expect(message({ page })).toContain(
+    "decide on the page of this run, which this command opens: deepagent-mcp runs open run_1, or in a client",
+  );
+  const unread = message({ ...loggedIn, forms: true, isUnread: true });
+  expect(unread).toContain(
+    `closed the question before anyone could read it. Tell the user to decide on the page`,
+  );
+  for (const text of [message(loggedIn), message({ page }), message({}), unread])
+    expect(text).not.toContain("allowModelAnswers");
+  const report = reportText(runReport(view, { forms: false, model: false, ...loggedIn }));
+  expect(report.split(page)).toHaveLength(2);
+  expect(reportText(runReport(view, { forms: false, model: false, page }))).toContain(
+    `For the user, to see the run in a browser: ${page}`,
+  );
 });
 
 test("failed and cancelled runs say why, and keep what there is", () => {

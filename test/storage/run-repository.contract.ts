@@ -305,6 +305,18 @@ export function runRepositoryContract(
         ]);
       });
 
+      test("is listed for the operator, whoever owns it", async () => {
+        const mine = await begin();
+        const yours = await begin("you");
+        const last = await begin();
+        expect((await runs.listAll(9)).map(({ id, principal }) => [id, principal])).toEqual([
+          [last.id, ME],
+          [yours.id, "you"],
+          [mine.id, ME],
+        ]);
+        expect((await runs.listAll(1)).map(({ id }) => id)).toEqual([last.id]);
+      });
+
       test("of many runs is counted: what waits and since when, and what is at work", async () => {
         expect(await runs.statistics()).toMatchObject({ waiting: 0, atWork: 0 });
         await begin();

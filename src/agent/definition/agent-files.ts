@@ -5,6 +5,7 @@ import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import { type LogFields, type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
+import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import type { FileToolName } from "../../tools/options.ts";
@@ -77,7 +78,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   if (found.problem !== undefined) {
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
-  const parsed = Fields.safeParse(found.fields);
+  const parsed = Fields.safeParse(found.fields, { error: plainProblem });
   if (!parsed.success) {
     const fields = parsed.error.issues.map(
       ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,

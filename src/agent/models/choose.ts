@@ -76,7 +76,7 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
     return {
       ok: false,
       code: "model_unknown",
-      message: `Model '${wanted}' names the provider '${provider}', which is not known. Known providers: ${known}.`,
+      message: `Model '${wanted}' names the provider '${provider}', which is unknown. Known providers: ${known}.`,
     };
   }
   return providerChoice(provider, name, why, env);
@@ -118,22 +118,22 @@ function notConfigured(): string {
   const keys = DEFAULT_KEYS.join(" or ");
   const example = DEFAULT_MODELS.map(({ provider, model }) => `${provider}:${model}`)[0];
   return [
-    "No model is configured. Three ways out:",
-    `1. Set ${keys} in the server's environment.`,
+    "No model is configured. To fix this, do one of the following:",
+    `1. Set ${keys} in the environment.`,
     `2. Choose a model as provider:model, such as ${example}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
-    "3. Choose the model `offline` in the same way: it follows fixed rules, is no language model and needs no key.",
+    "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
   ].join("\n");
 }
 
 const NOT_LENDABLE =
-  "The model `client` is lent by the MCP client of a server, and there is none here. Choose a model as provider:model, or `offline`.";
+  "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.";
 
 function notASpec(wanted: string): string {
   return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
 }
 
 function keyMissing(spec: string, key: string): string {
-  return `Model '${spec}' needs the environment variable ${key}, which is not set. Set it where the server is started, or choose another model; 'offline' needs no key.`;
+  return `Model '${spec}' needs the environment variable ${key}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`;
 }
 
 /** Facts about a model provider that are needed before its package is loaded. */

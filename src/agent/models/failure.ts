@@ -30,7 +30,7 @@ export function modelFailure(error: unknown, model?: string): RunFailure {
 
 const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: FailureFacts) => string>> = {
   model_auth: (subject, facts) =>
-    `${subject} refused the key${http(facts)}. Check the provider's API key in the server's environment and what it may use.${quote(facts)}`,
+    `${subject} refused the key${http(facts)}. Check the provider's API key and what it may use.${quote(facts)}`,
   model_not_found: (subject, facts) =>
     `${subject} was not found at its provider${http(facts)}. Check the name after the colon, the endpoint, and that the key may use this model.${quote(facts)}`,
   model_rate_limited: (subject, facts) =>
@@ -40,13 +40,13 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
   model_unavailable: (subject, facts) =>
     facts.overloaded
       ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
-      : `${subject} could not be reached: ${unavailable(facts)}${quote(facts)}`,
+      : `${subject} could not be reached: ${unavailable(facts)}${facts.reported ? quote(facts) : ""}`,
   model_stream_broken: (subject, facts) =>
     `${subject} stopped in the middle of an answer: ${broken(facts)}. Continue in the same thread; nothing of the broken answer was used.`,
   context_overflow: (subject, facts) =>
     `The conversation is longer than ${lowerFirst(subject)} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
   model_error: (subject, facts) =>
-    `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the server's log has the error."}`,
+    `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`,
 };
 
 function unavailable(facts: FailureFacts): string {

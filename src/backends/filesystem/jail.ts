@@ -461,7 +461,7 @@ export function parseFilesystemPath(path: string, form: PathForm): FilesystemPat
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");
-  if (below === undefined) return { ok: false, ...outsideRoot(valid.path) };
+  if (below === undefined) return { ok: false, ...outsideRoot(valid.path, form.configuredDir) };
   return { ok: true, segments: segmentsOf(below, sep), path: wanted };
 }
 

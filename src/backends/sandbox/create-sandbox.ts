@@ -1,13 +1,15 @@
 import { readFile } from "node:fs/promises";
-import { ConfigurationError } from "../../core/errors.ts";
+import { defined } from "../../core/defined.ts";
+import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { SandboxBackend } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
-import { type DaytonaOptions, openDaytona } from "./daytona.ts";
-import { type DockerOptions, openDocker } from "./docker.ts";
-import { type ModalOptions, openModal } from "./modal.ts";
-import { type RunloopOptions, openRunloop } from "./runloop.ts";
+import { DAYTONA, type DaytonaOptions, openDaytona } from "./daytona.ts";
+import { type DockerOptions, dockerProblem, openDocker } from "./docker.ts";
+import { MODAL, type ModalOptions, openModal } from "./modal.ts";
+import { loadClient } from "./remote-sandbox.ts";
+import { RUNLOOP, type RunloopOptions, openRunloop } from "./runloop.ts";
 import { LocalShellBackend, type LocalShellOptions } from "./shell-backend.ts";
 
 export interface SetupOptions {
@@ -54,6 +56,32 @@ export async function createSandbox(
   const isNew = !("sandboxId" in options) || options.sandboxId === undefined;
   if (script !== undefined && isNew) await prepare(sandbox, script, options.setupTimeout);
   return sandbox;
+}
+
+/** The options that a sandbox needs before it can be opened. */
+export interface SandboxNeeds extends SetupOptions, DockerOptions {
+  provider: CreateSandboxOptions["provider"];
+}
+
+const PACKAGES = { modal: MODAL, runloop: RUNLOOP, daytona: DAYTONA };
+
+/**
+ * Finds the reason why a sandbox could not be opened, without opening one: a missing package, key, program, image or
+ * setup file. `isThorough`: also asks the service of containers, which takes longer.
+ */
+export async function sandboxProblem(
+  { provider, setupScript, setupScriptPath, setupTimeout: _time, ...options }: SandboxNeeds,
+  isThorough: boolean,
+  load: LoadPackage = (name) => import(name),
+): Promise<string | undefined> {
+  try {
+    await setupScriptOf({ ...defined({ setupScript, setupScriptPath }) });
+    if (provider === "docker") return await dockerProblem(options, isThorough);
+    if (provider in PACKAGES) await loadClient(PACKAGES[provider as keyof typeof PACKAGES], load);
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
 }
 
 /** Runs the setup in a new sandbox for at most `timeout` seconds. If it fails, closes the sandbox and throws. */

@@ -47,7 +47,7 @@ interface DaytonaSandbox {
   delete(): Promise<unknown>;
 }
 
-const PACKAGE: ProviderPackage = {
+export const DAYTONA: ProviderPackage = {
   provider: "Daytona",
   name: "@daytonaio/sdk",
   version: "0.218.0",
@@ -61,7 +61,7 @@ const POLL_MS = 250;
 export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Daytona", given, REMOTE_OPTIONS);
   // The package declares the interface above, and takes its key from the environment.
-  const Client = (await loadClient(PACKAGE, load)) as new () => DaytonaClient;
+  const Client = (await loadClient(DAYTONA, load)) as new () => DaytonaClient;
   return openRemote(
     {
       name: "Daytona",

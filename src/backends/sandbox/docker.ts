@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type OptionTable, readOptions } from "../../core/options.ts";
+import { oneLine } from "../../core/text.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
@@ -34,7 +35,7 @@ const OPTIONS: OptionTable<DockerOptions> = {
   program: "a text",
   programArguments: "a list of non-empty texts",
   workdir: "a text",
-  env: "a plain object",
+  env: "a plain object of texts",
   user: "a text",
   limits: "a list of non-empty texts",
 };
@@ -169,6 +170,47 @@ export class DockerSandbox extends BaseSandbox {
 }
 
 const DEFAULT_USER = "1000:1000";
+const NO_IMAGE = "A container needs an image, or as sandboxId the id of a running one";
+/** Time for a question to the service of containers, in seconds. */
+const QUESTION_TIMEOUT = 10;
+
+/**
+ * Finds the reason why no container could be opened: no image, no program, and with `isThorough` a service that does
+ * not answer, an image that is not on this machine or a container that does not run.
+ */
+export async function dockerProblem(
+  options: DockerOptions,
+  isThorough: boolean,
+): Promise<string | undefined> {
+  const { image, sandboxId, program = "docker" } = options;
+  if (image === undefined && sandboxId === undefined) return NO_IMAGE;
+  const ask = async (...args: string[]): Promise<ExecuteResponse> => {
+    const runner = new ProcessRunner({ guarded: false });
+    try {
+      return await runProgram(runner, options, args, QUESTION_TIMEOUT);
+    } finally {
+      await runner.close();
+    }
+  };
+  if ((await ask("--version")).exitCode !== 0)
+    return `${program} cannot be started; install it, or name the program of your containers as program`;
+  if (!isThorough) return undefined;
+  const service = await ask("ps", "--quiet");
+  if (service.exitCode !== 0) {
+    const reason = oneLine(service.output.replaceAll("[stderr]", "").trim(), 300);
+    return `${program} cannot reach its service${reason === "" ? "" : `: ${reason}`}; start it`;
+  }
+  if (sandboxId !== undefined) {
+    const { exitCode } = await ask("exec", sandboxId, "sh", "-c", "exit 0");
+    return exitCode === 0 ? undefined : notRunning(sandboxId);
+  }
+  const found = await ask("image", "inspect", image ?? "");
+  return found.exitCode === 0
+    ? undefined
+    : `The image ${image} is not on this machine; get it with: ${program} pull ${image}`;
+}
+
+const notRunning = (id: string): string => `The container '${id}' does not run; start it or give an image`;
 
 /** Starts a container, or takes the running one that `sandboxId` names. Throws `SandboxError`. */
 export async function openDocker(given: DockerOptions): Promise<DockerSandbox> {
@@ -188,13 +230,10 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   if (sandboxId !== undefined) {
     const { exitCode } = await runProgram(runner, options, ["exec", sandboxId, "sh", "-c", "exit 0"]);
     if (exitCode === 0) return { id: sandboxId };
-    throw new SandboxError(
-      "NOT_INITIALIZED",
-      `The container '${sandboxId}' does not run; start it or give an image`,
-    );
+    throw new SandboxError("NOT_INITIALIZED", notRunning(sandboxId));
   }
   if (image === undefined) {
-    throw new SandboxError("NOT_INITIALIZED", "A container needs an image, or the id of one that runs");
+    throw new SandboxError("NOT_INITIALIZED", NO_IMAGE);
   }
   const idle = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"];
   const limits = options.limits ?? DEFAULT_LIMITS;

@@ -52,7 +52,7 @@ interface ModalProcess {
 }
 
 /** The version is part of the command, because the tag `latest` of this name is another package. */
-const PACKAGE: ProviderPackage = {
+export const MODAL: ProviderPackage = {
   provider: "Modal",
   name: "modal",
   version: "0.11.1",
@@ -67,7 +67,7 @@ const LIFETIME_MS = 3_600_000;
 export async function openModal(given: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Modal", given, OPTIONS);
   // The package declares the interface above.
-  const Client = (await loadClient(PACKAGE, load)) as new () => ModalClient;
+  const Client = (await loadClient(MODAL, load)) as new () => ModalClient;
   const { app: appName = "deepagent", image = "debian:bookworm-slim", parameters } = options;
   const connect = async (open: (client: ModalClient) => Promise<ModalSandbox>): Promise<RemoteMachine> => {
     const client = new Client();

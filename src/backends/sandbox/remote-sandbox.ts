@@ -28,7 +28,7 @@ export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
   ...SHELL_LIMITS,
   sandboxId: "a text",
   workdir: "a text",
-  env: "a plain object",
+  env: "a plain object of texts",
   parameters: "a plain object",
 };
 

@@ -49,7 +49,7 @@ type StreamUpdates = (
   options: CallOptions,
 ) => PromiseLike<AsyncIterable<{ output: string }>>;
 
-const PACKAGE: ProviderPackage = {
+export const RUNLOOP: ProviderPackage = {
   provider: "Runloop",
   name: "@runloop/api-client",
   version: "1.32.0",
@@ -62,7 +62,7 @@ const PACKAGE: ProviderPackage = {
 export async function openRunloop(given: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Runloop", given, REMOTE_OPTIONS);
   // The package declares the interface above, and takes its key from the environment.
-  const Client = (await loadClient(PACKAGE, load)) as new () => RunloopClient;
+  const Client = (await loadClient(RUNLOOP, load)) as new () => RunloopClient;
   return openRemote(
     {
       name: "Runloop",

@@ -206,7 +206,7 @@ export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions
 const OPTIONS: OptionTable<LocalShellOptions> = {
   ...FILESYSTEM_OPTIONS,
   ...SHELL_LIMITS,
-  env: "a plain object",
+  env: "a plain object of texts",
   inheritEnv: "true or false",
   secretNames: "a list of non-empty texts",
 };

@@ -253,7 +253,7 @@ const OPTIONS: OptionTable<S3BackendOptions> = {
   prefix: "a text",
   endpoint: "a text",
   region: "a text",
-  credentials: "a plain object",
+  credentials: "an object { accessKeyId, secretAccessKey }",
   forcePathStyle: "true or false",
   conditionalWrites: "true or false",
   maxFileSizeMb: "a number",

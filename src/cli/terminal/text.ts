@@ -1,6 +1,7 @@
 /** Widths and colours of terminal text. */
 import { eastAsianWidth } from "get-east-asian-width";
 import picocolors from "picocolors";
+import type { Check } from "../../app/checks/check.ts";
 
 /** Columns that `text` takes in a terminal; escape sequences for colour take none. */
 export function displayWidth(text: string): number {
@@ -103,6 +104,13 @@ export function colorsFor(
   const wanted = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   return picocolors.createColors(wanted);
 }
+
+/** Checks as people see them, one each: a mark, its name, and its text with an indent. */
+export const checkLines = (checks: readonly Check[], colors: Colors): string[] =>
+  checks.map(({ name, ok, text }) => {
+    const mark = ok ? colors.green("✔") : colors.red("✖");
+    return `${mark} ${name.padEnd(14)}${text.replaceAll("\n", `\n${" ".repeat(16)}`)}`;
+  });
 
 /** Columns of a terminal that tells them; a pipe, or a terminal that does not, has room for long lines. */
 export const columnsOf = (output: { columns?: number }): number => output.columns || 100;

@@ -5,7 +5,7 @@ import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import { type OAuthConfig, SCOPES } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
-import { errorMessage } from "../../core/errors.ts";
+import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import {
   CLOCK_TOLERANCE_SECONDS,
@@ -130,7 +130,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
       kept.delete(oldest);
     }
   };
-  const ask = async (token: string, key: string): Promise<AuthInfo> => {
+  const askAndKeep = async (token: string, key: string): Promise<AuthInfo> => {
     const auth = holderOfActive(await introspect(token, options), options);
     keep(key, auth);
     return auth;
@@ -149,7 +149,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     let answer = asked.get(key);
     if (answer === undefined) {
       if (!mayAsk) throw tooManyFailures();
-      answer = ask(token, key).finally(() => asked.delete(key));
+      answer = askAndKeep(token, key).finally(() => asked.delete(key));
       asked.set(key, answer);
     }
     return answer;
@@ -161,28 +161,67 @@ type Answer = z.output<typeof Answer>;
 
 /** Asks the authorization server about a token. */
 async function introspect(token: string, options: IntrospectionOptions): Promise<Answer> {
-  const { url, clientId, clientSecret, logger } = options;
-  const credentials = [clientId, clientSecret].map(formEncoded).join(":");
   try {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: {
-        authorization: `Basic ${Buffer.from(credentials).toString("base64")}`,
-        accept: "application/json",
-      },
-      body: new URLSearchParams({ token, token_type_hint: "access_token" }),
-      // Sends credentials and token to this address only, never after a redirect.
-      redirect: "error",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      throw new Error(`HTTP ${response.status}`);
-    }
-    return Answer.parse(JSON.parse(await boundedText(response)));
+    return await ask(token, options);
   } catch (error) {
-    logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
+    options.logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
     throw issuerUnavailable();
+  }
+}
+
+type Endpoint = Pick<IntrospectionOptions, "url" | "clientId" | "clientSecret">;
+
+async function ask(token: string, { url, clientId, clientSecret }: Endpoint): Promise<Answer> {
+  const credentials = [clientId, clientSecret].map(formEncoded).join(":");
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      authorization: `Basic ${Buffer.from(credentials).toString("base64")}`,
+      accept: "application/json",
+    },
+    body: new URLSearchParams({ token, token_type_hint: "access_token" }),
+    // Sends credentials and token to this address only, never after a redirect.
+    redirect: "error",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new Error(`HTTP ${response.status}`);
+  }
+  return Answer.parse(JSON.parse(await boundedText(response)));
+}
+
+/** The secret of this server at the introspection endpoint. Throws `ConfigurationError` if it is not set. */
+export function introspectionSecret(
+  { clientSecretVariable: name }: NonNullable<OAuthConfig["introspection"]>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const secret = env[name];
+  if (secret) return secret;
+  throw new ConfigurationError(
+    "http_introspection_secret_missing",
+    `http.oauth.introspection needs the environment variable ${name}, which is not set.`,
+  );
+}
+
+/** Fetches the keys, or asks about a token that is none. Resolves with the problem; `undefined`: the issuer answers. */
+export async function issuerProblem(
+  { issuer, jwksUrl, introspection }: OAuthConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<string | undefined> {
+  try {
+    if (introspection !== undefined)
+      await ask("doctor", { ...introspection, clientSecret: introspectionSecret(introspection, env) });
+    else if (jwksUrl !== undefined)
+      await createRemoteJWKSet(new URL(jwksUrl), { timeoutDuration: KEYS_TIMEOUT_MS }).reload();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.message;
+    const [what, setting] = introspection
+      ? ["be asked about tokens", "introspection"]
+      : ["give its keys", "jwksUrl"];
+    const reason = error instanceof TypeError ? "unreachable" : reasonOf(error);
+    return `${issuer} cannot ${what} (${reason}), so no token would be accepted. Check that it runs, and http.oauth.${setting}.`;
   }
 }
 

@@ -3,6 +3,7 @@ import { type Config, asksForClientModel } from "../../config/schema.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { ToolCall } from "../protocol/call.ts";
 import { type ClientFacts, windowFor } from "../protocol/client.ts";
+import { originOf } from "../protocol/deps.ts";
 import { type Outcome, withNotes } from "../protocol/outcome.ts";
 import { type Progress, createProgress, noProgress } from "../views/progress.ts";
 import { pendingApprovals } from "../views/run-report.ts";
@@ -107,7 +108,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       digest: call.digest,
       context,
       codec,
-      pageLink: async () => deps.page?.decide(principal, view.run.id),
+      pageLink: async () => deps.page?.decide(principal, view.run.id, originOf(context)),
       openCommand: deps.openCommand(view.run),
       progress,
       now,

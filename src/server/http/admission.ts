@@ -32,8 +32,8 @@ export function requireLoopback(host: string): void {
   if (isLoopback(host)) return;
   throw new ConfigurationError(
     "http_host_not_loopback",
-    `http.host is "${host}", which other machines can reach, and requests are not authenticated. ` +
-      "Use 127.0.0.1, ::1 or localhost, or configure http.tokens or http.oauth.",
+    `Other machines can reach --host ${host}, and requests are not authenticated. ` +
+      "Use 127.0.0.1, ::1 or localhost, or set http.tokens or http.oauth in the configuration file.",
   );
 }
 

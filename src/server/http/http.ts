@@ -416,7 +416,7 @@ async function listen(server: Server, { host, port, authenticator }: HttpOptions
       reject(
         new ConfigurationError(
           "http_listen_failed",
-          `Cannot listen on ${inUrl(host)}:${port}: ${why}. Choose another http.port.`,
+          `Cannot listen on ${inUrl(host)}:${port}: ${why}. Choose another one with --port.`,
           { cause },
         ),
       );
@@ -434,6 +434,6 @@ async function listen(server: Server, { host, port, authenticator }: HttpOptions
   server.close();
   throw new ConfigurationError(
     "http_host_not_loopback",
-    `http.host "${host}" does not lead to this machine. Use 127.0.0.1, ::1 or localhost.`,
+    `--host ${host} does not lead to this machine. Use 127.0.0.1, ::1 or localhost.`,
   );
 }

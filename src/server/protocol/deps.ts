@@ -1,5 +1,5 @@
 /** Dependencies of the server; runs and pages are opened when they are first used. */
-import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
@@ -79,25 +79,40 @@ export interface PageServer {
 
 /** Gives links to the page of a run, and serves it from the first link on; `undefined`: it cannot be served. */
 export interface PageLinks {
-  /** Makes a link for a model to pass on, which opens a view that cannot decide. */
-  watch(principal: Principal, runId: string): Promise<string | undefined>;
+  /** True if people log in to the page, so that a link may lead a person to decide although a model knows it. */
+  asksForLogIn: boolean;
+  /** Makes a link for a model to pass on, which by itself decides nothing. `origin`: the address of the request. */
+  watch(principal: Principal, runId: string, origin?: string): Promise<string | undefined>;
   /** Makes a link for a client to open in the person's browser, never for a model: its page decides. */
-  decide(principal: Principal, runId: string): Promise<string | undefined>;
+  decide(principal: Principal, runId: string, origin?: string): Promise<string | undefined>;
   /** Serves the page now, and gives its address. */
   address(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. */
-export function publicPageLinks(publicUrl: URL): PageLinks {
-  const address = publicUrl.href.replace(/(?<!\/)\/+$/, "");
-  const link = async (_principal: Principal, runId: string): Promise<string> => address + runPath(runId);
+/**
+ * Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. Without
+ * `publicUrl` the page is at the address of the request, whose host has been checked.
+ */
+export function loginPageLinks(publicUrl: URL | undefined): PageLinks {
+  const own = publicUrl?.href.replace(/(?<!\/)\/+$/, "");
+  const link: PageLinks["watch"] = async (_principal, runId, origin) => {
+    const address = own ?? origin;
+    return address === undefined ? undefined : address + runPath(runId);
+  };
   return {
+    asksForLogIn: true,
     watch: link,
     decide: link,
-    address: async () => publicUrl.href,
+    address: async () => publicUrl?.href,
     close: async () => undefined,
   };
+}
+
+/** The address at which a client reaches this server over HTTP. Behind a proxy with TLS, `publicUrl` names it. */
+export function originOf({ http }: ServerContext): string | undefined {
+  const host = http?.req?.headers.get("host");
+  return host ? `http://${host}` : undefined;
 }
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */
@@ -116,6 +131,7 @@ export function createPageLinks(open: () => Promise<PageServer>, logger: Logger)
     }
   };
   return {
+    asksForLogIn: false,
     watch: (principal, run) => use((server) => server.link({ run, principal, purpose: "watch" })),
     decide: (principal, run) => use((server) => server.link({ run, principal, purpose: "decide" })),
     address: () => use((server) => server.address),

@@ -20,7 +20,7 @@ import type { OpenRequests } from "../delivery/session.ts";
 import { type AnswerWays, pendingApprovals } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
-import type { ServerDeps } from "./deps.ts";
+import { type ServerDeps, originOf } from "./deps.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
 import type { Revision } from "./revisions.ts";
@@ -117,9 +117,11 @@ export async function answerWays(
   // The page shows the journal too.
   const page =
     isOpen && allows(context.http?.authInfo, "read")
-      ? await deps.page?.watch(run.principal, run.id)
+      ? await deps.page?.watch(run.principal, run.id, originOf(context))
       : undefined;
-  return { forms, opensPage, isUnread, openCommand, page, model: config.approvals.allowModelAnswers };
+  const decidesOnPage = deps.page?.asksForLogIn === true && allows(context.http?.authInfo, "approve");
+  const model = config.approvals.allowModelAnswers;
+  return { forms, opensPage, isUnread, openCommand, page, decidesOnPage, model };
 }
 
 const pendingIn = (outcome: Outcome): Approval[] =>

@@ -17,7 +17,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, formFor, pageMessage, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../protocol/client.ts";
-import type { ServerDeps } from "../protocol/deps.ts";
+import { type ServerDeps, originOf } from "../protocol/deps.ts";
 import type { PersonRequest } from "../protocol/outcome.ts";
 import {
   type ElicitationRequest,
@@ -137,9 +137,9 @@ async function pageQuestion(request: TaskRequest, { deps, pages }: TasksScope): 
 }
 
 const pageLink =
-  ({ principal, view }: TaskRequest, { page }: ServerDeps) =>
+  ({ principal, view, context }: TaskRequest, { page }: ServerDeps) =>
   async (): Promise<string | undefined> =>
-    page?.decide(principal, view.run.id);
+    page?.decide(principal, view.run.id, originOf(context));
 
 async function openQuestions(request: TaskRequest, { deps, questions }: TasksScope): Promise<Asked> {
   const { run } = request.view;

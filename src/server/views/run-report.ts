@@ -106,6 +106,8 @@ export interface AnswerWays {
   model: boolean;
   /** Link to the page of this run, where people see it; by itself it decides nothing. */
   page?: string | undefined;
+  /** True if people log in to that page, and then decide there. */
+  decidesOnPage?: boolean;
 }
 
 /** `note`: what the call did, before how the run stands. */
@@ -244,7 +246,10 @@ export function reportText(report: RunReport): string {
     report.structured === undefined
       ? ""
       : `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
-    report.page === undefined ? "" : `For the user, to see the run in a browser: ${report.page}`,
+    // A message that tells the user to decide there has the link already.
+    report.page === undefined || report.message.includes(report.page)
+      ? ""
+      : `For the user, to see the run in a browser: ${report.page}`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
   return sections.filter((text) => text !== "").join("\n\n");
@@ -308,23 +313,30 @@ function deniedInTime({ approvals }: RunView): string[] {
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
-function howToAnswer(run: Run, { forms, opensPage, isUnread, model, openCommand }: AnswerWays): string {
+function howToAnswer(run: Run, ways: AnswerWays): string {
+  const { forms, opensPage, isUnread, model, openCommand } = ways;
   if (model) return "Ask the user, then call answer_deep_agent with their decision.";
   if (forms && !isUnread)
     return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
   if (opensPage === true && !isUnread)
     return "Tell the user, then call check_deep_agent: it opens the page for them.";
-  const command = openCommand?.(run);
-  const terminal = command === undefined ? "" : `in a terminal with ${command} or `;
   const why = isUnread
     ? "This client closed the question before anyone could read it."
     : "This client cannot show an approval form.";
-  return (
-    `${why} Tell the user that they can decide ${terminal}` +
-    "in a client that shows forms (by check_deep_agent with this run_id there), or set " +
-    "approvals.allowModelAnswers to true, which lets you pass on their decision with answer_deep_agent. " +
-    `check_deep_agent with after: ${run.lastSeq} waits for their decision.`
-  );
+  const places = [...deciding(ways, openCommand?.(run)), IN_ANOTHER_CLIENT];
+  return `${why} Tell the user to decide ${places.slice(0, 2).join(", or ")}. check_deep_agent with after: ${run.lastSeq} waits for their decision.`;
+}
+
+const IN_ANOTHER_CLIENT = "in a client that shows forms, by check_deep_agent with this run_id there";
+
+/** The places where a person decides, the page first. */
+function deciding({ page, decidesOnPage }: AnswerWays, command: string | undefined): string[] {
+  if (page === undefined || decidesOnPage !== true)
+    return command === undefined ? [] : [`on the page of this run, which this command opens: ${command}`];
+  return [
+    `on the page of this run: ${page}`,
+    ...(command === undefined ? [] : [`in a terminal with ${command}`]),
+  ];
 }
 
 function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {

@@ -30,7 +30,7 @@ import {
   type Retention,
 } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
-import type { Approval, Principal, Run, RunStatus, RunSummary } from "../../runs/run.ts";
+import type { Approval, Principal, Run, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
@@ -217,6 +217,10 @@ export class StoredRuns implements RunRepository {
       ...(since === null ? {} : { waitingSince: since }),
       ...this.#housekeeping.lag?.(),
     };
+  }
+
+  listAll(limit: number): Promise<RunHead[]> {
+    return this.#engine.read(() => runs.listAll(limit));
   }
 
   /** In pieces, because a look at many runs would hold up the event loop. */

@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { checkEmbeddings, checkKeys, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
-import { checkAgentFiles } from "../../../src/cli/doctor-files.ts";
+import { checkAgentFiles } from "../../../src/app/checks/agent-files.ts";
+import { checkEmbeddings, checkKeys, checkOtherModels } from "../../../src/app/checks/models.ts";
+import { checkTools } from "../../../src/app/checks/servers.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
@@ -20,8 +21,8 @@ it("starts other MCP servers and counts what they offer", async () => {
     },
   });
   expect(await checkTools(config, {})).toEqual([
-    { name: "MCP server", ok: true, text: "toy: 2 tools, 1 of them with approval" },
-    { name: "MCP server", ok: false, text: "broken is not available: its command was not found" },
+    { name: "MCP server", ok: true, text: "toy: running, 2 tools, 1 of them with approval" },
+    { name: "MCP server", ok: false, text: "broken: not running, no tools; its command was not found" },
   ]);
   expect(await checkTools(read({}), {})).toEqual([]);
 });
@@ -32,7 +33,7 @@ it("says that a server speaks another transport than its type says", async () =>
     {
       name: "MCP server",
       ok: true,
-      text: "old: 1 tools, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
+      text: "old: running, 1 tool, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
     },
   ]);
 });
@@ -116,14 +117,14 @@ it("says where each key that is used comes from", () => {
     subagents: [{ name: "reviewer", description: "d", systemPrompt: "p", model: "mistralai:m" }],
   });
   const env = { ANTHROPIC_API_KEY: "sk-a", OPENAI_API_KEY: "sk-o", GROQ_API_KEY: "sk-g" };
-  expect(checkKeys(config, env, ["ANTHROPIC_API_KEY"])).toEqual([
+  expect(checkKeys({ config, env, found: ["ANTHROPIC_API_KEY"] })).toEqual([
     {
       name: "Keys",
       ok: true,
       text: "ANTHROPIC_API_KEY, from the keychain\nOPENAI_API_KEY, from the environment",
     },
   ]);
-  expect(checkKeys(read({ model: "offline" }), env, [])).toEqual([]);
+  expect(checkKeys({ config: read({ model: "offline" }), env, found: [] })).toEqual([]);
 });
 
 it("looks at the models of fallbacks and subagents", () => {
@@ -131,7 +132,7 @@ it("looks at the models of fallbacks and subagents", () => {
     fallbackModels: ["openai:gpt-5.4", "offline"],
     subagents: [{ name: "reviewer", description: "d", systemPrompt: "p", model: "anthropic:claude-x" }],
   });
-  expect(checkOtherModels(config, { OPENAI_API_KEY: "key" })).toMatchObject([
+  expect(checkOtherModels({ config, env: { OPENAI_API_KEY: "key" }, lendable: true })).toMatchObject([
     { ok: true, text: "openai:gpt-5.4 (fallback)" },
     { ok: true, text: "offline (fallback)" },
     { ok: false, text: expect.stringContaining("of reviewer: Model 'anthropic:claude-x' needs") },

@@ -10,14 +10,22 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { displayWidth } from "../../../src/cli/terminal/text.ts";
 import { fakeKeychain } from "../../support/fake-keychain.ts";
 import { openTerminal, type PseudoTerminal } from "../../support/pseudo-terminal.ts";
+import { WIRE_KEY, startWireServer } from "../../support/wire-server.ts";
 import { BIN, cleanEnv, runBin, type Outcome } from "../built-bin.ts";
 import { terminalHome } from "../terminal-home.ts";
 
-const KEY = "sk-ant-typed-0123456789";
+const KEY = WIRE_KEY;
+
+/** The address of a provider that answers with `KEY`. */
+async function provider(): Promise<Record<string, string>> {
+  const server = await startWireServer(() => ({ text: "OK" }));
+  onTestFinished(() => server.close());
+  return { ANTHROPIC_BASE_URL: server.env("anthropic")["ANTHROPIC_BASE_URL"] ?? "" };
+}
 
 interface Scene {
   home: string;
@@ -92,42 +100,44 @@ test.each([80, 40])(
 );
 
 test("the greeting of a machine that is set up goes on to the first task", async () => {
-  const { bin, open, env } = scene({ ANTHROPIC_API_KEY: "sk-set" });
+  const { bin, open, env } = scene({ ANTHROPIC_API_KEY: KEY, ...(await provider()) });
   expect((await bin(["init", "--client", "cursor", "--yes", "--key", "client"])).code).toBe(0);
-  expect(env["ANTHROPIC_API_KEY"]).toBe("sk-set");
+  expect(env["ANTHROPIC_API_KEY"]).toBe(KEY);
   const terminal = open(80, []);
   expect(await terminal.exited).toBe(0);
   expect(terminal.output()).toContain("✔ Client   set up in Cursor");
   expect(terminal.output()).toMatch(/✔ Model {4}anthropic:/);
   expect(terminal.output()).toMatch(/Next: .* run\r\n/);
-  expect(terminal.output()).not.toContain("sk-set");
+  expect(terminal.output()).not.toContain(KEY);
 });
 
 test.each([80, 40])(
   "Enter takes what was found, and nothing is written before it was shown, on %i columns",
   async (columns) => {
     const keychain = fakeKeychain();
-    const { open, cursor, workspace } = scene({ ANTHROPIC_API_KEY: "sk-set", PATH: keychain.path });
+    const address = await provider();
+    const { open, cursor, workspace } = scene({ ANTHROPIC_API_KEY: KEY, ...address, PATH: keychain.path });
     const terminal = open(columns);
     const client = await terminal.until(/1 of 5[^]*1 {2}Cursor[^]*found here[^]*›/);
     for (const line of client.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
     terminal.type("\r");
-    await terminal.until(/2 of 5[^]*Enter takes it/);
+    await terminal.until(/2 of 5[^]*Enter to use it/);
     terminal.type("\r");
     await terminal.until(/3 of 5[^]*1 {2}anthropic:[^]*is set[^]*›/);
     terminal.type("1");
-    await terminal.until(/Where is ANTHROPIC_API_KEY kept\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
+    await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
     terminal.type("2");
     await terminal.until(/4 of 5[^]*›/);
     terminal.type("3");
     await terminal.until(/5 of 5[^]*›/);
     terminal.type("\r");
-    await terminal.until(/Enter writes it; q leaves all as it is/);
+    await terminal.until(/Enter to write it, q to cancel/);
     expect(existsSync(cursor)).toBe(false);
     terminal.type("\r");
-    await terminal.until(/Enter shows a whole run/);
-    terminal.type("q");
+    await terminal.until(/Watch a demo run now\?/);
+    terminal.type("\r");
     expect(await terminal.exited).toBe(0);
+    expect(terminal.output()).toContain("To watch it later:");
     const { args, env } = entryIn(cursor);
     expect(args.slice(1, 3)).toEqual(["--workspace", workspace]);
     expect(args.slice(3)).toEqual([
@@ -136,10 +146,10 @@ test.each([80, 40])(
       "--approvals-execute",
       "unsandboxed",
     ]);
-    expect(env).toEqual({ ANTHROPIC_API_KEY: "sk-set" });
+    expect(env).toEqual({ ANTHROPIC_API_KEY: KEY, ...address });
     expect(statSync(cursor).mode & 0o777).toBe(0o600);
-    expect(terminal.output()).toContain("Everything a run needs is there.");
-    expect(terminal.output()).not.toContain("sk-set");
+    expect(terminal.output()).toContain("All checks passed.");
+    expect(terminal.output()).not.toContain(KEY);
     expect(keychain.secrets()).toEqual({});
   },
 );
@@ -148,30 +158,30 @@ test.runIf(process.platform === "linux")(
   "a key that is typed is not shown, and goes into the keychain alone",
   async () => {
     const keychain = fakeKeychain();
-    const { open, cursor } = scene({ PATH: keychain.path });
+    const { open, cursor } = scene({ ...(await provider()), PATH: keychain.path });
     const terminal = open(80);
     await terminal.until(/1 of 5[^]*›/);
     terminal.type("\r");
-    await terminal.until(/Enter takes it/);
+    await terminal.until(/Enter to use it/);
     terminal.type("\r");
-    await terminal.until(/3 of 5[^]*is asked for next[^]*›/);
+    await terminal.until(/3 of 5[^]*asked next[^]*›/);
     terminal.type("\r");
-    await terminal.until(/ANTHROPIC_API_KEY, which is not shown/);
+    await terminal.until(/ANTHROPIC_API_KEY \(not shown\)/);
     terminal.type("wrong");
     terminal.type("\u0015two words\r");
     await terminal.until(/A key has no blanks/);
     terminal.type(`${KEY}x`);
     terminal.type("\u007f\r");
-    await terminal.until(/Where is ANTHROPIC_API_KEY kept\?[^]*›/);
+    await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*›/);
     terminal.type("\r");
     await terminal.until(/4 of 5[^]*›/);
     terminal.type("\r");
     await terminal.until(/5 of 5[^]*›/);
     terminal.type("3");
-    await terminal.until(/ANTHROPIC_API_KEY goes into the keychain[^]*Enter writes it/);
+    await terminal.until(/ANTHROPIC_API_KEY will be stored in the keychain[^]*Enter to write it/);
     expect(keychain.secrets()).toEqual({});
     terminal.type("\r");
-    await terminal.until(/ANTHROPIC_API_KEY, from the keychain[^]*Enter shows a whole run/);
+    await terminal.until(/ANTHROPIC_API_KEY, from the keychain[^]*Watch a demo run now/);
     terminal.type("q");
     expect(await terminal.exited).toBe(0);
     expect(keychain.secrets()).toEqual({ ANTHROPIC_API_KEY: KEY });
@@ -190,7 +200,7 @@ test.each([
   const keychain = fakeKeychain();
   const { home, open, cursor } = scene({ PATH: keychain.path });
   const terminal = open(80);
-  const prompts = [/1 of 5[^]*›/, /Enter takes it/, /3 of 5[^]*›/, /which is not shown/];
+  const prompts = [/1 of 5[^]*›/, /Enter to use it/, /3 of 5[^]*›/, /\(not shown\)/];
   for (const [index, prompt] of prompts.slice(0, enters + 1).entries()) {
     await terminal.until(prompt);
     if (index < enters) terminal.type("\r");
@@ -218,7 +228,7 @@ test("q at the end leaves everything as it was", async () => {
   ]);
   await terminal.until(/5 of 5[^]*›/);
   terminal.type("1");
-  await terminal.until(/It\s+would\s+get:[^]*--approvals-write[^]*Enter writes it/);
+  await terminal.until(/would\s+be\s+added:[^]*--approvals-write[^]*Enter to write it/);
   terminal.type("q");
   expect(await terminal.exited).toBe(1);
   expect(existsSync(cursor)).toBe(false);
@@ -274,7 +284,7 @@ test.each([
     "--sandbox is one of auto, only, off.",
   ],
   [["--client", "cursor", "--workspace", "nowhere"], "The workspace "],
-  [["--client", "cursor"], "Neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is here."],
+  [["--client", "cursor"], "Neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set."],
 ])("%j is refused, and nothing is written", async (flags, message) => {
   const { bin, cursor } = scene();
   const { code, stderr } = await bin(["init", ...flags, "--yes"]);
@@ -284,7 +294,7 @@ test.each([
 });
 
 test("a key is refused for a configuration in the workspace or in a git repository", async () => {
-  const { bin, cursor, home } = scene({ ANTHROPIC_API_KEY: "sk-set" });
+  const { bin, cursor, home } = scene({ ANTHROPIC_API_KEY: KEY, ...(await provider()) });
   const args = ["init", "--client", "cursor", "--yes", "--key", "client"];
   const inside = await bin([...args, "--workspace", home]);
   expect([inside.code, inside.stderr]).toEqual([

@@ -15,11 +15,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { findClient } from "../../../src/cli/clients/catalogue.ts";
 import { parseJson } from "../../../src/config/load.ts";
 import { fakeKeychain } from "../../support/fake-keychain.ts";
 import { openTerminal } from "../../support/pseudo-terminal.ts";
+import { WIRE_KEY, startWireServer } from "../../support/wire-server.ts";
 import { BIN, type Outcome } from "../built-bin.ts";
 
 let home: string;
@@ -41,6 +42,13 @@ function bin(args: readonly string[], env: Record<string, string> = {}): Promise
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
   });
+}
+
+/** A provider that answers with `WIRE_KEY`. */
+async function provider(name: "anthropic" | "openai"): Promise<Record<string, string | undefined>> {
+  const server = await startWireServer(() => ({ text: "OK" }));
+  onTestFinished(() => server.close());
+  return server.env(name);
 }
 
 /** A client's file below the home folder, with its folder. */
@@ -84,7 +92,7 @@ describe("a client's file", () => {
       const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
       expect({ code, stdout }).toEqual({
         code: 0,
-        stdout: expect.stringContaining("Everything a run needs"),
+        stdout: expect.stringContaining("All checks passed."),
       });
       const { deepagent } = valueOf(file)["mcpServers"] ?? {};
       expect(deepagent).toEqual({
@@ -101,7 +109,7 @@ describe("a client's file", () => {
         );
 
       expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain(
-        "has this server already",
+        "already has this server",
       );
       expect(readFileSync(file, "utf8")).toBe(now);
       expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
@@ -156,9 +164,9 @@ describe("a client's file", () => {
     const [data, moved] = [join(home, ".local/share/deepagent-mcp"), join(home, "my data")];
     await bin(["install", "cursor", ...READY, project]);
     const { stdout } = await bin(["uninstall", "cursor"]);
-    expect(stdout).toContain(`Runs and memories stay in ${data}, which`);
+    expect(stdout).toContain(`Runs and memories are kept in ${data}, which`);
     expect(stdout).toContain(`To delete them: rm -r ${data}\n`);
-    expect(stdout).toMatch(/Keys in the keychain stay as well. To see them: .* keys list/);
+    expect(stdout).toMatch(/Keys in the keychain are kept as well. To list them: .* keys list/);
     const elsewhere = await bin(["uninstall", "codex"], { DEEPAGENT_DATA_DIR: moved });
     expect(elsewhere.stdout).toContain(`rm -r '${moved}'`);
   });
@@ -241,11 +249,13 @@ describe("a client's file", () => {
 });
 
 describe("keys", () => {
-  const KEY = "sk-very-secret";
+  const KEY = WIRE_KEY;
 
   it("are copied into the user's own file, and shown nowhere", async () => {
+    const { ANTHROPIC_BASE_URL: url } = await provider("anthropic");
     const env = { ANTHROPIC_API_KEY: KEY };
-    const args = ["install", "cursor", "--workspace", project, "--env", "ANTHROPIC_API_KEY"];
+    const address = ["--env", `ANTHROPIC_BASE_URL=${url}`];
+    const args = ["install", "cursor", "--workspace", project, "--env", "ANTHROPIC_API_KEY", ...address];
     expect((await bin([...args, "--print"], env)).stdout).not.toContain(KEY);
     const { code, stdout, stderr } = await bin(args, env);
     expect(code).toBe(0);
@@ -297,7 +307,9 @@ describe("keys", () => {
       stderr: expect.stringContaining("Use --env ANTHROPIC_API_KEY"),
     });
     expect(readdirSync(project)).toEqual([]);
-    const args = ["install", client, "--project", "--env", "ANTHROPIC_API_KEY"];
+    const { ANTHROPIC_BASE_URL: url } = await provider("anthropic");
+    const address = ["--env", `ANTHROPIC_BASE_URL=${url}`];
+    const args = ["install", client, "--project", "--env", "ANTHROPIC_API_KEY", ...address];
     expect(await bin(args, { ANTHROPIC_API_KEY: KEY })).toMatchObject({ code: 0 });
     const file = join(project, path);
     expect(readFileSync(file, "utf8")).not.toContain(KEY);
@@ -353,7 +365,7 @@ describe("deepagent-mcp install", () => {
     expect(stdout).toMatch(/^✖ Workspace/m);
     expect(stdout).toMatch(/^✖ Model/m);
     expect(stdout).not.toContain("Restart");
-    expect(stderr).toContain("Cursor cannot work with it yet");
+    expect(stderr).toContain("Cursor is configured, but the server can't start a run yet");
   });
 
   it(
@@ -362,36 +374,37 @@ describe("deepagent-mcp install", () => {
       tags: "python3",
     },
     async () => {
+      const { OPENAI_BASE_URL: url } = await provider("openai");
       const open = (client: string) =>
         openTerminal([process.execPath, BIN, "install", client], {
           columns: 80,
           rows: 50,
           cwd: project,
-          env: { PATH: process.env["PATH"], HOME: home },
+          env: { PATH: process.env["PATH"], HOME: home, OPENAI_BASE_URL: url },
         });
       const left = open("windsurf");
-      await left.until(/Enter takes it/);
+      await left.until(/Enter to use it/);
       left.type("\r");
-      await left.until(/Which model thinks[^]*›/);
+      await left.until(/Which model should the agent use[^]*›/);
       left.type("\u0003");
       expect(await left.exited).toBe(1);
       expect(left.output()).toContain("Nothing was written.");
       expect(existsSync(join(home, ".codeium"))).toBe(false);
 
       const terminal = open("cursor");
-      await terminal.until(/Enter takes it/);
+      await terminal.until(/Enter to use it/);
       terminal.type("\r");
-      await terminal.until(/Which model thinks[^]*openai:[^]*›/);
+      await terminal.until(/Which model should the agent use[^]*openai:[^]*›/);
       terminal.type("2");
-      await terminal.until(/OPENAI_API_KEY, which is not shown/);
-      terminal.type("sk-typed\r");
+      await terminal.until(/OPENAI_API_KEY \(not shown\)/);
+      terminal.type(`${WIRE_KEY}\r`);
       expect(await terminal.exited).toBe(0);
-      expect(terminal.output()).toContain("Everything a run needs is there.");
-      expect(terminal.output()).not.toContain("sk-typed");
+      expect(terminal.output()).toContain("All checks passed.");
+      expect(terminal.output()).not.toContain(WIRE_KEY);
       expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
         deepagent: {
           args: [BIN, "--workspace", project, "--model", expect.stringMatching(/^openai:/)],
-          env: { OPENAI_API_KEY: "sk-typed" },
+          env: { OPENAI_API_KEY: WIRE_KEY, OPENAI_BASE_URL: url },
         },
       });
     },
@@ -409,11 +422,11 @@ describe("deepagent-mcp install", () => {
         cwd: project,
         env: { PATH: fakeKeychain().path, HOME: home, KEYCHAIN_FAILS: "1" },
       });
-      await terminal.until(/Which model thinks[^]*›/);
+      await terminal.until(/Which model should the agent use[^]*›/);
       terminal.type("1");
       expect(await terminal.exited).toBe(1);
       expect(terminal.output()).toContain("Cursor has no safe place for ANTHROPIC_API_KEY");
-      expect(terminal.output()).not.toContain("which is not shown");
+      expect(terminal.output()).not.toContain("(not shown)");
       expect(valueOf(join(project, CURSOR))["mcpServers"]).toMatchObject({
         deepagent: { env: { ANTHROPIC_API_KEY: "${env:ANTHROPIC_API_KEY}" } },
       });
@@ -423,11 +436,14 @@ describe("deepagent-mcp install", () => {
   it("shows the command of clients that have one, and how to remove it", async () => {
     const folder = join(home, "it's here");
     mkdirSync(folder);
-    const args = ["--workspace", folder, "--env", "OPENAI_API_KEY"];
-    const { stdout } = await bin(["install", "codex", ...args], { OPENAI_API_KEY: "sk-here" });
-    expect(stdout).toContain('codex mcp add deepagent --env OPENAI_API_KEY="$OPENAI_API_KEY" -- ');
+    const { OPENAI_BASE_URL: url } = await provider("openai");
+    const args = ["--workspace", folder, "--env", "OPENAI_API_KEY", "--env", `OPENAI_BASE_URL=${url}`];
+    const { stdout } = await bin(["install", "codex", ...args], { OPENAI_API_KEY: WIRE_KEY });
+    expect(stdout).toContain(
+      `codex mcp add deepagent --env OPENAI_API_KEY="$OPENAI_API_KEY" --env OPENAI_BASE_URL=${url} -- `,
+    );
     expect(stdout).toContain(`${BIN} --workspace '${home}/it'\\''s here'`);
-    expect(stdout).toContain("Everything a run needs");
+    expect(stdout).toContain("All checks passed.");
     expect((await bin(["uninstall", "codex"])).stdout).toContain("codex mcp remove deepagent");
   });
 

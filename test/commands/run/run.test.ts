@@ -91,10 +91,10 @@ test("without a key the ways out are all that is said", async () => {
 });
 
 test.each([
-  [["run"], 2, "Say what to do"],
-  [["run", " "], 2, "Say what to do"],
-  [["run", "a", "--resume", "b"], 2, "Say what to do"],
-  [["run", "two", "words"], 2, 'in "quotes"'],
+  [["run"], 2, "Give a task"],
+  [["run", " "], 2, "Give a task"],
+  [["run", "a", "--resume", "b"], 2, "Give a task"],
+  [["run", "two", "words"], 2, "Quote arguments that contain spaces"],
   [["run", "--resume", "run_x"], 1, 'No run has the id "run_x"'],
   [["run", "a", "--thread", "thr_x"], 1, "thr_x"],
 ])("%j ends with %i and says why", async (args, exit, message) => {

@@ -39,6 +39,39 @@ test("list has the newest first, and show tells what an open approval would do",
   });
 });
 
+test("list says how many runs others have, and the operator views those of all", async () => {
+  const home = terminalHome();
+  const theirs = await waitingRun(home, "alice@example.org");
+  const none = await home.bin("runs", "list");
+  expect(none.stdout).toMatch(
+    /^You have no runs here\. Others, who use the server with a token, have 1 run \(1 waiting for approval\):\n .* runs list --all-principals /,
+  );
+  const mine = await waitingRun(home);
+  const some = await home.bin("runs", "list");
+  expect(some.stdout).toMatch(
+    new RegExp(`^${mine} [^]*\\nThese are the runs of this terminal\\. Others, .* have 1 run \\(1 waiting`),
+  );
+  expect(some.stdout).not.toContain(theirs);
+  const all = await home.bin("runs", "list", "--all-principals");
+  expect(all.stdout.split("\n")).toEqual([
+    expect.stringMatching(new RegExp(`^${mine} .* local `)),
+    expect.stringMatching(new RegExp(`^${theirs} .* alice@example\\.org `)),
+    "",
+  ]);
+  const lines = (await home.bin("runs", "list", "--all-principals", "--json")).stdout.trimEnd().split("\n");
+  expect(lines.map((line) => (JSON.parse(line) as { principal: string }).principal)).toEqual([
+    "local",
+    "alice@example.org",
+  ]);
+  expect((await home.bin("runs", "show", theirs)).stderr).toContain("No run has the id");
+  const shown = await home.bin("runs", "show", theirs.slice(0, 10), "--all-principals");
+  expect(shown.stdout).toContain("? Approval");
+  expect(await home.bin("runs", "cancel", theirs, "--all-principals")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--all-principals is for runs list and runs show."),
+  });
+});
+
 test("a run is named by the beginning of its id, or as the last one", async () => {
   const home = terminalHome();
   const first = await waitingRun(home);
@@ -118,7 +151,10 @@ test("a rejection passes the message on, and cannot be taken back", async () => 
   const runId = await waitingRun(home);
   await home.bin("runs", "answer", runId, "--reject", "--message", "not here");
   const again = await home.bin("runs", "answer", runId, "--approve");
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("waits for no decision")]);
+  expect([again.code, again.stderr]).toEqual([
+    1,
+    expect.stringContaining("has nothing waiting for approval"),
+  ]);
   await home.bin("run", "--resume", runId);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
 });
@@ -256,7 +292,7 @@ test("open serves a page that decides, until it is told to end", async () => {
   expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
-  expect((await home.bin("runs", "answer", runId)).stderr).toContain("waits for no decision");
+  expect((await home.bin("runs", "answer", runId)).stderr).toContain("has nothing waiting for approval");
 });
 
 async function serverOf({ workspace, env }: TerminalHome, more: Record<string, string> = {}) {

@@ -49,7 +49,9 @@ test("Ctrl-C parks the run that is drawn, and leaves the terminal as it was", as
   const { terminal } = await atWork(`"$@"; echo "code $?"; ${TELL}`);
   terminal.type("ab\u0003");
   const text = await terminal.until(AS_BEFORE);
-  expect(text).toMatch(/◌ run_\S+ waiting · [^]*is not over\. Go on with it:[^]*--resume run_[^]*code 1\n/);
+  expect(text).toMatch(
+    /◌ run_\S+ waiting · [^]*has not ended\. To continue it:[^]*--resume run_[^]*code 1\n/,
+  );
   expect(isCursorShown(terminal)).toBe(true);
 });
 

@@ -194,7 +194,7 @@ test("Ctrl-C at a question leaves the run for later, with the cursor and the key
   terminal.type("\u0003");
   expect(await terminal.exited).toBe(1);
   expect(terminal.everything().join("\n")).not.toMatch(/warning/i);
-  expect(terminal.everything().join("\n")).toMatch(/waits for a decision[^]*runs answer run_/);
+  expect(terminal.everything().join("\n")).toMatch(/is waiting for approval[^]*runs answer run_/);
   expect(terminal.output().lastIndexOf("\u001b[?25h")).toBeGreaterThan(
     terminal.output().lastIndexOf("\u001b[?25l"),
   );
@@ -207,7 +207,7 @@ test("a person goes on in the same conversation, and an empty line ends it", asy
     main: [{ text: "## Four\n\nIt is **4**." }, { text: "It is still 4." }],
     env: { DEEPAGENT_NOTIFY: "off" },
   });
-  await terminal.until(/What is to be done\? ›/);
+  await terminal.until(/Task ›/);
   terminal.type("two and two\r");
   await terminal.until(/\nFour\n\nIt is 4\.\n[^]*Next task/);
   terminal.type("and now?\r");

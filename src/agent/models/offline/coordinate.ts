@@ -20,6 +20,7 @@ import {
   type Survey,
   WORKSPACE,
   isMounted,
+  rootFolder,
   surveyOf,
   writeAssignment,
 } from "./survey.ts";
@@ -60,7 +61,9 @@ const STEPS: readonly Row<Work>[] = [
     args: ({ turn }) =>
       callsOf(turn, "ls").length > 1
         ? []
-        : [WORKSPACE, MEMORIES].filter((path) => isMounted(turn, path)).map((path) => ({ path })),
+        : [rootFolder(turn) ?? WORKSPACE, MEMORIES]
+            .filter((path) => path === rootFolder(turn) || isMounted(turn, path))
+            .map((path) => ({ path })),
   },
   {
     tool: "read_file",
@@ -192,8 +195,8 @@ function answer(work: Work): string {
   if (areas.length === 0) {
     const why =
       base === "/"
-        ? "no folder is mounted at /workspace/. Start the server with a workspace, or name one with --workspace."
-        : "/workspace/ has no files that I could examine.";
+        ? "no folder is mounted at /workspace/. Choose one with --workspace."
+        : `${base} has no files that I could examine.`;
     return `${INTRODUCTION} There is nothing to examine: ${why} I wrote nothing and remember nothing of this task.`;
   }
   const failed = examinedAreas(work).filter(({ failed }) => failed);

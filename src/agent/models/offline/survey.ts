@@ -19,7 +19,7 @@ const MOUNTS = new Set(["/memories", "/skills", "/conversation_history", "/large
 /** The main agent's knowledge so far, read from the calls of its turn. */
 export interface Survey {
   words: string[];
-  /** `/workspace/`, or `/` when no folder is mounted there. */
+  /** `/workspace/`; if no folder is mounted there, the folder with the files, or `/`. */
   base: string;
   entries: Entry[];
   /** Folders of the base that are worth listing, with trailing slash. */
@@ -48,7 +48,7 @@ export interface AreaFolder {
 
 export function surveyOf(turn: Turn): Survey {
   const words = searchWords(turn.task);
-  const base = isMounted(turn, WORKSPACE) ? WORKSPACE : "/";
+  const base = isMounted(turn, WORKSPACE) ? WORKSPACE : (rootFolder(turn) ?? "/");
   const entries = listing(turn, base).filter(({ path }) => !MOUNTS.has(path));
   const folders = entries
     .filter(({ path, directory }) => directory && !isSkippedFolder(nameOf(path)))
@@ -71,6 +71,13 @@ export function surveyOf(turn: Turn): Survey {
 /** Whether the listing of `/` has the folder. */
 export function isMounted(turn: Turn, folder: string): boolean {
   return listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
+}
+
+/** The folder that is named where `/` cannot be listed, because paths of the host are used. */
+export function rootFolder(turn: Turn): string | undefined {
+  const call = callsOf(turn, "ls").find((call) => pathOf(call) === "/" && call.failed);
+  const [, root] = /is outside the root directory\. Files are in: (.+)$/.exec(call?.result ?? "") ?? [];
+  return root === undefined ? undefined : `${root.replace(/\/$/, "")}/`;
 }
 
 function listing(turn: Turn, path: string): Entry[] {

@@ -6,32 +6,24 @@ import {
   chooseTools,
   loadAgentFiles,
   notingFiles,
-} from "../agent/definition/agent-files.ts";
-import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../agent/definition/prompts.ts";
+} from "../../agent/definition/agent-files.ts";
+import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/definition/prompts.ts";
 import {
   MOST_READ,
   type SkillMetadata,
   listRooms,
   listedSkills,
   loadSkills,
-} from "../agent/definition/skill-files.ts";
-import { type Environment, modelChoice } from "../agent/models/choose.ts";
-import { FileTree } from "../app/file-tree.ts";
-import { namedModels, withAllowedModels } from "../app/models.ts";
-import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
-import { folderProblem } from "../config/paths.ts";
-import type { Config } from "../config/schema.ts";
-import { type Logger, silentLogger } from "../core/logger.ts";
-import { listedTypes } from "../tools/task.ts";
-import { LOCAL } from "./local-runs.ts";
-
-/** One thing a run needs. */
-export interface Check {
-  name: string;
-  ok: boolean;
-  /** The finding, or the problem and its remedy. */
-  text: string;
-}
+} from "../../agent/definition/skill-files.ts";
+import { type Environment, modelChoice } from "../../agent/models/choose.ts";
+import { FileTree } from "../file-tree.ts";
+import { namedModels, withAllowedModels } from "../models.ts";
+import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
+import { folderProblem } from "../../config/paths.ts";
+import type { Config } from "../../config/schema.ts";
+import { type Logger, silentLogger } from "../../core/logger.ts";
+import { listedTypes } from "../../tools/task.ts";
+import type { Check } from "./check.ts";
 
 type FilesConfig = Pick<Config, "subagents" | "workspace">;
 
@@ -93,7 +85,8 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
 async function skillsOf(
   config: Config,
 ): Promise<{ skills: SkillMetadata[]; sources: string[]; problems: Check[] }> {
-  const owner = { principal: LOCAL };
+  // Folders of skills are the same for everybody where the workspace has no folders of principals.
+  const owner = { principal: "local" };
   const tree = new FileTree({ ...config, workspaceFolder: undefined });
   const sources = tree.skillSources(owner);
   const problems: Check[] = [];

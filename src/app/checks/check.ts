@@ -1,0 +1,55 @@
+import type { Environment } from "../../agent/models/choose.ts";
+import type { HostFacts } from "../../config/paths.ts";
+import type { Config } from "../../config/schema.ts";
+import { withStoredKeys } from "../stored-keys.ts";
+
+/** One thing that a run needs. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** The finding, or the problem and its remedy. */
+  text: string;
+}
+
+/** The facts that checks read. */
+export interface Facts {
+  config: Config;
+  /** Warnings about the configuration. */
+  warnings: readonly string[];
+  host: HostFacts;
+  /** The environment, with the keys that the keychain has. */
+  env: Environment;
+  /** Variables whose values are from the keychain. */
+  found: readonly string[];
+  /** The reason why the keychain could not be read. */
+  problem?: string;
+  /** True if an MCP client may lend its model. */
+  lendable: boolean;
+}
+
+/** Reads the keychain for the keys that the environment lacks. */
+export async function factsFor(
+  { config, warnings }: Pick<Facts, "config" | "warnings">,
+  host: HostFacts,
+  lendable: boolean,
+): Promise<Facts> {
+  return { config, warnings, host, lendable, ...(await withStoredKeys(config, host.env)) };
+}
+
+/** Resolves with the result of `work`, or with `instead` after so many milliseconds. `work` gets a signal to stop. */
+export async function within<Result>(
+  ms: number,
+  work: (signal: AbortSignal) => Promise<Result>,
+  instead: Result,
+): Promise<Result> {
+  const controller = new AbortController();
+  const late = new Promise<Result>((resolve) => {
+    controller.signal.addEventListener("abort", () => resolve(instead));
+  });
+  const timer = setTimeout(() => controller.abort(), ms);
+  try {
+    return await Promise.race([work(controller.signal), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

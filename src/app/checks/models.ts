@@ -1,0 +1,146 @@
+/** Checks models, their keys and prices. */
+import {
+  CLIENT,
+  type Environment,
+  type ModelChoice,
+  OFFLINE,
+  PROVIDERS,
+  modelChoice,
+  variable,
+} from "../../agent/models/choose.ts";
+import { embedderProblem } from "../../agent/models/embeddings.ts";
+import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
+import { commandLine } from "../../config/program.ts";
+import type { Config } from "../../config/schema.ts";
+import { type Check, type Facts, within } from "./check.ts";
+
+type ModelFacts = Pick<Facts, "env" | "lendable"> & {
+  config: Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents" | "dataDir">;
+};
+
+/** Looks at names, variables and packages only. Says how to keep the key that the model lacks. */
+export function checkModel({ host, problem, ...facts }: Facts): Check {
+  const name = "Model";
+  const choice = usableModel(facts.config.model, facts);
+  if (choice.ok) {
+    const endpoint = choice.endpoint === undefined ? "" : ` at ${choice.endpoint}`;
+    return { name, ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };
+  }
+  const [key] = choice.keys ?? [];
+  if (key === undefined) return { name, ok: false, text: choice.message };
+  const remedy = `To store it in the keychain: ${commandLine(host, ["keys", "set", key])}`;
+  return { name, ok: false, text: `${choice.message}\n${problem ?? remedy}` };
+}
+
+/** Chooses a model whose package is installed, too. */
+function usableModel(
+  model: string | undefined,
+  { config: { dataDir }, env, lendable }: ModelFacts,
+): ModelChoice {
+  const choice = modelChoice({ model, env, lendable });
+  if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
+  const message = packageProblem(choice.provider, packagesFolder(dataDir));
+  return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
+}
+
+/** The models besides the main one, each with its purpose. */
+function otherModels({
+  fallbackModels,
+  allowedModels,
+  subagents,
+}: ModelFacts["config"]): { model: string; by: string }[] {
+  return [
+    ...fallbackModels.map((model) => ({ model, by: "fallback" })),
+    ...allowedModels.map((model) => ({ model, by: "allowed for subagent files" })),
+    ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
+  ];
+}
+
+export function checkOtherModels(facts: ModelFacts): Check[] {
+  return otherModels(facts.config).map(({ model, by }) => {
+    const choice = usableModel(model, facts);
+    const text = choice.ok ? `${choice.spec} (${by})` : `${by}: ${choice.message}`;
+    return { name: "Model", ok: choice.ok, text };
+  });
+}
+
+/** The place of each key that is used: the keychain or the environment. */
+export function checkKeys({
+  config: { model, fallbackModels, allowedModels, subagents, memories },
+  env,
+  found,
+}: Pick<Facts, "config" | "env" | "found">): Check[] {
+  const own = subagents.map((one) => one.model);
+  const used = [model, ...fallbackModels, ...allowedModels, ...own, memories.embeddings];
+  const names = used.flatMap((spec, index) => {
+    if (spec === undefined && index > 0) return [];
+    const choice = modelChoice({ model: spec, env, lendable: true });
+    return (choice.ok && PROVIDERS[choice.provider]?.key) || [];
+  });
+  const known = [...new Set(names)].filter((name) => variable(env, name) !== undefined);
+  const lines = known.map((name) => `${name}, from the ${found.includes(name) ? "keychain" : "environment"}`);
+  return lines.length === 0 ? [] : [{ name: "Keys", ok: true, text: lines.join("\n") }];
+}
+
+/** The model that finds memories by meaning, if one is configured. Makes no request. */
+export function checkEmbeddings(
+  { memories: { embeddings: model } }: Pick<Config, "memories">,
+  env: Environment,
+): Check[] {
+  if (model === undefined) return [];
+  const problem = embedderProblem({ model, env });
+  return [
+    { name: "Embeddings", ok: problem === undefined, text: problem?.message ?? `${model} (of memories)` },
+  ];
+}
+
+/** Finds models without a price under a cost limit, which ends a run after its first model call. */
+export function checkPrices({
+  config,
+  env,
+  lendable,
+}: Pick<Facts, "env" | "lendable"> & {
+  config: Pick<Config, "model" | "fallbackModels" | "subagents" | "limits">;
+}): Check[] {
+  const { costUsd, prices = {} } = config.limits;
+  if (costUsd === undefined) return [];
+  const specs = [
+    config.model,
+    ...config.fallbackModels,
+    ...config.subagents.flatMap((one) => one.model ?? []),
+  ];
+  const names = specs.flatMap((model) => {
+    const choice = modelChoice({ model, env, lendable });
+    return choice.ok ? [choice.name] : [];
+  });
+  // Providers report longer names than the one that was chosen, such as one with a date.
+  const isPriced = (name: string): boolean =>
+    Object.keys(prices).some((price) => name.startsWith(price) || price.startsWith(name));
+  const missing = [...new Set(names)].filter((name) => !isPriced(name));
+  if (missing.length === 0) return [{ name: "Cost limit", ok: true, text: `$${costUsd} for each run` }];
+  const text = `limits.costUsd is set, but limits.prices has no price for ${missing.join(" and ")}, so every run would end after its first model call. Add the price in the configuration file, or remove the limit.`;
+  return [{ name: "Cost limit", ok: false, text }];
+}
+
+/** A provider that answers later than this is reported. */
+const ANSWER_MS = 8000;
+
+/** Asks each model in use for the beginning of an answer, which shows whether key, name and address are right. */
+export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
+  const specs = [facts.config.model, ...otherModels(facts.config).map(({ model }) => model)];
+  const choices = specs.flatMap((spec) => {
+    const choice = usableModel(spec, facts);
+    return choice.ok && choice.provider !== OFFLINE && choice.provider !== CLIENT ? [choice.spec] : [];
+  });
+  return Promise.all([...new Set(choices)].map((spec) => checkAnswer(spec, facts)));
+}
+
+async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<Check> {
+  const name = "Provider";
+  // Loads LangChain, which the other checks do without.
+  const { tryModel } = await import("../../agent/models/try-model.ts");
+  const packages = packagesFolder(config.dataDir);
+  const late = `The model ${model} did not answer within ${ANSWER_MS / 1000} s. Check the network and the configured endpoint, or leave this check out with --offline.`;
+  const problem = await within(ANSWER_MS, (signal) => tryModel({ model, env, packages, signal }), late);
+  return { name, ok: problem === undefined, text: problem ?? `${model} answered` };
+}

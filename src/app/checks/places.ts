@@ -1,0 +1,123 @@
+/** Checks folders, files and storage that the configuration names. */
+import { constants, existsSync } from "node:fs";
+import { access, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { folderProblem } from "../../config/paths.ts";
+import type { Config } from "../../config/schema.ts";
+import { errorMessage } from "../../core/errors.ts";
+import { silentLogger } from "../../core/logger.ts";
+import { ServerMounts } from "../file-tree.ts";
+import { instructionsOf } from "../instructions.ts";
+import { type Check, type Facts, within } from "./check.ts";
+
+export function checkWorkspace({
+  config: { workspace },
+  warnings,
+}: Pick<Facts, "config" | "warnings">): Check {
+  const name = "Workspace";
+  if (workspace === undefined) return { name, ok: false, text: warnings.join("\n") };
+  const problem = folderProblem(workspace);
+  return { name, ok: problem === undefined, text: [problem ?? workspace, ...warnings].join("\n") };
+}
+
+/** Tries whether runs can be stored in the data folder or the Postgres of the configuration. */
+export const checkStorage = ({ config, env }: Pick<Facts, "config" | "env">): Promise<Check> =>
+  config.storage === undefined ? checkDataDir(config) : checkPostgres(config.storage, config, env);
+
+/** Connects, makes missing tables as the server would, and tries the bucket for large values. */
+async function checkPostgres(url: string, config: Config, env: Facts["env"]): Promise<Check> {
+  const name = "Storage";
+  try {
+    const { openSharedStorage } = await import("../open-storage.ts");
+    const storage = await openSharedStorage(url, { config, env, logger: silentLogger });
+    try {
+      await storage.runs.assertWritable();
+      await storage.tryLargeValues();
+    } finally {
+      await storage.close();
+    }
+    const { hostname, pathname } = new URL(url);
+    const { storageS3: s3, storageRole: role } = config;
+    const facts = [
+      `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}`,
+      ...(s3 === undefined ? [] : [`Large values in S3, ${s3.bucket}`]),
+      // Opening it with a role has tried whether the role is confined.
+      role === undefined
+        ? "Principals are kept apart by queries alone; storageRole adds row-level security."
+        : `Row-level security confines each principal, as role ${role}.`,
+    ];
+    return { name, ok: true, text: facts.join("\n") };
+  } catch (error) {
+    return { name, ok: false, text: errorMessage(error) };
+  }
+}
+
+/** Creates a missing folder, as the server would. */
+async function checkDataDir({ dataDir }: Config): Promise<Check> {
+  const name = "Data folder";
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK);
+    await rm(await mkdtemp(join(dataDir, "doctor-")), { recursive: true });
+    return { name, ok: true, text: dataDir };
+  } catch (error) {
+    const text = `${dataDir} cannot be written: ${errorMessage(error)}. Choose another --data-dir.`;
+    return { name, ok: false, text };
+  }
+}
+
+/** Reads the prompt file as a run would. */
+export async function checkPromptFile(config: Config): Promise<Check[]> {
+  const { systemPromptFile: file } = config;
+  if (file === undefined) return [];
+  const name = "Prompt file";
+  try {
+    await instructionsOf(config);
+    return [{ name, ok: true, text: file }];
+  } catch (error) {
+    return [{ name, ok: false, text: `${errorMessage(error)}\n${file}` }];
+  }
+}
+
+/** Finds read-only folders that do not exist: commands would miss the first kind, and the second protects nothing. */
+export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Config): Check[] {
+  const name = "Read-only";
+  const forCommands = execute.readOnly.flatMap((folder) => {
+    const problem = folderProblem(folder);
+    return problem === undefined ? [] : [{ name, ok: false, text: `execute.readOnly: ${problem}` }];
+  });
+  if (workspace === undefined || workspaceFolder !== undefined) return forCommands;
+  const inWorkspace = files.readOnly
+    .filter((path) => !existsSync(join(workspace, path)))
+    .map((path) => ({
+      name,
+      ok: false,
+      text: `files.readOnly: ${path} does not exist in the workspace, so it protects nothing`,
+    }));
+  return [...forCommands, ...inWorkspace];
+}
+
+/** A server that answers later than this is reported. */
+const MOUNT_MS = 8000;
+
+/** Lists every folder on other servers once, as an agent of the local principal would see it. */
+export async function checkMounts({
+  config: { mounts },
+  env,
+}: Pick<Facts, "config" | "env">): Promise<Check[]> {
+  const served = new ServerMounts(mounts, env);
+  const folders = Object.entries(served.of({ principal: "local", threadId: "doctor" }));
+  try {
+    return await Promise.all(
+      folders.map(async ([path, folder]) => {
+        const listed = await within(MOUNT_MS, async (signal) => folder.ls("/", { signal }), {
+          error: `no answer within ${MOUNT_MS / 1000} s; check that the server runs and the address is right`,
+        });
+        const problem = listed.error;
+        return { name: "Mount", ok: problem === undefined, text: `${path}: ${problem ?? "can be listed"}` };
+      }),
+    );
+  } finally {
+    await within(1000, () => served.close(), undefined);
+  }
+}

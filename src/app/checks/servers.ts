@@ -1,0 +1,41 @@
+/** Checks other MCP servers, whose tools the agent may use. */
+import { type McpToolSet, leftOutText, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import { packageVersion } from "../../config/paths.ts";
+import type { Config } from "../../config/schema.ts";
+import { silentLogger } from "../../core/logger.ts";
+import { counted } from "../../tools/format.ts";
+import { checkSubagentTools } from "./agent-files.ts";
+import type { Check, Facts } from "./check.ts";
+
+/** Starts each server, asks for its tools and ends it; then finds subagents that name tools which do not exist. */
+export async function checkTools(
+  config: Pick<Config, "mcpServers" | "subagents" | "workspace">,
+  env: Facts["env"],
+): Promise<Check[]> {
+  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: silentLogger });
+  try {
+    const offers = await mcp.forAgent();
+    const servers = Object.keys(config.mcpServers);
+    const missing = offers.problems.map(({ server }) => server);
+    return [
+      ...servers.map((server) => checkServer(server, offers)),
+      ...(await checkSubagentTools(config, { tools: offers.tools, servers, missing })),
+    ];
+  } finally {
+    await mcp.close();
+  }
+}
+
+/** Describes a server: its state, the number of its tools, and the last error. */
+function checkServer(server: string, { tools, gated, problems, leftOut, notes }: McpToolSet): Check {
+  const name = "MCP server";
+  const problem = problems.find((found) => found.server === server);
+  if (problem) return { name, ok: false, text: `${server}: not running, no tools; ${problem.reason}` };
+  const own = (name: string): boolean => name.startsWith(`${server}__`);
+  const asked = gated.filter(own).length;
+  const all = tools.filter(({ name }) => own(name)).length;
+  const found = `${server}: running, ${counted(all, "tool", "tools")}, ${asked} of them with approval`;
+  const missing = leftOut.filter((tool) => tool.server === server).map(leftOutText);
+  const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
+  return { name, ok: all > 0, text: [found, ...missing, ...detours].join("\n") };
+}

@@ -1,0 +1,28 @@
+import { readFile } from "node:fs/promises";
+import type { Config } from "../config/schema.ts";
+import { ConfigurationError } from "../core/errors.ts";
+
+/** Limits them, because every model call carries all of them. */
+const LONGEST_INSTRUCTIONS = 100_000;
+
+/** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
+export async function instructionsOf({
+  systemPrompt,
+  systemPromptFile: file,
+}: Pick<Config, "systemPrompt" | "systemPromptFile">): Promise<{ systemPrompt?: string }> {
+  const given = systemPrompt === undefined ? {} : { systemPrompt };
+  if (file === undefined) return given;
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile cannot be read (${error.code}).`,
+    );
+  });
+  if (text.length > LONGEST_INSTRUCTIONS) {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
+    );
+  }
+  return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
+}

@@ -1,0 +1,78 @@
+import type { z } from "zod";
+
+type Issue = z.core.$ZodRawIssue;
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  record: "an object",
+};
+
+/**
+ * Says in plain words what is wrong with a value, for `safeParse(value, { error: plainProblem })`. Texts of the schema
+ * itself count before it. Never repeats the value, which may be a secret.
+ */
+export function plainProblem(issue: Issue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return wrongKind(issue.expected, issue.input);
+    case "invalid_value":
+      return `must be ${choiceOf(issue.values.map(String))}`;
+    case "too_small":
+      return tooSmall(issue);
+    case "too_big":
+      return tooBig(issue);
+    case "invalid_format":
+      if (issue.format === "starts_with") return `must begin with ${String(issue["prefix"])}`;
+      return issue.format === "url" ? "must be an address" : "has characters that are not allowed";
+    case "unrecognized_keys":
+      return `has unknown names: ${issue.keys.join(", ")}`;
+    case "not_multiple_of":
+      return `must be a multiple of ${issue.divisor}`;
+    default:
+      return "has the wrong form";
+  }
+}
+
+function wrongKind(expected: string, value: unknown): string {
+  const kind = KINDS[expected] ?? `of the kind ${expected}`;
+  if (value === undefined) return `is missing; it must be ${kind}`;
+  if (expected === "int" && typeof value === "number") return `must be ${kind}`;
+  return `must be ${kind}, not ${kindOf(value)}`;
+}
+
+/** Names the kind of a value. */
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  return KINDS[typeof value] ?? `a ${typeof value}`;
+}
+
+/** `a`, `a or b`, `a, b or c`. */
+function choiceOf(values: readonly string[]): string {
+  const last = values.at(-1) ?? "nothing";
+  return values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`;
+}
+
+type Small = Extract<Issue, { code: "too_small" }>;
+
+function tooSmall({ origin, minimum, inclusive }: Small): string {
+  const unit = UNITS[origin];
+  if (unit === undefined) return `must be ${inclusive === false ? "greater than" : "at least"} ${minimum}`;
+  return Number(minimum) === 1 ? "must not be empty" : `must have at least ${minimum} ${unit}`;
+}
+
+type Big = Extract<Issue, { code: "too_big" }>;
+
+function tooBig({ origin, maximum, inclusive }: Big): string {
+  const unit = UNITS[origin];
+  if (unit === undefined) return `must be ${inclusive === false ? "less than" : "at most"} ${maximum}`;
+  return `must have at most ${maximum} ${unit}`;
+}
+
+/** Units of values that have a length. */
+const UNITS: Readonly<Record<string, string>> = { string: "characters", array: "entries", record: "entries" };
