@@ -45,8 +45,10 @@ function listPrice(model: string): ListPrice | undefined {
 }
 
 /** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
-const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
-  longestMatch(model, prices) ?? listPrice(model);
+export const priceOf = (
+  model: string,
+  prices: Readonly<Record<string, ModelPrice>> = {},
+): ListPrice | undefined => longestMatch(model, prices) ?? listPrice(model);
 
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
 export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {

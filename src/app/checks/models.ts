@@ -10,6 +10,7 @@ import {
 } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
+import { priceOf } from "../../agent/models/prices.ts";
 import { commandLine } from "../../config/program.ts";
 import type { Config } from "../../config/schema.ts";
 import { type Check, type Facts, within } from "./check.ts";
@@ -115,10 +116,10 @@ export function checkPrices({
   });
   // Providers report longer names than the one that was chosen, such as one with a date.
   const isPriced = (name: string): boolean =>
-    Object.keys(prices).some((price) => name.startsWith(price) || price.startsWith(name));
+    priceOf(name, prices) !== undefined || Object.keys(prices).some((price) => price.startsWith(name));
   const missing = [...new Set(names)].filter((name) => !isPriced(name));
   if (missing.length === 0) return [{ name: "Cost limit", ok: true, text: `$${costUsd} for each run` }];
-  const text = `limits.costUsd is set, but limits.prices has no price for ${missing.join(" and ")}, so every run would end after its first model call. Add the price in the configuration file, or remove the limit.`;
+  const text = `limits.costUsd is set, but the price of ${missing.join(" and ")} is not known, so every run would end after its first model call. Set it in limits.prices of the configuration file, or remove the limit.`;
   return [{ name: "Cost limit", ok: false, text }];
 }
 

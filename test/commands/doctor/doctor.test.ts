@@ -5,6 +5,7 @@ import { delimiter, join } from "node:path";
 import { afterEach, describe, expect, it, onTestFinished, test, vi } from "vitest";
 import { within } from "../../../src/app/checks/check.ts";
 import { checkCommands } from "../../../src/app/checks/commands.ts";
+import { checkPrices } from "../../../src/app/checks/models.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -77,13 +78,25 @@ describe("the provider", () => {
   });
 });
 
+it.each([
+  ["openai:mystery-model", {}, false],
+  ["openai:gpt-5.4", {}, true],
+  ["openai:mystery-model", { mystery: { input: 1, output: 2 } }, true],
+  ["openai:mystery", { "mystery-2026": { input: 1, output: 2 } }, true],
+])("knows whether %s with prices %j can keep a cost limit", (model, prices, ok) => {
+  const config = ConfigSchema.parse({ dataDir: "/nowhere", model, limits: { costUsd: 2, prices } });
+  const [check] = checkPrices({ config, env: { OPENAI_API_KEY: "key" }, lendable: false });
+  expect(check).toMatchObject({ name: "Cost limit", ok });
+  if (!ok)
+    expect(check?.text).toMatch(/the price of mystery-model is not known, so .*Set it in limits\.prices/);
+});
+
 it("finds what would fail later", async () => {
   const port = await freePort();
   const dead = `http://127.0.0.1:${port}`;
   const { code, stdout } = await doctor(
     {
       systemPromptFile: "/nowhere/提示.md",
-      limits: { costUsd: 2, prices: { "gpt-5.4": { input: 1, output: 2 } } },
       execute: {
         readOnly: ["/nowhere/toolchain"],
         sandbox: { provider: "docker", program: "no-such-docker", image: "a" },
@@ -102,9 +115,6 @@ it("finds what would fail later", async () => {
   expect(code).toBe(1);
   const problems = stdout.split("\n").filter((line) => line.startsWith("✖"));
   expect(problems).toEqual([
-    expect.stringMatching(
-      /^✖ Cost limit +limits\.costUsd is set, but limits\.prices has no price for offline, so/,
-    ),
     expect.stringMatching(/^✖ Prompt file +The file of systemPromptFile cannot be read \(ENOENT\)\.$/),
     expect.stringMatching(/^✖ Commands +execute\.sandbox: no-such-docker cannot be started; install it/),
     expect.stringMatching(/^✖ Read-only +execute\.readOnly: \/nowhere\/toolchain does not exist/),
@@ -115,7 +125,7 @@ it("finds what would fail later", async () => {
       /^✖ HTTP +Other machines can reach --host 0\.0\.0\.0, and requests are not authenticated/,
     ),
   ]);
-  expect(stdout).toMatch(/\n8 of \d+ checks failed\.\n$/);
+  expect(stdout).toMatch(/\n7 of \d+ checks failed\.\n$/);
 });
 
 it("finds nothing where all of it is there", async () => {
