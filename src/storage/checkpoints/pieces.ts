@@ -1,6 +1,6 @@
 /** Reads values of earlier versions, which stored large parts of them in pieces, by the hash of each. */
 import { mapAtMost } from "../../core/concurrency.ts";
-import { bytesRecord } from "./serializer.ts";
+import { bytesRecord } from "./bytes-record.ts";
 
 /** Strings in their JSON with this prefix refer to pieces. */
 export const PIECES = "deepagent-blobs:";

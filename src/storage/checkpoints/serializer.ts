@@ -1,13 +1,5 @@
 import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-
-/** Bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them, and a promise to read each. */
-interface BytesRecord {
-  lc: 2;
-  type: typeof BYTES;
-  base64: string;
-}
-const BYTES = "deepagent_bytes";
-export const bytesRecord = (base64: string): BytesRecord => ({ lc: 2, type: BYTES, base64 });
+import { BYTES, bytesRecord } from "./bytes-record.ts";
 
 /**
  * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the

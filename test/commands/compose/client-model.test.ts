@@ -61,5 +61,5 @@ test("where no client can lend one, the model `client` is refused before a run i
   const service = await open(false).runs;
   const started = await service.start(ME, { task: "x" });
   expect(started).toMatchObject({ ok: false, code: "model_not_configured" });
-  expect(started.ok ? "" : started.message).toContain("there is none here");
+  expect(started.ok ? "" : started.message).toContain("none is connected here");
 });

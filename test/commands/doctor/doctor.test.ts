@@ -253,7 +253,6 @@ test("a run in the terminal says before its start what it lacks, and speaks of n
     filesIn({
       "deepagent.json": JSON.stringify({
         systemPromptFile: "/nowhere/a.md",
-        limits: { costUsd: 1 },
         execute: { sandbox: { provider: "docker" } },
       }),
     }),
@@ -261,7 +260,7 @@ test("a run in the terminal says before its start what it lacks, and speaks of n
   );
   const { code, stdout, stderr } = await home.bin("run", "list every TODO", "--config", file);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr.match(/^✖ [A-Z][a-z]+( [a-z]+)?/gm)).toEqual(["✖ Cost limit", "✖ Prompt file", "✖ Commands"]);
+  expect(stderr.match(/^✖ [A-Z][a-z]+( [a-z]+)?/gm)).toEqual(["✖ Prompt file", "✖ Commands"]);
   expect(stderr).toContain("deepagent-mcp: The run cannot start. Fix the above, then try again.");
   expect((await home.bin("runs", "list")).stdout).not.toContain("TODO");
 });

@@ -277,7 +277,7 @@ it("the help of --project names every client that has a file of projects", () =>
   const having = CLIENT_NAMES.filter((name) => findClient(name, { host, project: "/p" }) !== undefined);
   const [flag] = COMMANDS.flatMap(({ flags }) => flags.filter(({ name }) => name === "project"));
   for (const name of CLIENT_NAMES)
-    expect(new RegExp(`[ ,]${name}[ ,]`).test(flag?.help ?? "")).toBe(having.includes(name));
+    expect(new RegExp(`[ ,]${name}[ ,.]`).test(flag?.help ?? "")).toBe(having.includes(name));
 });
 
 describe("opencode", () => {
@@ -332,7 +332,7 @@ describe("the YAML of Goose", () => {
       extensions: { ...before.extensions, deepagent: expect.objectContaining({ cmd: process.execPath }) },
     });
     expect((await bin("install", "goose", "--model", "offline", "--workspace", workspace)).stdout).toContain(
-      "has this server already",
+      "already has this server",
     );
     // Not the earlier file as a whole: something was changed since.
     writeFileSync(file, `${after}OTHER: 1\n`);

@@ -59,7 +59,7 @@ onLinux("a key that is typed is not shown; Enter and Ctrl-C keep none", { tags: 
     });
   for (const keys of ["\r", "sk-half\u0003"]) {
     const left = open();
-    await left.until(/GROQ_API_KEY, which is not shown/);
+    await left.until(/GROQ_API_KEY \(not shown\)/);
     left.type(keys);
     expect(await left.exited).toBe(1);
     expect(left.output()).toContain("nothing was changed");
@@ -67,7 +67,7 @@ onLinux("a key that is typed is not shown; Enter and Ctrl-C keep none", { tags: 
   }
   expect(keychain.secrets()).toEqual({});
   const terminal = open();
-  await terminal.until(/GROQ_API_KEY, which is not shown/);
+  await terminal.until(/GROQ_API_KEY \(not shown\)/);
   terminal.type("two words\r");
   await terminal.until(/A key has no blanks/);
   terminal.type(`${KEY}\r`);

@@ -210,10 +210,10 @@ test("a run that is not over can be told something", async () => {
   expect((await home.bin("runs", "cancel", runId)).code).toBe(0);
   const ended = await home.bin("run", "--resume", runId);
   expect(ended.stderr).toMatch(
-    /is over \(cancelled\)\. Its conversation goes on with\n.* run --thread thr_\S+ .*"TASK"/,
+    /has ended \(cancelled\)\. To continue its conversation:\n.* run --thread thr_\S+ .*"TASK"/,
   );
   const late = await home.bin("runs", "tell", runId, "One more thing.");
-  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("is over (cancelled)")]);
+  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("has ended (cancelled)")]);
   const nobody = await home.bin("runs", "tell", "run_none", "Hello.");
   expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringContaining("No run has the id")]);
 });

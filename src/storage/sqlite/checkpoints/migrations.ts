@@ -3,7 +3,7 @@ import { inflateRawSync } from "node:zlib";
 import type { Database } from "../api.ts";
 import type { Migration } from "../migrations.ts";
 import { PIECES, joined } from "../../checkpoints/pieces.ts";
-import { bytesRecord } from "../../checkpoints/serializer.ts";
+import { bytesRecord } from "../../checkpoints/bytes-record.ts";
 import { TABLES } from "./schema.ts";
 
 /** The migrations of the tables of checkpoints. */
