@@ -29,7 +29,7 @@ import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPla
 export interface BuildLlmOptions {
   /** `provider:model` or `offline`. Default: chosen from the keys in `env`. */
   model?: string;
-  /** Where keys and addresses are. Default: the environment of the process. */
+  /** The source of keys and addresses. Default: the environment of the process. */
   env?: Readonly<Record<string, string | undefined>>;
   log?: Logger;
 }
@@ -171,11 +171,11 @@ function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
 }
 
 /**
- * Works on a task, or goes on with answers, and tells what happens in order; tokens come between. Ends with
- * `finished`, or with `paused` and the calls that wait for a person.
+ * Works on a task, or continues with answers, and yields events in order with tokens in between. The last event is
+ * `finished`, or `paused` with the calls that wait for a person.
  *
- * @throws ConfigurationError for answers that fit nothing that waits; nothing was run then, and all stays open.
- *   RunFailure when the agent cannot go on.
+ * @throws ConfigurationError for answers that match no waiting call; nothing was run then, and all calls stay open.
+ *   RunFailure when the agent cannot continue.
  */
 export async function* streamEvents(
   agent: WorkspaceAgent,
@@ -231,8 +231,8 @@ async function openIn({ graph: { checkpointer }, threadId }: WorkspaceAgent) {
 }
 
 /**
- * The input that goes on with the given decisions: a list where one approval waits, else a map by the ids of
- * `paused` or `getAgentState`. Those that are left out stay open.
+ * The input that continues with the given decisions: a list for one waiting approval, otherwise a map by the ids of
+ * `paused` or `getAgentState`. Approvals without a decision stay open.
  */
 export function resumeAgentInput(
   decisions: readonly Decision[] | Readonly<Record<string, Decision | HitlResponse>>,

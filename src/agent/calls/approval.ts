@@ -97,7 +97,7 @@ export class Approval {
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
     if (isFree && !isKnown) return { ...UNASKED, toolCall };
     if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
-    // The answer that is there, or comes, is for another call.
+    // This answer, or the one that comes, is for another call.
     if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
     return this.#review({ toolCall, gate, begun });
   }
@@ -301,15 +301,15 @@ function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Ve
 }
 
 /**
- * Which later calls count as the same as this one, when a person approves "the same" for the run: changes of
- * the same file by the same tool, and otherwise only a call with the same arguments that would have the same
- * effect, which for a command includes whether a sandbox confines it.
+ * Defines which later calls count as the same as this one when a person approves "the same" for the run. These are
+ * changes of the same file by the same tool, and otherwise only calls with the same arguments and the same effect. For
+ * a command, the effect includes whether a sandbox confines it.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
   const name = oneLine(displayName(tool.name), 64);
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
-    // Where links lead somewhere else, the path alone may come to mean another file.
+    // If links lead somewhere else, the same path may later name another file.
     return {
       key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
       text: `${name} of ${preview.destination ?? displayName(path)}, whatever it changes there`,

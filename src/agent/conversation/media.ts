@@ -179,7 +179,7 @@ export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): 
       });
 
 const refusalText = (words: string): string =>
-  `the model's provider refused it (${words}). Go on without it, or convert it to another format or size, and read that`;
+  `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
 
 /** Attempts that believe the provider's word about which block is at fault. */
 const PRECISE = 3;

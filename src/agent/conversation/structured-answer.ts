@@ -26,7 +26,7 @@ export type ResponseFormat =
   | ToolStrategy
   | ProviderStrategy;
 
-/** How a model is asked for the structured answer. */
+/** The method that asks a model for the structured answer. */
 export type Strategy =
   | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
   | { kind: "provider"; strategy: ProviderStrategy };

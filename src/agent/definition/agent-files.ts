@@ -158,7 +158,7 @@ async function readAgentFile(backend: Backend, path: string, log: Logger): Promi
   return parsed.agent;
 }
 
-/** Which tools a subagent is to have, as its description says. */
+/** The tools that a subagent's description asks for. */
 export interface ToolWishes {
   name: string;
   /** MCP servers, tools of theirs as `server__tool`, built-in tools. Absent: all. */
@@ -298,7 +298,7 @@ function notesOn(
 }
 
 export interface LoadSubagentsOptions {
-  /** Where the files are: a backend itself, not what makes one. */
+  /** The backend of the files: an instance, not a factory. */
   backend: BackendSource;
   /**
    * Folders of Markdown files, the later ones of higher priority. One that does not exist has none. Default

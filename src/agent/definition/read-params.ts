@@ -198,13 +198,12 @@ const LIMITS: OptionTable<AgentLimits> = {
   listedCharacters: "a number",
 };
 
-/** Tools that an agent may have or not, by its options: a gate for one that is off is no mistake. */
+/** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
 const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
 
 /**
- * Warns of gates that name no existing tool: a misspelt gate asks nobody. The tool may be one that
- * middleware brings later, and so is no error. The agent's gates are its subagents' too, and so may name their
- * tools.
+ * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware
+ * may add the tool later. Subagents inherit the agent's gates, so these may name their tools.
  */
 export function warnOfGates(
   params: DeepAgentParams,
@@ -250,7 +249,7 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
   if (unknown === undefined) return;
   throw new ConfigurationError(
     "UNKNOWN_TOOL",
-    `filesystem names '${unknown}', which is no file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
+    `filesystem names '${unknown}', which is not a file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
   );
 }
 

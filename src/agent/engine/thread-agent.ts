@@ -124,7 +124,7 @@ export class ThreadAgent implements Agent {
     return { messages: [...unread(input.told ?? [], messages), task] };
   }
 
-  /** Whether the thread's newest state is of this run; its first version did not note that. */
+  /** True if the thread's newest state belongs to this run. The first version of this program did not record that. */
   async #hasRun(threadId: string, runId: string): Promise<boolean> {
     const thread = { configurable: { thread_id: threadId } };
     const { checkpointer } = this.graph;

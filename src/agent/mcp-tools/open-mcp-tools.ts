@@ -107,7 +107,7 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   return { tools, gated, problems: [], leftOut: left.map((one) => ({ ...one, server })), notes };
 }
 
-/** Whether a person approves a call by default: not if the tool says that it only reads. */
+/** True if a person approves a call by default: all calls but those of tools declared read-only. */
 function isGated(
   { approve, alwaysAllow = [] }: McpServerConfig,
   tool: string,

@@ -18,7 +18,7 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
   const warnings = [
     ...missing.problems.map(
       ({ server, reason }) =>
-        `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`,
+        `The MCP server '${server}' is not available: ${reason}. The run continues without its tools.`,
     ),
     ...missing.leftOut.map(leftOutText),
     ...notes.slice(0, MOST_NOTES),

@@ -21,7 +21,7 @@ export interface McpToolOptions {
   resultProblem: SchemaCheck | undefined;
 }
 
-/** Whether the server says that a call changes nothing. */
+/** True if the server declares that a call changes nothing. */
 const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
 
 /** True if the server says that a second call with the same arguments changes nothing more. */

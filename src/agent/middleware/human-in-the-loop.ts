@@ -57,7 +57,7 @@ export type GateState = AgentState & { structuredResponse?: Record<string, unkno
 export interface InterruptOnConfig {
   /** Default: all three. */
   allowedDecisions?: DecisionType[];
-  /** What to tell the person, up to 20,000 characters. Default, also when it fails: the tool's own preview. */
+  /** Text for the person, up to 20,000 characters. Default, also if it fails: the tool's own preview. */
   description?:
     | string
     | ((call: ToolCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<string>);

@@ -40,7 +40,7 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   return repaired;
 }
 
-/** Whether every reply is followed by the results of its calls, in their order, and by nothing else of the kind. */
+/** True if every reply is followed by the results of its calls in their order, and by no other results. */
 function isWhole(messages: readonly BaseMessage[]): boolean {
   const made = new Set<string>();
   let due: ReadonlyArray<{ id?: string }> = [];
@@ -73,8 +73,8 @@ export function patchToolCallsMiddleware(): Middleware {
 }
 
 /**
- * Asks the model; if its provider refuses the request for its media, leaves those out and asks again. The state takes
- * what was left out with the reply, so that the thread goes on without it.
+ * Asks the model; if its provider refuses the request for its media, removes those and asks again. The state records
+ * the removed media with the reply, so the thread continues without them.
  */
 async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
   const { model, runtime, state } = request;

@@ -143,17 +143,17 @@ export interface BuiltSubagent {
   readonly runnable: SubagentRunnable;
   /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
   readonly graph?: AgentGraph;
-  /** Goes on from the conversation of the agent that delegates. */
+  /** Continues from the conversation of the agent that delegates. */
   readonly isFork: boolean;
   /**
-   * After a crash it goes on from its own checkpoint, and its calls are checked one by one. What a foreign one
-   * does nobody knows: its whole task is one call.
+   * After a crash it continues from its own checkpoint, and its calls are checked one by one. The calls of a foreign
+   * subagent are unknown: its whole task is one call.
    */
   readonly accountsForCalls: boolean;
 }
 
 /** Last line of the report of a subagent that lost its model. */
-const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
+const GOES_ON = "Start it again with the same description, and it continues from where it was.";
 
 /** Starts subagents, each on its own copy of the state, and brings back one report each. */
 export class SubagentRunner implements Subagents {
@@ -248,7 +248,7 @@ export class SubagentRunner implements Subagents {
       else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
       return report(reached, subagent, scope, account);
     } catch (error) {
-      // One whose steps could not be stored has not failed: it goes on from its last checkpoint.
+      // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
       if (isGraphBubbleUp(error) || isTransient(error) || (config.signal?.aborted ?? false)) throw error;
       const failure = graphFailure(error);
       const said = failure instanceof NoStructuredResponse ? failure.said : "";
@@ -352,7 +352,7 @@ interface Account {
   failure?: string;
   /** Its last words, if the state does not have them. */
   said?: string;
-  /** Where it can go on, when it failed because it lost its model. */
+  /** Checkpoint from which it can continue, if it failed because it lost its model. */
   place?: string | undefined;
 }
 

@@ -22,7 +22,7 @@ describe("parameters of an agent", () => {
     [
       "a file tool that there is not",
       { filesystem: { tools: ["read" as "read_file"] } },
-      "filesystem names 'read', which is no file tool. File tools are ls, read_file,",
+      "filesystem names 'read', which is not a file tool. File tools are ls, read_file,",
     ],
     [
       "a text for no file tool, of a subagent",

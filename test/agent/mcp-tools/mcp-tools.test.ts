@@ -187,9 +187,9 @@ describe("a server that cannot be used", () => {
     const events = await collect(agent, TASK);
     const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
     expect(warnings).toEqual([
-      "The MCP server 'absent' is not available: its command was not found. The run goes on without its tools.",
-      "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run goes on without its tools.",
-      "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run goes on without its tools.",
+      "The MCP server 'absent' is not available: its command was not found. The run continues without its tools.",
+      "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run continues without its tools.",
+      "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run continues without its tools.",
     ]);
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     expect(model.requests[0]?.tools).toContain("toy__store");

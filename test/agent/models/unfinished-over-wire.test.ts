@@ -20,7 +20,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
     const [, second, third] = server.requests;
     expect(second?.messages.at(-2)).toMatchObject({ role: "assistant", text: "One, tw" });
     expect(third?.messages.at(-2)).toMatchObject({ role: "assistant", text: "o, thr" });
-    expect(lastText(third!)).toMatch(/^Your reply was cut at the limit of output tokens\. Go on/);
+    expect(lastText(third!)).toMatch(/^Your reply was cut at the limit of output tokens\. Continue/);
     await goOn();
     expect(server.requests.at(-1)?.messages.map(({ text }) => text)).toContain("One, two, three.");
   });
