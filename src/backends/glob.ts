@@ -292,7 +292,7 @@ export interface GlobOptions {
 export interface Glob {
   /** `path` is relative to the directory searched: no leading slash, no trailing one. */
   matches(path: string): boolean;
-  /** Whether something below `directory` (relative, no trailing slash) can match. If not, it need not be read. */
+  /** True if something below `directory` (relative, no trailing slash) can match. If not, it need not be read. */
   reaches(directory: string): boolean;
   /**
    * The pattern that selects the same files when the search starts in `directory`; undefined when none

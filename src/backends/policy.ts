@@ -258,7 +258,7 @@ class PolicyOperations implements Operations {
     const { path, at: checked } = at;
     const inner = await this.#inner();
     if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
-    // The inner backend refuses invalid paths, and the root. Of a link it removes the link alone.
+    // The inner backend refuses invalid paths, and the root. If the path is a link, it removes only the link.
     const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
     if (isTree && (await this.#protectsBelow(inner, { ...at, at: checked }, options))) {
       return errors.deletesNotAllowed(checked);

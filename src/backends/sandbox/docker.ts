@@ -161,7 +161,7 @@ export class DockerSandbox extends BaseSandbox {
     return response;
   }
 
-  /** Ends a command in the container, where it goes on after the end of the program here. */
+  /** Ends a command in the container. It would outlive the local program. */
   async #endMarked(mark: string): Promise<void> {
     const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
     await runProgram(this.#runner, this.#options, args, END_TIMEOUT);

@@ -9,13 +9,13 @@ export interface NoSandbox {
   isTransient?: true;
 }
 
-/** How long a trial of the sandbox may take. */
+/** Time limit for a trial of the sandbox. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/** Whether `runProgram` failed at its time limit. */
+/** True if `runProgram` failed at its time limit. */
 export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
-/** Whether `runProgram` failed because there is no such program. */
+/** True if `runProgram` failed because the program does not exist. */
 export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({

@@ -217,7 +217,7 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
  * commands left behind.
  */
 export class LocalShellBackend extends ShellBackend {
-  /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
+  /** Takes the options of `FilesystemBackend`; the first command also creates a missing directory. */
   constructor(given: LocalShellOptions = {}) {
     const options = readOptions("LocalShellBackend", given, OPTIONS);
     const rootDir = realPath(options.rootDir ?? ".");
