@@ -21,7 +21,7 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
   [
     /^08P01/,
     "storage_not_loaded",
-    "What answers is no Postgres, or a pooler that refuses parameters of connections. Connect to Postgres itself.",
+    "The server that answered is not Postgres, or is a pooler that refuses connection parameters. Connect to Postgres itself.",
   ],
   [
     /^25006/,
@@ -48,10 +48,10 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
   ],
 ];
 
-/** Whether the transaction was undone for the sake of another one, and may be carried out again. */
+/** True if the transaction was rolled back because of another one, and may be repeated. */
 export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown) ?? "");
 
-/** Whether the connection takes no changes. */
+/** True if the connection is read-only. */
 export const isReadOnly = (thrown: unknown): thrown is Error => codeOf(thrown) === "25006";
 
 /** Anything that is not a known failure of Postgres comes back as it is. */
@@ -70,7 +70,7 @@ export function postgresError(thrown: unknown): unknown {
   return known === undefined ? thrown : new StorageError(known[1], known[2], { cause: thrown });
 }
 
-/** What `pg` says of a connection that ended or fell silent in a query, or could not be had in time. */
+/** Recognizes `pg` errors of a connection that ended or fell silent in a query, or could not be had in time. */
 export const isBrokenOff = (thrown: unknown): thrown is Error =>
   thrown instanceof Error &&
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered|was closed))/.test(

@@ -5,7 +5,7 @@ import type { RecentEvents } from "../../runs/ports.ts";
 import { type EventRow, toEvent } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
-/** Whether the journal has this already. */
+/** True if the journal already has this entry. */
 export function* has(runId: string, entry: JournalEntry): Steps<boolean> {
   if (entry.identity === undefined) return false;
   // Without the hint SQLite walks the run's events from the end, which gets longer with every one.

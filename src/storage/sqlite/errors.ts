@@ -116,7 +116,7 @@ export function storageError(thrown: unknown, name: string): unknown {
   return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
 }
 
-/** Whether another connection's lock is the only thing in the way. */
+/** True if only another connection's lock is in the way. */
 export function isBusy(thrown: unknown): boolean {
   return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 }

@@ -16,16 +16,16 @@ export interface ObjectPlace extends S3Address {
 
 /** Requests at the same time; the SDK has 50 connections. */
 const AT_ONCE = 16;
-/** How long one request may take with its repetitions, in milliseconds. */
+/** Maximum time of one request with its repetitions, in ms. */
 const ANSWER_MS = 15_000;
 /** The object that tells which Postgres the others belong to. */
 const MARK = "deepagent-storage-id";
 
 /**
- * The bucket that belongs to a Postgres. An object has a random id of its own, which is never used again: deleting one
- * that nothing refers to cannot meet anybody who stores the same text anew, however late the request arrives.
+ * The bucket that belongs to a Postgres. An object has a random id of its own, which is never reused. Deleting an
+ * unreferenced object therefore cannot hit another writer of the same text, however late the request arrives.
  *
- * Throws StorageError: all of it may pass or be set right, so runs wait.
+ * Throws StorageError: every failure may pass or be fixed, so runs wait.
  */
 export class LargeObjects {
   readonly #access: Access;
