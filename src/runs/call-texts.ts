@@ -49,7 +49,7 @@ async function foundIn(
   { agent, time, data }: CallEvent,
 ) {
   const { findCall } = await import("../agent/agent.ts");
-  // As it stands in serialised messages.
+  // The call id in the form that serialised messages use.
   const text = JSON.stringify(data.callId).slice(1, -1);
   const written = await checkpoints.writtenWith(threadId, text);
   return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth: agent.length });

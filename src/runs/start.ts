@@ -104,7 +104,7 @@ export async function tell(
       return {
         ok: false,
         code: "ended",
-        message: `Run ${runId} is over (${sent.run.status}). Start a new run in its thread ${sent.run.threadId} to go on.`,
+        message: `Run ${runId} has already ended (${sent.run.status}). To continue, start a new run in its thread ${sent.run.threadId}.`,
       };
   }
 }
@@ -143,7 +143,7 @@ export async function start(
     if (met.kind !== "thread_busy") return outcomeOf(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
-    // It ended meanwhile: the thread is free.
+    // It ended in between: the thread is free.
   }
 }
 

@@ -143,7 +143,7 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   expect(late).toMatchObject({
     ok: false,
     code: "already_decided",
-    message: "This needs no decision any more: the run ended or went on without the call.",
+    message: "This no longer needs a decision: the run ended or continued without the call.",
     approval: { status: "withdrawn" },
   });
   expect(await service.cancel(ME, run.id, "again")).toMatchObject({
