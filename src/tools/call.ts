@@ -143,7 +143,7 @@ export function backendError({ error = "unknown failure", code }: Failure, named
   return toolError(wellFormed(text), code === undefined ? undefined : { code });
 }
 
-/** As `backendError`; when nothing is at `path`, it suggests the path that was probably meant. */
+/** Like `backendError`; if nothing exists at `path`, it suggests the path that was probably meant. */
 export async function failedAt(
   path: string,
   failure: Failure,
@@ -159,7 +159,7 @@ export async function failedAt(
   );
 }
 
-/** The path of the file that is meant, if only another spelling of `path` is there; see `plainSpelling`. */
+/** The path of the intended file, if only another spelling of `path` exists; see `plainSpelling`. */
 export async function truePath(path: string, backend: Backend): Promise<string> {
   if (!hasSpellings(path) || backend.followLinks === undefined) return path;
   const place = await backend.followLinks(path);
@@ -207,7 +207,7 @@ export function parseArguments<Schema extends z.ZodObject>(
 /** A problem with one argument. */
 export interface ArgumentIssue {
   readonly message: string;
-  /** Where, from the arguments down; empty: they themselves. */
+  /** Place of the problem, from the arguments down; empty: the arguments themselves. */
   readonly path: readonly PropertyKey[];
 }
 

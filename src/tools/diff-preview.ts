@@ -196,7 +196,7 @@ function commonLength(limit: number, isSame: (from: number, to: number) => boole
   return least;
 }
 
-/** Where the line at `position` starts, or one of the lines around it before that. */
+/** Start of the line at `position`, or of one of the lines around it before that. */
 function lineStart(text: string, position: number, context: number): number {
   let start = position;
   for (let lines = 0; lines <= context && start > 0; lines += 1) {
@@ -206,7 +206,7 @@ function lineStart(text: string, position: number, context: number): number {
   return start === 0 ? 0 : start + 1;
 }
 
-/** Where a line behind `position` ends that is the last of those around it. */
+/** End of the line behind `position` that is the last of those around it. */
 function lineEnd(text: string, position: number, context: number): number {
   let end = position;
   for (let lines = 0; lines <= context; lines += 1) {
@@ -246,7 +246,7 @@ function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
   ]);
 }
 
-/** How a part that is too long to compare begins, before and after. */
+/** Beginnings, before and after, of a part that is too long to compare. */
 const beginnings = ({ line, before, after }: ChangedPart): string[] => [
   `@@ from line ${line + 1}: ${before.length} characters become ${after.length}; the beginning of each is shown @@`,
   ...beginning(before, "-"),

@@ -38,16 +38,16 @@ const withJobs = foreground.extend({
   background: z
     .boolean()
     .optional()
-    .describe("Start the command and go on, without a time limit; the job tool reads and stops it."),
+    .describe("Start the command without waiting or a time limit; the job tool reads and stops it."),
 });
 type Arguments = z.output<typeof withJobs>;
 
-/** Whether commands can run behind this backend, and so whether `execute` is worth offering. */
+/** True if commands can run behind this backend, so `execute` is worth offering. */
 export function canExecute(backend: Backend): backend is SandboxBackend {
   return "execute" in backend && typeof backend.execute === "function";
 }
 
-/** Whether commands can go on in the background behind this backend, and so whether `job` is worth offering. */
+/** The background jobs of this backend, if it has any, so `job` is worth offering. */
 export const jobsOf = (backend: Backend): BackgroundJobs | undefined =>
   canExecute(backend) ? backend.jobs : undefined;
 
@@ -94,7 +94,7 @@ async function previewCommand(
   return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
 
-/** What keeps a command from the rest of the machine; nothing is said when that is not known. */
+/** Describes the isolation of commands from the rest of the machine; empty if it is unknown. */
 function confinement(isolation: BackendCapabilities["isolation"] | undefined): string {
   if (isolation === undefined) return "";
   return isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";

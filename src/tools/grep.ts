@@ -92,7 +92,7 @@ function shownText(text: string, matcher: LineMatcher): string {
   return wellFormed(excerpt(line, start, end));
 }
 
-/** Whether a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
+/** True if a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
 function isExcerpt(text: string): boolean {
   return text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
 }

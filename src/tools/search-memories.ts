@@ -13,7 +13,7 @@ const LIMIT = 10;
 export interface FoundMemories {
   /** Best first. */
   hits: readonly { path: string; snippet: string }[];
-  /** What the search left out, and why. */
+  /** Omissions of the search, and their reason. */
   note?: string;
 }
 
