@@ -8,35 +8,22 @@ import { readdirSync, readFileSync } from "node:fs";
 const allowed = {
   "ARCHITECTURE.md": 4,
   "SECURITY.md": 2,
-  docs: 18,
-  src: 1,
-  "src/agent": 232,
-  "src/app": 29,
-  "src/backends": 94,
-  "src/cli": 100,
-  "src/config": 20,
-  "src/core": 34,
-  "src/runs": 125,
-  "src/storage": 119,
-  "src/testing": 6,
-  "src/tools": 31,
+  docs: 10,
+  "src/cli": 99,
   "src/server": 205,
 };
 
 const starter = /^(?:How|What|Where|Whether|Which|As|Of|Whose|Who)\b/;
 const habits = [
-  [
-    /(?<!\bthere )\b(?:is|are|was|were) no (?!longer|more|less|fewer|later|such)\w+/i,
-    'negate the verb: "is not a …"',
-  ],
+  [/(?<!\bthere )\b(?:is|are|was|were) no (?!longer|more|less|fewer|later|such)\w+/i, "negate the verb"],
   [/\b(?:gets?|got|goes|go) into no\b/, '"is never written to …"'],
   [/\b(?:is|are|was|were) over\b(?! \d)/, '"has finished", "has ended"'],
   [/\banew\b/i, '"again"'],
-  [/\b(?:go|goes|went|going|gone) on\b(?! to\b)/i, '"continue"'],
+  [/\b(?:[Gg]o|[Gg]oes|went|going|gone) on\b(?! to\b)/, '"continue"'],
   [/\(\d+(?:st|nd|rd|th) time\)/, '"(attempt 4)"'],
   [/\bways out\b/i, '"To fix this, do one of the following:"'],
   [/\bhand(?:s|ed|ing)?(?: (?:it|them|this|that))? on\b/i, '"pass"'],
-  [/\b(?:is|are|was|were) (?:not )?there(?=[.,;:)]|$)/, '"was found", "exists", "is missing"'],
+  [/\b(?:is|are|was|were) (?:not )?there(?=[.,;:)])/, '"was found", "exists", "is missing"'],
   [/\bmeanwhile\b/i, 'say when: "while …"'],
   [/(?:^|[.:;] )Of an? /, "put the subject first"],
 ];
@@ -63,7 +50,8 @@ function* written(source) {
   for (const [at, text] of prose.split("\n").entries()) yield { line: at + 1, comment: false, text };
 }
 
-const inside = (folder) => readdirSync(folder, { recursive: true }).map((name) => `${folder}/${name}`);
+const inside = (folder) =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`);
 const found = Object.fromEntries(Object.keys(allowed).map((room) => [room, []]));
 for (const file of [...readdirSync("."), ...inside("docs"), ...inside("src")]) {
   const page = /^(?:(?:ARCHITECTURE|CONTRIBUTING|README|SECURITY)|docs\/[^/]+)\.md$/.test(file);

@@ -181,7 +181,7 @@ export const ConfigSchema = z.strictObject({
     .describe("Instructions of your own, shown to the agent before the built-in ones."),
   systemPromptFile: absolutePath
     .optional()
-    .describe("A file with more of them, read again whenever a run begins or goes on."),
+    .describe("A file with more of them, read again whenever a run begins or continues."),
   approvals: z
     .strictObject({
       write: z
@@ -224,7 +224,7 @@ export const ConfigSchema = z.strictObject({
       sandbox: sandbox
         .optional()
         .describe(
-          "Where commands run, in the place of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, made anew when the server restarts, or the one of `sandboxId`.",
+          "Where commands run, instead of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, created again when the server restarts, or the one of `sandboxId`.",
         ),
     })
     .prefault({}),
@@ -329,7 +329,7 @@ export const ConfigSchema = z.strictObject({
       drain: seconds
         .default(0)
         .describe(
-          "How long `serve --http` and `work`, told to end, let runs at work go on before they park them for others. A second signal ends the wait.",
+          "How long `serve --http` and `work`, when stopped, let active runs continue before they park them for others. A second signal ends the wait.",
         ),
       openRuns: whole(1, 1_000_000)
         .default(500)
@@ -385,7 +385,7 @@ export const ConfigSchema = z.strictObject({
         .describe("Time at work per run, without waiting for a person; reaching it ends the run likewise."),
       toolTime: seconds
         .optional()
-        .describe("Time for one tool call; it is stopped then and the run goes on."),
+        .describe("Time limit of one tool call; it is then stopped and the run continues."),
       repeatedTurns: whole(0)
         .default(20)
         .describe(
@@ -410,7 +410,7 @@ export const ConfigSchema = z.strictObject({
         .number()
         .min(1)
         .optional()
-        .describe("Forgets the oldest runs that are over while more than this is stored. Default: no limit."),
+        .describe("Delete the oldest finished runs while more than this is stored. Default: no limit."),
     })
     .prefault({}),
   memories: z
@@ -442,7 +442,7 @@ export const ConfigSchema = z.strictObject({
     ),
   globalSkills: absolutePath
     .optional()
-    .describe("A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it is there."),
+    .describe("A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it exists."),
   http: httpSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
 });
@@ -456,7 +456,7 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 /** Facts of the schema about one setting, for help and messages. */
 export interface SettingInfo {
   description?: string;
-  /** As text, such as `"workspace"` or `8`; absent when there is none. */
+  /** The default as text, such as `"workspace"` or `8`; absent if there is none. */
   defaultText?: string;
   /** Allowed values, when there is a fixed list. */
   choices?: readonly string[];
@@ -505,7 +505,7 @@ function isPlain(value: unknown): value is string | number | boolean {
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT_MODEL = "client";
 
-/** Whether runs may ask for the model of a client. */
+/** True if runs may ask for the model of a client. */
 export function asksForClientModel({
   model,
   fallbackModels,

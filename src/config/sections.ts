@@ -106,7 +106,7 @@ export const httpSchema = z.strictObject({
   publicUrl: secureUrl
     .optional()
     .describe(
-      "Where browsers reach this server, such as `https://agent.example.org`: the page is there, results link to it, and its forms are taken from there only. Default: `http.oauth.resource` without its `/mcp`; if there is none, the page is at every address that `allowedHosts` lets through, and nothing links to it.",
+      "The address of this server for browsers, such as `https://agent.example.org`: it serves the page, results link to it, and forms are accepted only from it. Default: `http.oauth.resource` without its `/mcp`; without either, the page is at every address that `allowedHosts` allows, and nothing links to it.",
     ),
   allowedHosts: z
     .array(z.string())
@@ -123,7 +123,7 @@ export const httpSchema = z.strictObject({
     .describe("Requests that one principal may make in a minute."),
   refusalsPerMinute: whole(1, 1_000_000)
     .default(60)
-    .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
+    .describe("Tokens from one address that may be refused in a minute; good ones are still accepted."),
   sessions: whole(1, 100_000)
     .default(200)
     .describe(
@@ -270,7 +270,7 @@ interface Keys {
 const hasWholeKey = ({ accessKeyIdVariable: id, secretAccessKeyVariable: secret }: Keys): boolean =>
   (id === undefined) === (secret === undefined);
 
-/** Where large values of a shared storage are. */
+/** Location of a shared storage's large values. */
 export const storageS3Schema = z
   .strictObject({
     ...bucket,

@@ -3,20 +3,20 @@ import { existsSync } from "node:fs";
 import { ProgramFailure, runProgram } from "./child-process.ts";
 import { codeOf } from "./errors.ts";
 
-/** What is kept under a name, if anything, or why the keychain cannot be asked. */
+/** The secret under a name, if any, or the reason why the keychain cannot be read. */
 export type Kept = { ok: true; secret: string | undefined } | { ok: false; problem: string };
 
 export interface KeychainOptions {
   platform: NodeJS.Platform;
   env: Readonly<Record<string, string | undefined>>;
-  /** How long it may take, in milliseconds: a person may have to unlock it. Default 30,000. */
+  /** Time limit in ms: a person may have to unlock it. Default 30,000. */
   timeout?: number;
 }
 
-/** How a keychain is used: a program, its arguments, and what it reads on standard input. */
+/** Access to a keychain: a program, its arguments, and its standard input. */
 interface Program {
   command: string;
-  /** How people get it where it is missing. */
+  /** Instruction for people who do not have it. */
   remedy: string;
   read(name: string): string[];
   write(name: string, secret: string): { args: string[]; input: string };
@@ -33,7 +33,7 @@ const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
     command: "security",
     remedy: "It is a part of macOS.",
     read: (name) => ["find-generic-password", "-s", SERVICE, "-a", name, "-w"],
-    // As a line on standard input, and in hexadecimal: other users can see the arguments of programs.
+    // Passed as a line on standard input, and in hexadecimal: other users can see the arguments of programs.
     write: (name, secret) => ({
       args: ["-i"],
       input: `add-generic-password -U -s ${SERVICE} -a ${name} -X ${Buffer.from(secret).toString("hex")}\n`,
@@ -128,7 +128,7 @@ function run(
   });
 }
 
-/** Clients hand on few variables; without this one, the keychain of a Linux desktop is not found. */
+/** Clients pass few variables; without this one, the keychain of a Linux desktop is not found. */
 function withBus(env: KeychainOptions["env"]): Record<string, string | undefined> {
   const bus = `/run/user/${process.getuid?.()}/bus`;
   const isNeeded = env["DBUS_SESSION_BUS_ADDRESS"] === undefined && existsSync(bus);

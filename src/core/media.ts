@@ -79,7 +79,7 @@ function typeOf({ text }: Bytes): string | undefined {
   return SVG.test(text(0, 1024)) ? "image/svg+xml" : undefined;
 }
 
-/** What the header and the end of a file tell, by type. */
+/** Readers of the facts in the header and the end of a file, by type. */
 const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
   "image/png": ({ all, big }) => ({ sides: [big(16, 4), big(20, 4)], isWhole: all.includes("IEND") }),
   "image/jpeg": jpeg,

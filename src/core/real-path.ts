@@ -46,7 +46,7 @@ export function linkGuard(path: string, name: string): () => void {
   };
 }
 
-/** Whether `path` is `folder` or lies below it; names only. */
+/** True if `path` is `folder` or lies below it; names only. */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
