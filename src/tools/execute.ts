@@ -31,7 +31,7 @@ const foreground = z.strictObject({
     .string()
     .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
     .describe("Shell command line."),
-  timeout: z.number().positive().optional().describe("Seconds after which the command is ended."),
+  timeout: z.number().positive().optional().describe("Seconds after which the command is stopped."),
   cwd: pathText().optional().describe("Directory to run in."),
 });
 const withJobs = foreground.extend({
@@ -57,7 +57,7 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     name: "execute",
     kind: "execute",
     description: [
-      "Run a shell command and wait for it. Answers with its output, standard error included, and its exit code; a failing command is an answer, not an error.",
+      "Run a shell command and wait for it. Returns stdout, stderr and the exit code; a failing command is an answer, not an error.",
       "The command gets no input, so it must not ask for any.",
       "To read, search or change files, use the file tools. Quote paths that contain spaces.",
     ].join(" "),
@@ -208,7 +208,7 @@ export function jobTool(): ToolSpec<typeof schema> {
     name: "job",
     kind: "read",
     description:
-      "Look after commands that execute started in the background: list them, read the output of one so far, or stop one with everything it started. Jobs end with this run.",
+      "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
     schema,
     handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
   });

@@ -9,7 +9,7 @@ import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./
 
 const schema = z.strictObject({
   path: pathText().optional().describe("Directory. Default: /"),
-  times: z.boolean().optional().describe("Show when each file was changed last."),
+  times: z.boolean().optional().describe("Show when each file was last changed."),
 });
 
 /** Lists one directory. */

@@ -180,7 +180,7 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
     description: [
       "Read a text file.",
       "Each line comes after a tab, and the first and every fifth with its number before it; neither is part of the file. A very long line is continued on lines numbered 12.1, 12.2.",
-      "When something remains, the last line of the answer names where to continue.",
+      "If something remains, the last line of the answer says where to continue.",
       "Images, audio, video and PDF files are returned as such.",
       "To find something in a large file or in many files, use grep first.",
     ].join(" "),

@@ -28,7 +28,7 @@ const taskSchema = z.strictObject({
   description: z
     .string()
     .min(1)
-    .describe("The whole assignment: goal, facts the subagent cannot see, form of the report."),
+    .describe("The whole task: goal, context the subagent cannot see, format of the report."),
   subagent_type: z.string().describe("One of the types listed above."),
 });
 
