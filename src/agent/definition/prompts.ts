@@ -27,9 +27,9 @@ All paths are absolute:
 Find with \`glob\` and \`grep\`, then read the part you need with \`read_file\` and its offset and limit. Read a file before you edit it. Keep long material in files instead of the conversation. A result that was too large is in a file that the message names: page through it.`;
 
 export const SUBAGENT_PROMPT = `## Delegating
-\`task\` starts a subagent with a context of its own. Use it for parts that need much reading or many steps and whose result fits into a short report; not for a single look-up. A subagent sees only your description: give the goal, the facts and paths it cannot know, and the form of the report you need. Start independent tasks together in one reply; they run at the same time. Check a report before you rely on it.`;
+\`task\` starts a subagent with a context of its own. Use it for parts that need much reading or many steps and whose result fits into a short report; not for a single lookup. A subagent sees only your description: give the goal, the facts and paths it cannot know, and the format of the report you need. Start independent tasks together in one reply; they run at the same time. Check a report before you rely on it.`;
 
-/** The subagent that is there without being configured. */
+/** The subagent that needs no configuration. */
 export const GENERAL_PURPOSE = "general-purpose";
 
 export const GENERAL_PURPOSE_DESCRIPTION =
