@@ -5,13 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Findings that a room may still have. These numbers only fall; a room without a number must have none. */
-const allowed = {
-  "ARCHITECTURE.md": 4,
-  "SECURITY.md": 2,
-  docs: 10,
-  "src/cli": 99,
-  "src/server": 205,
-};
+const allowed = { "src/cli": 99, "src/server": 205 };
 
 const starter = /^(?:How|What|Where|Whether|Which|As|Of|Whose|Who)\b/;
 const habits = [
