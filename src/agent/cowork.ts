@@ -81,9 +81,9 @@ const OPTIONS: OptionTable<BuildAgentOptions> = {
 
 const PROMPTS: Readonly<Record<AgentMode, (folder: string) => string>> = {
   cowork: (folder) =>
-    `You work with a person on the files in ${folder}. Name files by absolute paths below it. Look before you change something, and say at the end what you changed.`,
+    `You work with a person on the files in ${folder}. Name files by absolute paths below it. Read before you change something, and report your changes at the end.`,
   acp: (folder) =>
-    `You coordinate work on the files in ${folder}. Give independent parts to subagents with \`task\`, several in one reply, and name files by absolute paths. Check what they report before you answer.`,
+    `You coordinate work on the files in ${folder}. Give independent parts to subagents with \`task\`, several in one reply, and name files by absolute paths. Check their reports before you answer.`,
 };
 
 /** An agent at its folder, and the thread it works on. */
@@ -161,12 +161,15 @@ function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
     // Left out by mistake, gates would be lost in silence.
     const { interruptOn } = own;
     if (interruptOn) return { ...own, interruptOn };
-    throw new ConfigurationError("INVALID_OPTION", "A profile needs `interruptOn`; `{}` asks about nothing.");
+    throw new ConfigurationError(
+      "INVALID_OPTION",
+      "A profile needs `interruptOn`; `{}` requires no approvals.",
+    );
   }
   if (Object.hasOwn(PROFILES, chosen)) return PROFILES[chosen];
   throw new ConfigurationError(
     "UNKNOWN_PROFILE",
-    `There is no profile '${chosen}'; profiles are ${Object.keys(PROFILES).join(", ")}, or one of your own.`,
+    `There is no profile '${chosen}'; profiles are ${Object.keys(PROFILES).join(", ")}, or your own.`,
   );
 }
 

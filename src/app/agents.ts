@@ -193,7 +193,7 @@ async function instructionsOf({
   if (text.length > LONGEST_INSTRUCTIONS) {
     throw new ConfigurationError(
       "system_prompt_file",
-      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
+      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or move parts to a skill.`,
     );
   }
   return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };

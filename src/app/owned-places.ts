@@ -48,7 +48,7 @@ export function workspaceOf(
     const code = String(Reflect.get(Object(error), "code"));
     throw new ConfigurationError(
       "workspace_folder",
-      `The folder of workspaceFolder cannot be made below the workspace (${code}).`,
+      `The folder of workspaceFolder cannot be created below the workspace (${code}).`,
       { cause: error },
     );
   }

@@ -134,7 +134,7 @@ const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> 
 };
 
 const UNASKED =
-  "files that a person must allow to be read. Read them, or search in their folder, to ask for it";
+  "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
 
 class PolicyOperations implements Operations {
   readonly parallel = PARALLEL_TRANSFERS;

@@ -232,7 +232,7 @@ export async function obtainBackend(
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError(
     "BACKEND_RUNTIME",
-    "This backend is made for each call: give it to an agent, which makes it",
+    "This backend is created for each call: pass it to an agent, which creates it",
   );
 }
 

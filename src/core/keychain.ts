@@ -60,9 +60,7 @@ const SECRET = /^[\x21-\x7e]{1,4096}$/;
 
 /** Why a text cannot be a key. */
 export const secretProblem = (text: string): string | undefined =>
-  SECRET.test(text)
-    ? undefined
-    : "A key has no blanks, no other characters than those of ASCII, and at most 4,096 of them.";
+  SECRET.test(text) ? undefined : "A key consists of at most 4,096 ASCII characters without blanks.";
 
 export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
   const program = PROGRAMS[options.platform];
@@ -94,7 +92,7 @@ export async function keepSecret(
     return problemOf(error, program);
   }
   const kept = await readSecret(name, options);
-  return kept.ok && kept.secret === secret ? undefined : "The keychain did not keep it.";
+  return kept.ok && kept.secret === secret ? undefined : "The keychain did not store it.";
 }
 
 /** Forgets what is kept under a name. Gives why that failed; where nothing is kept, nothing has to be done. */
@@ -108,7 +106,7 @@ export async function forgetSecret(name: string, options: KeychainOptions): Prom
   }
   const kept = await readSecret(name, options);
   if (!kept.ok) return kept.problem;
-  return kept.secret === undefined ? undefined : "The keychain did not forget it.";
+  return kept.secret === undefined ? undefined : "The keychain did not delete it.";
 }
 
 /** `secret-tool` ends alike where nothing is kept and where it cannot ask, but says so in the second case. */
@@ -139,9 +137,8 @@ const NO_KEYCHAIN = "This system has no keychain that deepagent-mcp can use.";
 
 /** Passes on no output of a program: it may have the secret in it. */
 function problemOf(error: unknown, { command, remedy }: Program): string {
-  if (codeOf(error) === "ENOENT")
-    return `The keychain is reached by ${command}, which is not installed. ${remedy}`;
+  if (codeOf(error) === "ENOENT") return `The keychain needs ${command}, which is not installed. ${remedy}`;
   if (error instanceof ProgramFailure && error.isTimeout)
-    return "The keychain did not answer in time: it may wait to be unlocked.";
+    return "The keychain did not answer in time: it may be locked.";
   return `The keychain could not be used: ${command} failed. It may be locked, or need a desktop session.`;
 }

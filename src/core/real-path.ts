@@ -40,8 +40,8 @@ export function linkGuard(path: string, name: string): () => void {
     if (realPath(path) === place) return;
     throw new StorageError(
       "storage_directory",
-      `A link on the path of ${name} leads elsewhere since the server was started. Point it back, or restart the ` +
-        `server to work with the files that it leads to now.`,
+      `A link on the path of ${name} has changed its target since the server started. Point it back, or restart the ` +
+        `server to use the files at the new target.`,
     );
   };
 }

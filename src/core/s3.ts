@@ -78,7 +78,7 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
 }
 
 const CHECK = "check that it runs and that endpoint and region are right";
-const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
+const DENIED = "the S3 server denies access to the bucket; check the credentials and their permissions";
 
 /** Explains errors by their names and says what to do. */
 const REASONS: Readonly<Record<string, string>> = {

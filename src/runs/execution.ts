@@ -239,6 +239,6 @@ function failureOf(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
   });
   return {
     reason: "internal",
-    message: `An unexpected error ended the run; the server's log tells more under ${reference}.`,
+    message: `An unexpected error ended the run; the server's log has details under ${reference}.`,
   };
 }

@@ -330,11 +330,11 @@ export function decidedStatus(decision: Decision): "approved" | "edited" | "reje
 /** Why an answer was not used. */
 export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
   if (decidedBy === DEADLINE) {
-    return `Too late: nobody had decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
+    return `Too late: nobody decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
   }
   if (status === "withdrawn")
     return "This no longer needs a decision: the run ended or continued without the call.";
-  return `This was decided already: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
+  return `This has already been decided: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
 }
 
 export function isFailureReason(code: string): code is FailureReason {

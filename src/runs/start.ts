@@ -212,10 +212,10 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
       return {
         ok: false,
         code: "point_not_found",
-        message: `Beginning a thread at ${named} took too long and was given up. Try again.`,
+        message: `Beginning a thread at ${named} took too long and was cancelled. Try again.`,
       };
   }
 }
 
 const tooManyOpen = (limit: number): string =>
-  `No run was started: ${limit} of your runs are not over, the most there may be at one time. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" of the server's configuration sets the number.`;
+  `No run was started: ${limit} of your runs are unfinished, which is the maximum. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" in the server's configuration sets the maximum.`;

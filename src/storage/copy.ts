@@ -78,7 +78,7 @@ function assertQuiet(runs: Database): void {
   if (count === 0) return;
   throw new StorageError(
     "storage_busy",
-    `${count} runs of the data directory are at work, or were when their server ended. End all servers, start one and end it in order, then copy again.`,
+    `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`,
   );
 }
 
@@ -155,7 +155,7 @@ async function compare(
     if (other !== undefined && fixed.every((name) => isSame(row[name], other[name]))) continue;
     throw new StorageError(
       "storage_corrupt",
-      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty one, which storageSchema names.`,
+      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty schema, set by storageSchema.`,
     );
   }
 }

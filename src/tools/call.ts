@@ -49,7 +49,7 @@ export async function lookedAtRoot(
   if (directories.length === 0 || directories.some((directory) => glob.reaches(directory.slice(1))))
     return [];
   const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
-  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
+  return [`[searched only /; to search one of its directories, pass it as path: ${names}]`];
 }
 
 /** The directories of the root, mounts among them. */
@@ -171,7 +171,7 @@ export function underOtherNames({ otherNames }: WriteResult): string {
   if (otherNames === undefined) return "";
   const names = otherNames.slice(0, MAX_OTHER_NAMES).map((name) => `'${displayName(name)}'`);
   return names.length === 0
-    ? ". The file has another name somewhere else, and changed there too"
+    ? ". The file has another name elsewhere, which changed too"
     : `. The same file is ${names.join(", ")}, and changed there too`;
 }
 
@@ -183,7 +183,7 @@ function cancelled(tool: string): ToolResult {
 
 /** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
 export const pathText = (): z.ZodString =>
-  z.string().max(4096, "Longer than 4096 characters: give the path of a file or directory");
+  z.string().max(4096, "Longer than 4096 characters: use the path of a file or directory");
 
 /** An argument that is searched for. */
 export const patternText = (): z.ZodString =>

@@ -171,7 +171,7 @@ function leavesPrograms(command: string): boolean {
 }
 
 const ENDED =
-  "[Programs that this command left running in the background were ended with it. To keep one running, run its command line without `&` and with background: true.]";
+  "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
 
 const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
   [
@@ -223,7 +223,7 @@ async function handle(
     return toolError("Background jobs are not available here.", { code: "unsupported" });
   if (action === "list") return listed(await jobs.list());
   if (id === undefined)
-    return toolError(`job needs the id of the job to ${action}; list them to see which there are.`);
+    return toolError(`job needs the id of the job to ${action}; list the jobs to see their ids.`);
   return shown(await (action === "read" ? jobs.read(id) : jobs.stop(id)));
 }
 
@@ -244,7 +244,7 @@ function shown({ job, output = "", truncated = false, error, code }: JobResult):
   const lines = [
     text === "" ? "<no output>" : text,
     `[Job ${job.id} ${stateOf(job)}]`,
-    ...(truncated ? ["[Later output is not kept; redirect it into a file of the workspace to keep it]"] : []),
+    ...(truncated ? ["[Later output is not kept; redirect it to a file in the workspace to keep it]"] : []),
   ];
   return { content: lines.join("\n"), artifact: { job, truncated } };
 }

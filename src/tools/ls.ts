@@ -45,7 +45,7 @@ async function list(
   const notices =
     skipped > 0
       ? [
-          `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can say]`,
+          `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can express]`,
         ]
       : [];
   return {

@@ -212,7 +212,7 @@ async function read(
   const { content = "", totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
-    ...(path === checked.path ? [] : [`[the name of this file is spelt ${displayName(path)}]`]),
+    ...(path === checked.path ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
@@ -248,7 +248,7 @@ async function notebookPage(
 }
 
 const NOTEBOOK_HINT =
-  "[A notebook, shown as cells. edit_file changes them as they stand here; a line <cell: code> or <cell: markdown> begins a new one.]";
+  "[A notebook, shown as cells. edit_file changes them in this form; a line <cell: code> or <cell: markdown> begins a new one.]";
 
 function pageOf(result: ReadResult, content: string, offset: number, limit: number): Page {
   const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;

@@ -29,7 +29,7 @@ const taskSchema = z.strictObject({
     .string()
     .min(1)
     .describe("The whole task: goal, context the subagent cannot see, format of the report."),
-  subagent_type: z.string().describe("One of the types listed above."),
+  subagent_type: z.string().describe("One of the listed types."),
 });
 
 /** Delegates to a subagent through the context's `spawn`. */

@@ -228,6 +228,6 @@ describe("a sandbox of one's own", () => {
 
   it("is a class of its own", () => {
     const Bare = BaseSandbox as unknown as new () => unknown; // the compiler knows that it is abstract
-    expect(() => new Bare()).toThrow("extend it by a class with `id` and `execute`");
+    expect(() => new Bare()).toThrow("extend it with `id` and `execute`");
   });
 });

@@ -35,7 +35,7 @@ export function toAgentTool(input: ToolInput): AgentTool {
   if ("type" in input && !("invoke" in input)) {
     throw new ConfigurationError(
       "INVALID_TOOL",
-      `${JSON.stringify(input)} is a tool of a provider, which runs there; offer it by middleware that adds it to \`tools\` of the request in wrapModelCall.`,
+      `${JSON.stringify(input)} is a provider's own tool, which runs there; offer it through middleware that adds it to \`tools\` of the request in wrapModelCall.`,
     );
   }
   if (typeof input.invoke !== "function" || !input.name) {
@@ -133,7 +133,7 @@ async function handled(
   } catch (error) {
     if (isGraphBubbleUp(error) || isAbortError(error)) throw error;
     if (isTransient(error) && spec.kind === "delegate") throw error;
-    throw new Error(`${spec.name} failed unexpectedly; try it another way.`, { cause: error });
+    throw new Error(`${spec.name} failed unexpectedly; try another way.`, { cause: error });
   }
 }
 

@@ -104,7 +104,7 @@ export class Approval {
 
   /** Judges an approved call again that did nothing because its file had just changed. Asks as `of` does. */
   async again(): Promise<Verdict> {
-    if (!this.#answered) throw new Error("nobody was asked about this call");
+    if (!this.#answered) throw new Error("nobody was asked to approve this call");
     return this.#review(this.#answered.question, this.#answered);
   }
 
@@ -191,10 +191,10 @@ async function questionsBefore(config: RunnableConfig): Promise<readonly string[
 }
 
 const changedTooLate = ({ name }: ToolCall): string =>
-  `${name} was changed when it had run already, and needs approval as it is now. The changed call was not run.`;
+  `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
 
 const changedAgain = ({ name }: ToolCall): string =>
-  `${name} is not the call any more that a person was asked about, and was not run. What changes calls has to change them in the same way each time.`;
+  `${name} is no longer the call that a person was asked about, so it was not run. Middleware that changes calls must change them in the same way each time.`;
 
 /** The first gate that asks, else the first that would. */
 async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): Promise<Gate | undefined> {
@@ -245,7 +245,7 @@ const shownOf = (
   again: boolean,
 ): CallPreview => ({
   kind,
-  summary: again ? `${summary}. Asked again: it would not do what you were shown before` : summary,
+  summary: again ? `${summary}. Asked again: its effect would differ from the one shown before` : summary,
   ...defined({ destination }),
   detail,
   ...defined({ isPart }),

@@ -99,7 +99,7 @@ function unknownOutcome(tool: AgentTool | undefined, { name, args }: ToolCall): 
   if (path !== undefined) {
     return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to check its current content, then continue from that.`;
   }
-  return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check what it would have left behind, such as files or output, before you call it again.`;
+  return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.`;
 }
 
 async function store(outcome: Outcome): Promise<StoredOutcome> {

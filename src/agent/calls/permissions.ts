@@ -201,7 +201,7 @@ function toRule(given: FilesystemPermission): Rule {
   if (operations.length === 0 || paths.length === 0) {
     throw new ConfigurationError(
       "INVALID_PERMISSION",
-      'A permission needs operations (read, write) and paths, such as { operations: ["write"], paths: ["/etc/**"] }.',
+      'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
     );
   }
   const unknown = [

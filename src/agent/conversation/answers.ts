@@ -66,8 +66,7 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
 const GO_ON =
   "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
 const EMPTY = "Your reply was empty. Give your answer, or call the next tool.";
-const CUT_BEFORE =
-  "Your reply reached the limit of output tokens before it said anything. Give a shorter answer.";
+const CUT_BEFORE = "Your reply reached the limit of output tokens before any text. Give a shorter answer.";
 
 /** Says what a reply without calls lacks. A reply with calls is always taken. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
@@ -132,8 +131,5 @@ export function noAnswer(reply: AIMessage): RunFailure {
   const remedy = isCut(reply)
     ? "Raise the model's limit of output tokens, or ask for less at a time."
     : "Send a follow-up message to continue, or choose another model.";
-  return new RunFailure(
-    "no_answer",
-    `The model ended without an answer, though it was asked again.${told} ${remedy}`,
-  );
+  return new RunFailure("no_answer", `The model gave no answer, even when asked again.${told} ${remedy}`);
 }

@@ -247,7 +247,7 @@ function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction
 }
 
 const NOT_SUMMARIZED =
-  "The conversation is long, and a summary of its beginning could not be made: it stays. The server's log tells why.";
+  "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
 
 function stillShown(
   moved: NonNullable<Compaction["moved"]>,

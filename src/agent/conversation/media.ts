@@ -156,7 +156,7 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
       .slice(0, images)
       .filter((block) => (size += sizeOf(block)) <= request),
   );
-  const why = "left out, because the conversation has more media than the model takes";
+  const why = "left out, because the conversation has more media than the model accepts";
   return shown.map((message) =>
     withBlocks(message, (block) =>
       isMedia(block) && !kept.has(block) ? inWords(block, mediaName(block), why) : block,

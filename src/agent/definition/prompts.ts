@@ -105,10 +105,10 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
         ]),
     ...(timeout === undefined
       ? []
-      : [`A command is ended after ${timeout} seconds unless its call says otherwise.`]),
+      : [`A command is stopped after ${timeout} seconds unless its call says otherwise.`]),
     ...(outputBytes === undefined
       ? []
-      : [`Output of more than ${outputBytes} bytes goes into a file that the answer names.`]),
+      : [`Output over ${outputBytes} bytes is saved in a file that the answer names.`]),
   ];
   return `## Commands\n${sentences.join(" ")}`;
 }

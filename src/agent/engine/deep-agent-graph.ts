@@ -54,7 +54,7 @@ function requireThread(own: unknown, configurable: Readonly<Record<string, unkno
   if (typeof checkpointer !== "object" || checkpointer === null || configurable["thread_id"]) return;
   throw new ConfigurationError(
     "THREAD_ID_REQUIRED",
-    'This agent keeps its threads, because it has a checkpointer or gates; say which one to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
+    'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
   );
 }
 

@@ -26,7 +26,7 @@ export class ThreadAgent implements Agent {
   }
 
   checkCall(tool: string, args: unknown, agent: AgentPath = []): ValidatedArgs {
-    const unknown: ValidatedArgs = { ok: false, message: `Nothing is known of the tool ${tool} here` };
+    const unknown: ValidatedArgs = { ok: false, message: `The tool ${tool} is unknown here` };
     return this.graph.checkCall(agent, tool, args) ?? unknown;
   }
 
@@ -143,7 +143,7 @@ type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<A
 const lostThread = (): RunFailure =>
   new RunFailure(
     "storage",
-    "What the run did until now is stored no more: its checkpoints were deleted, or replaced by an older copy. " +
+    "The run's earlier work is no longer stored: its checkpoints were deleted, or replaced by an older copy. " +
       "See in its events what it did, and start a new run for the rest.",
   );
 

@@ -235,7 +235,7 @@ async function guarded(
 }
 
 const middlewareText = ({ name }: ToolCall): string =>
-  `A middleware failed around this call. Whether ${name} ran is not known: check before you call it again.`;
+  `A middleware failed around this call. It is unknown whether ${name} ran: check before you call it again.`;
 
 function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
   if (time.isOver()) return `${name} ${time.why()}.`;

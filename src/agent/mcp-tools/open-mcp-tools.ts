@@ -80,7 +80,10 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
   if (kept.length < chosen.length) {
     const count = chosen.length - kept.length;
-    left.push({ tool: `(${count} more)`, reason: `a server may offer ${MAX_TOOLS}; choose some by tools` });
+    left.push({
+      tool: `(${count} more)`,
+      reason: `a server may offer ${MAX_TOOLS}; select some with the setting tools`,
+    });
   }
   const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
   const absent = named.filter((name) => !listed.some((tool) => tool.name === name));

@@ -164,7 +164,7 @@ function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias
   if (!isRecord(value)) {
     throw new ConfigurationError(
       "INVALID_GATE",
-      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object says how.`,
+      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
     );
   }
   const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));

@@ -228,7 +228,7 @@ function toOpenAi(block: Block): Block {
     return { type: "image_url", image_url: { url: `data:${mimeType};base64,${data}` } };
   if ("source_type" in block) return block;
   if (mimeType !== "application/pdf")
-    return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model cannot take]` };
+    return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model does not accept]` };
   const named = { filename: "file.pdf", ...(metadata as object | undefined) };
   return { type: "file", source_type: "base64", mime_type: mimeType, data, metadata: named };
 }

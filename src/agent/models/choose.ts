@@ -76,7 +76,7 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
     return {
       ok: false,
       code: "model_unknown",
-      message: `Model '${wanted}' names the provider '${provider}', which is not known. Known providers: ${known}.`,
+      message: `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
     };
   }
   return providerChoice(provider, name, why, env);
@@ -129,7 +129,7 @@ const NOT_LENDABLE =
   "The model `client` is lent by the MCP client of a server, and there is none here. Choose a model as provider:model, or `offline`.";
 
 function notASpec(wanted: string): string {
-  return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
+  return `Model '${wanted}' does not name its provider. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
 }
 
 function keyMissing(spec: string, key: string): string {

@@ -57,7 +57,7 @@ function unavailable(facts: FailureFacts): string {
     return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
   }
   if (facts.reported) {
-    return `its provider answered with an error of its own${http(facts)}. Try again later, or choose another model.`;
+    return `its provider reported an internal error${http(facts)}. Try again later, or choose another model.`;
   }
   if (facts.network !== undefined) {
     return `the connection failed (${facts.network}). Check the network and the configured endpoint, then try again.`;

@@ -42,7 +42,7 @@ import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 
 /** The line about files in the report of a foreign subagent that shows no state before its end. */
 export const FILES_NOT_KNOWN =
-  "Which files it had changed is not known: it does not tell its state while it works.";
+  "The files it had changed are unknown: it does not report its state while it works.";
 
 /** A runnable that tells its state while it works, with a graph that reads it from checkpoints. */
 interface StatefulRunnable {
@@ -438,7 +438,7 @@ export function keptFiles(files: FilesUpdate): string[] {
 }
 
 const NO_ANSWER =
-  "it ended without an answer. A runnable gives back a text, a message, or a state with `messages`.";
+  "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
 
 /** The structured answer as JSON, else the last text of the assistant, else the text of the last message. */
 function answerOf(state: Partial<AgentState>): string {

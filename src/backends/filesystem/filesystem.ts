@@ -42,8 +42,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the name is too long",
   EBUSY: "it changed while it was opened; try again",
   ENOTEMPTY: "files were added to it during the call; try again",
-  EALIAS: "Windows takes this name for something else; choose another one",
-  ENOROOT: "the root directory is no longer there; it must be made again",
+  EALIAS: "Windows reads this name as something else; choose another one",
+  ENOROOT: "the root directory no longer exists; create it again",
   EIO: "the device reports an input/output error",
 };
 

@@ -373,7 +373,7 @@ export async function probeBubblewrap(
     if (isMissing(error)) return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
     return {
       ok: false,
-      reason: `The program ${program} does not tell its version (${oneLine(errorMessage(error), 200)}).`,
+      reason: `The program ${program} does not report its version (${oneLine(errorMessage(error), 200)}).`,
     };
   }
   const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
@@ -387,7 +387,7 @@ export async function probeBubblewrap(
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
     return {
       ok: false,
-      reason: `Bubblewrap ${version} is installed but this system does not let it work (${said}). ${ALLOW}`,
+      reason: `Bubblewrap ${version} is installed but cannot run on this system (${said}). ${ALLOW}`,
     };
   }
 }

@@ -190,11 +190,11 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
     if (exitCode === 0) return { id: sandboxId };
     throw new SandboxError(
       "NOT_INITIALIZED",
-      `The container '${sandboxId}' does not run; start it or give an image`,
+      `The container '${sandboxId}' is not running; start it or set an image`,
     );
   }
   if (image === undefined) {
-    throw new SandboxError("NOT_INITIALIZED", "A container needs an image, or the id of one that runs");
+    throw new SandboxError("NOT_INITIALIZED", "A container needs an image, or the id of a running container");
   }
   const idle = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"];
   const limits = options.limits ?? DEFAULT_LIMITS;
@@ -217,7 +217,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   own.revoke();
   throw new SandboxError(
     "COMMAND_FAILED",
-    `The directory ${workdir} could not be made in a container of '${image}'`,
+    `The directory ${workdir} could not be created in a container of '${image}'`,
   );
 }
 

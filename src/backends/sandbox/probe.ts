@@ -19,6 +19,6 @@ export const isTimedOut = (error: unknown): boolean => error instanceof ProgramF
 export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
-  reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,
+  reason: `It is not known if commands can be isolated: ${program} did not answer within ${timeoutMs / 1000} s. The machine may be overloaded. Try again when it is less busy; a server does so before each run.`,
   isTransient: true,
 });

@@ -238,7 +238,7 @@ export async function openRemote(provider: RemoteProvider, options: RemoteOption
   await sandbox.close();
   throw new SandboxError(
     "COMMAND_FAILED",
-    `The directory ${workdir} could not be made in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
+    `The directory ${workdir} could not be created in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
   );
 }
 

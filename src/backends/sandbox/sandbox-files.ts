@@ -190,7 +190,7 @@ export class SandboxFiles {
     const { output } = await this.#run(commandFor(script, variables, mark), options);
     options.signal?.throwIfAborted();
     const said = parseAnswer(output, mark);
-    if (said === undefined) throw new SandboxAnswerError("the sandbox gave no complete answer");
+    if (said === undefined) throw new SandboxAnswerError("the sandbox returned an incomplete answer");
     return said;
   }
 

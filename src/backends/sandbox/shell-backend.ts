@@ -50,7 +50,10 @@ class ProcessJobs implements BackgroundJobs {
   start(command: string, options: LaunchOptions = {}): JobResult {
     const running = [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined);
     if (running.length >= MAX_RUNNING) {
-      return { code: "unsupported", error: `${MAX_RUNNING} background jobs run already; stop one first` };
+      return {
+        code: "unsupported",
+        error: `${MAX_RUNNING} background jobs are already running; stop one first`,
+      };
     }
     const process = this.#start(command, options);
     if ("error" in process) return process;

@@ -111,7 +111,7 @@ function checkNamespace(given: readonly string[]): string[] {
   if (missing >= 0) {
     throw new ConfigurationError(
       "STORE_NAMESPACE",
-      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so files would be shared by all that have no value there; give it for each run, or choose another part`,
+      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so everyone without a value there would share files; set it for each run, or choose another part`,
     );
   }
   if (parts.length === 0 || !parts.every((part) => COMPONENT.test(String(part)))) throw badNamespace(given);
@@ -122,7 +122,7 @@ function checkNamespace(given: readonly string[]): string[] {
 const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   new ConfigurationError(
     "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
+    `The store namespace ${JSON.stringify(namespace)} is not usable: use at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
   );
 
 /** A store that can bind a put to the version that was read. */

@@ -232,7 +232,7 @@ const isConflict = (error: unknown): boolean => CONFLICTS.has(s3ErrorName(error)
 const unconditional = (): ConfigurationError =>
   new ConfigurationError(
     "S3_CONDITIONAL_WRITES",
-    "the S3 server ignores conditional writes, so that two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
+    "the S3 server ignores conditional writes, so two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
   );
 
 export interface S3BackendOptions extends S3Address {

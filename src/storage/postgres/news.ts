@@ -20,7 +20,7 @@ const LONGEST_PAUSE_MS = 5000;
 const DEAF_MS = 10_000;
 const DEAF = "The connection that listens for changes of other servers was silent and is replaced.";
 const POOLED =
-  "No change of other servers is heard: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
+  "No notifications from other servers arrive: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
 
 export class ChangeNews {
   readonly #pool: Pool;

@@ -25,7 +25,7 @@ const TOO_LATE: Decision = {
   type: "reject",
   expired: true,
   message:
-    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
+    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody reviewed it. " +
     "Do what is possible without it, and say in your answer what is left undone.",
 };
 

@@ -78,7 +78,7 @@ async function flushOnce(database: Database, state: LogState): Promise<void> {
     state.isDoubtful = true;
     throw new StorageError(
       "storage_io",
-      `The disk did not take what was written to ${databaseName(database.name)}. Check the disk and try again.`,
+      `The disk did not accept writes to ${databaseName(database.name)}. Check the disk and try again.`,
       { cause: thrown },
     );
   }

@@ -131,7 +131,7 @@ export function directoryError(name: string, thrown: unknown, hasLinks: boolean)
     ENOTDIR: "a part of its path is a file",
     ENOENT: hasLinks
       ? "a link on its path leads to a place that does not exist"
-      : "no directory can be made there",
+      : "no directory can be created there",
     ELOOP: "the links on its path lead in a circle",
     ENOSPC: "there is no space left",
   };

@@ -194,7 +194,7 @@ describe("a server that cannot be used", () => {
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     expect(model.requests[0]?.tools).toContain("toy__store");
     expect(model.requests[0]?.messages[0]?.text).toContain(
-      "These MCP servers are not available now, and neither are their tools: absent, keyless, silent.",
+      "These MCP servers and their tools are not available now: absent, keyless, silent.",
     );
     for (const server of ["absent", "keyless", "silent"]) {
       expect(log()).toContain(`"mcp_server_unavailable","server":"${server}"`);
@@ -282,7 +282,7 @@ describe("a server at a URL", () => {
     );
     const { mcp, log } = open({ far: remote(first.url) });
     expect((await mcp.forAgent()).problems).toEqual([
-      { server: "far", reason: "it redirects to another address; configure the address it answers at" },
+      { server: "far", reason: "it redirects to another address; configure that address" },
     ]);
     expect(new Set(seen)).toEqual(new Set([SECRET]));
     expect(log()).not.toContain(SECRET);
