@@ -10,7 +10,7 @@ import { ConfigurationError, errorMessage } from "./core/errors.ts";
 const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
 
 process.stdout.on("error", endWithReader);
-// Logs that nobody reads are no reason to end.
+// The program does not end because nobody reads its logs.
 process.stderr.on("error", () => undefined);
 process.exitCode = await main(process.argv.slice(2));
 

@@ -16,7 +16,7 @@ const NOTES = {
     notes: [
       "It starts servers with almost no environment: give keys with `--env`, or keep them in the keychain ([models](models.md)).",
       "On Windows, a version that is installed as a package has the file in `%LOCALAPPDATA%\\Claude-Data` or `%LOCALAPPDATA%\\Packages`; `install` looks there first. This is untried.",
-      "It gives up a call after one to four minutes, depending on its version, and cannot be told to wait longer. Nothing is lost: a call answers before that, and the run goes on.",
+      "It gives up a call after one to four minutes, depending on its version, and cannot be told to wait longer. Nothing is lost: a call answers before that, and the run continues.",
       "**One click:** `npm run mcpb` in a clone packs `build/*.mcpb` for this platform. Open the file with Claude Desktop; it asks for folder, model and key, and keeps the key in the keychain.",
     ],
   },

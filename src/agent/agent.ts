@@ -75,7 +75,7 @@ const LINE = 160;
 export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
   let messageId: string | undefined;
   return steps.flatMap(({ messages, ...step }) => {
-    // The placeholder of a message whose text went into a file is no new message.
+    // The placeholder of a message whose text moved into a file does not count as a new message.
     const added = messages
       .flat()
       .filter((message) => BaseMessage.isInstance(message))

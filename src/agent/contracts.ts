@@ -75,7 +75,7 @@ export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
 
 export type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
 
-/** How a person is asked about one call. */
+/** The question that a person is asked about one call. */
 export interface Gate {
   allowedDecisions: DecisionType[];
   description?: string;
@@ -84,7 +84,7 @@ export interface Gate {
   isWaived?: true;
 }
 
-/** Whether a call needs a person's approval; asked in the call's own graph task, before anything else. */
+/** Decides if a call needs a person's approval. Runs in the call's own graph task, before anything else. */
 export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
 
 /**
@@ -113,8 +113,8 @@ export interface Middleware {
 export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
 
 /**
- * Made with LangChain's `createMiddleware`, which checks what its hooks take. They are no functions here, so
- * that those of a literal are typed by our form.
+ * Made with LangChain's `createMiddleware`, which checks the arguments of its hooks. They are not declared as functions
+ * here, so that those of a literal get our types.
  */
 export interface LangChainMiddleware extends Partial<
   Record<HookName | "wrapModelCall" | "wrapToolCall", object>
@@ -172,7 +172,7 @@ export interface AgentTool {
  */
 export type FilesState = Readonly<Record<string, FileData | null>>;
 
-/** Where a hook may send the agent instead of the usual next step. */
+/** The place to which a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
 
 /** The state of an agent thread; middleware adds channels of its own. */
@@ -197,7 +197,7 @@ export interface Inbox {
   messages(): MaybePromise<readonly InboxMessage[]>;
 }
 
-/** How a tool call ends: a message for the model, or one together with a change of the state. */
+/** The result of a tool call: a message for the model, or a message together with a state change. */
 export type Outcome = ToolMessage | Command;
 
 /** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
@@ -208,7 +208,7 @@ export interface CallIdentity {
   callId: string;
 }
 
-/** How a call ended, in the encoding of checkpoints. */
+/** The result of a call in the encoding of checkpoints. */
 export interface StoredOutcome {
   type: string;
   data: Uint8Array;
@@ -262,7 +262,7 @@ export interface AgentPathSegment {
   task?: string;
 }
 
-/** Where in the tree of agents something happened; `[]` is the main agent. */
+/** The place in the tree of agents; `[]` is the main agent. */
 export type AgentPath = readonly AgentPathSegment[];
 
 export type DecisionType = "approve" | "edit" | "reject";
@@ -296,7 +296,7 @@ export interface ReviewConfig {
 export interface HitlRequest {
   actionRequests: ActionRequest[];
   reviewConfigs: ReviewConfig[];
-  /** Where the call was made. */
+  /** The agent that made the call. */
   agent?: AgentPath;
   /** The number of the question about this call, from the second one on. */
   question?: number;
@@ -310,7 +310,10 @@ export type Decision =
   | {
       type: "reject";
       message?: string;
-      /** The time to decide is over, or the decision cannot be carried out. Denies the call even where a person may not reject it. */
+      /**
+       * The time to decide has passed, or the decision cannot be carried out. Denies the call even if a person may not
+       * reject it.
+       */
       expired?: true;
     };
 

@@ -29,7 +29,7 @@ import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPla
 export interface BuildLlmOptions {
   /** `provider:model` or `offline`. Default: chosen from the keys in `env`. */
   model?: string;
-  /** Where keys and addresses are. Default: the environment of the process. */
+  /** The source of keys and addresses. Default: the environment of the process. */
   env?: Readonly<Record<string, string | undefined>>;
   log?: Logger;
 }
@@ -81,9 +81,9 @@ const OPTIONS: OptionTable<BuildAgentOptions> = {
 
 const PROMPTS: Readonly<Record<AgentMode, (folder: string) => string>> = {
   cowork: (folder) =>
-    `You work with a person on the files in ${folder}. Name files by absolute paths below it. Look before you change something, and say at the end what you changed.`,
+    `You work with a person on the files in ${folder}. Name files by absolute paths below it. Read before you change something, and report your changes at the end.`,
   acp: (folder) =>
-    `You coordinate work on the files in ${folder}. Give independent parts to subagents with \`task\`, several in one reply, and name files by absolute paths. Check what they report before you answer.`,
+    `You coordinate work on the files in ${folder}. Give independent parts to subagents with \`task\`, several in one reply, and name files by absolute paths. Check their reports before you answer.`,
 };
 
 /** An agent at its folder, and the thread it works on. */
@@ -161,21 +161,24 @@ function profileOf(chosen: ProfileName | AgentProfile): AgentProfile {
     // Left out by mistake, gates would be lost in silence.
     const { interruptOn } = own;
     if (interruptOn) return { ...own, interruptOn };
-    throw new ConfigurationError("INVALID_OPTION", "A profile needs `interruptOn`; `{}` asks about nothing.");
+    throw new ConfigurationError(
+      "INVALID_OPTION",
+      "A profile needs `interruptOn`; `{}` requires no approvals.",
+    );
   }
   if (Object.hasOwn(PROFILES, chosen)) return PROFILES[chosen];
   throw new ConfigurationError(
     "UNKNOWN_PROFILE",
-    `There is no profile '${chosen}'; profiles are ${Object.keys(PROFILES).join(", ")}, or one of your own.`,
+    `There is no profile '${chosen}'; profiles are ${Object.keys(PROFILES).join(", ")}, or your own.`,
   );
 }
 
 /**
- * Works on a task, or goes on with answers, and tells what happens in order; tokens come between. Ends with
- * `finished`, or with `paused` and the calls that wait for a person.
+ * Works on a task, or continues with answers, and yields events in order with tokens in between. The last event is
+ * `finished`, or `paused` with the calls that wait for a person.
  *
- * @throws ConfigurationError for answers that fit nothing that waits; nothing was run then, and all stays open.
- *   RunFailure when the agent cannot go on.
+ * @throws ConfigurationError for answers that match no waiting call; nothing was run then, and all calls stay open.
+ *   RunFailure when the agent cannot continue.
  */
 export async function* streamEvents(
   agent: WorkspaceAgent,
@@ -231,8 +234,8 @@ async function openIn({ graph: { checkpointer }, threadId }: WorkspaceAgent) {
 }
 
 /**
- * The input that goes on with the given decisions: a list where one approval waits, else a map by the ids of
- * `paused` or `getAgentState`. Those that are left out stay open.
+ * The input that continues with the given decisions: a list for one waiting approval, otherwise a map by the ids of
+ * `paused` or `getAgentState`. Approvals without a decision stay open.
  */
 export function resumeAgentInput(
   decisions: readonly Decision[] | Readonly<Record<string, Decision | HitlResponse>>,

@@ -61,7 +61,7 @@ export type AgentEvent =
       text: string;
       /** US dollars; absent if tokens or price are unknown. */
       costUsd?: number;
-      /** The call was no turn of the agent: it shortened the conversation. */
+      /** This call was not a turn of the agent: it shortened the conversation. */
       purpose?: "summary";
     }
   | {
@@ -97,7 +97,7 @@ export type AgentEvent =
       agent: AgentPath;
       model: string;
       reason: ModelFailureReason;
-      /** Such as `model overloaded, trying again in 20 s (3rd time)`. */
+      /** For example `model overloaded, retrying in 20 s (attempt 3)`. */
       message: string;
       /** Failures of this call in a row, from 1. */
       attempt: number;
@@ -128,15 +128,15 @@ export interface AgentSnapshot {
   answer: string;
 }
 
-/** How the run ended that left calls behind; without it, a thread simply got a new message. */
+/** The end of the run that left calls behind; if missing, the thread simply got a new message. */
 export type EarlierEnd = "cancelled" | "failed";
 
-/** What to do next in a thread. */
+/** The next input of a thread. */
 export type AgentInput =
   /**
-   * A new task. The same run's task is never added twice: the run goes on instead. `after` says how the run before
-   * it in the thread ended, if not well; the calls that it left behind say so. `told`: messages to earlier runs of
-   * the thread; those that they had not read come before the task.
+   * A new task. The same run's task is never added twice: the run continues instead. `after` is the end of the previous
+   * run in the thread if it did not complete; the calls that it left behind report it. `told`: messages to earlier runs
+   * of the thread; those they had not read come before the task.
    */
   | { kind: "task"; task: string; after?: EarlierEnd | undefined; told?: readonly InboxMessage[] }
   /**
@@ -144,7 +144,7 @@ export type AgentInput =
    * `checkCall` would refuse denies its call.
    */
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
-  /** Go on from the last checkpoint. */
+  /** Continue from the last checkpoint. */
   | { kind: "continue" };
 
 /** The tracer of one model call. */
@@ -159,7 +159,7 @@ export interface RunTrace {
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
 }
 
-/** Where a run is traced, beyond the end of a process. */
+/** The place of a run in a trace, kept beyond the end of a process. */
 export interface TracePlace {
   /** The first span of the run, as `traceparent` of the W3C names it. */
   before(): MaybePromise<string | undefined>;
@@ -173,29 +173,29 @@ export interface WorkOptions {
   /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
   startNote?: string;
   signal: AbortSignal;
-  /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
+  /** Keeps calls with outside effects from being made twice when a run continues after a crash. */
   effects?: EffectLog;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
-  /** Whether answers wait that the agent was not resumed with. If so, a limit leaves the other requests open. */
+  /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */
   hasAnswers?: () => MaybePromise<boolean>;
-  /** Where its spans belong, if a tracer listens. */
+  /** Parent of its spans, if a tracer is registered. */
   trace?: TracePlace;
 }
 
 /** An agent as runs see it. */
 export interface Agent {
   /**
-   * Works on a thread and yields what happens, in order. The last event is `finished`, or `paused` with all
-   * requests that wait for a person.
+   * Works on a thread and yields its events in order. The last event is `finished`, or `paused` with all requests that
+   * wait for a person.
    *
-   * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
-   *   anything else is a bug.
+   * @throws RunFailure with a stable code when the run cannot continue; an abort error when `signal` aborted; anything
+   *   else is a bug.
    */
   work(threadId: string, input: AgentInput, options: WorkOptions): AsyncIterable<AgentEvent>;
   /** Checks a call of this agent, or of one of its subagents, before a person's edit of it is stored. */
   checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
-  /** What a thread holds now: todos, files, the last answer. */
+  /** The current contents of a thread: todos, files, the last answer. */
   snapshot(threadId: string): Promise<AgentSnapshot>;
   /** The graph of the agent and its subagents as text of Mermaid. */
   drawing(): Promise<string>;

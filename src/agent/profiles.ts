@@ -53,7 +53,10 @@ export const PROFILES = {
 
 export type ProfileName = keyof typeof PROFILES;
 
-/** Where an agent works: its files, the folder as it names it, its skills, and how to end what runs there. */
+/**
+ * The workplace of an agent: its files, its own name for the folder, its skills, and a function that stops its
+ * programs.
+ */
 export interface Place {
   readonly backend: BackendSource;
   readonly folder: string;

@@ -16,7 +16,7 @@ export interface TracedRun {
   agent: string;
   threadId?: string | undefined;
   runId?: string | undefined;
-  /** The first span of a run that goes on here, as a `traceparent` of the W3C. */
+  /** The first span of a run that continues here, as a W3C `traceparent`. */
   begunIn?: string | undefined;
 }
 
@@ -30,12 +30,12 @@ export interface StartedTrace {
 let known: Promise<OpenTelemetry | undefined> | undefined;
 
 /**
- * OpenTelemetry spans of one graph at work, when the process has registered a tracer: the run, its model
- * calls, tool calls and subagents, named by the conventions for generative AI. Spans tell names, tokens and
- * how things ended; no arguments, results or texts.
+ * OpenTelemetry spans of one graph at work, if the process has registered a tracer: the run, its model calls, tool
+ * calls and subagents, named by the conventions for generative AI. Spans hold names, tokens and outcomes, but no
+ * arguments, results or texts.
  *
- * A run that goes on after a pause or in another process stays in its trace, below its first span. Whoever
- * resumes it within a span of their own has it there, with a link to that first span.
+ * A run that continues after a pause or in another process stays in its trace, below its first span. A caller that
+ * resumes it within its own span has it there, with a link to that first span.
  */
 export async function startTrace(run: TracedRun): Promise<StartedTrace> {
   if (!isTracing()) return {};
@@ -69,7 +69,7 @@ export async function startTrace(run: TracedRun): Promise<StartedTrace> {
   };
 }
 
-/** Whether the process may have a tracer; without loading anything. */
+/** True if the process may have a tracer. Loads nothing. */
 export const isTracing = (): boolean => Symbol.for("opentelemetry.js.api.1") in globalThis;
 
 const conversation = ({ threadId }: TracedRun): Attributes =>
@@ -164,8 +164,8 @@ class RunSpans implements RunTrace {
   }
 
   /**
-   * Ends what is open, once: the work it stands for has stopped, or failed with `error`. `signal`: of a run
-   * that may have been told to stop; one that is parked goes on elsewhere.
+   * Ends the open spans, once: their work has stopped, or failed with `error`. `signal` belongs to a run that may have
+   * been stopped; a parked run continues elsewhere.
    */
   end(error?: unknown, signal?: AbortSignal): void {
     if (!this.#agents.has(keyOf([]))) return;
@@ -264,7 +264,7 @@ function answerAttributes(reply: AIMessage): Attributes {
   };
 }
 
-/** Where the conventions name a provider otherwise than LangChain does. */
+/** Providers that the conventions name differently from LangChain. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   amazon_bedrock: "aws.bedrock",
   azure: "azure.ai.openai",

@@ -102,7 +102,7 @@ interface MemorySettings {
 
 /** The agents of a process, and what they share. */
 export interface Agents {
-  /** `ended` resolves when the run is over, and with it what its commands started. */
+  /** `ended` resolves at the end of the run, which also ends the programs that its commands started. */
   agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
   /** The graph of an agent as text of Mermaid. */
   drawing(principal: Principal): Promise<string>;

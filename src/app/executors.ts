@@ -44,14 +44,14 @@ export type ExecutorConfig = Pick<
 /** Files among which commands run. Closing it ends the commands. */
 export type Executor = SandboxBackend & { close(): Promise<void> };
 
-/** How an executor is made, and where its files are in the tree. */
+/** Creation of an executor, and the place of its files in the tree. */
 interface Opening {
   /** `folder`: the workspace of the run. */
   open(folder: string): MaybePromise<Executor>;
   mount: string;
 }
 
-/** How commands of this server run. */
+/** The executor for commands of this server. */
 export type ExecutorChoice =
   | ({ kind: "sandbox"; name: string } & Opening)
   /** They run as any program of this user, because no sandbox was found. */
@@ -220,14 +220,14 @@ export class RunExecutors {
     this.#choice = choose();
   }
 
-  /** How commands run; `undefined` until it was found out. */
+  /** The executor for commands; detected on first use. */
   choice(): Promise<ExecutorChoice> {
     return this.#choice;
   }
 
   /**
-   * The run's executor; undefined when commands cannot run. A run keeps the one it began with, whatever
-   * others get later. `ended` tells when the run is over.
+   * The run's executor; undefined if commands cannot run. A run keeps the executor it began with, even if others get
+   * another one later. `ended` resolves at the end of the run.
    */
   async of(run: Owner & { id: string }, ended: () => Promise<void>): Promise<MountedExecutor | undefined> {
     const { id: runId } = run;
@@ -269,6 +269,6 @@ export class RunExecutors {
   }
 }
 
-/** Whether the commands of an executor can reach nothing but its files. */
+/** True if the commands of an executor can reach nothing but its files. */
 export const isIsolated = (mounted: MountedExecutor | undefined): boolean =>
   (mounted?.executor.capabilities?.isolation ?? "none") !== "none";

@@ -61,7 +61,7 @@ export class FileTree {
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: executor }, { executor: mount });
   }
 
-  /** Where skills are, lowest priority first: bundled ones, the configured folders, those of the workspace. */
+  /** Folders of skills, lowest priority first: bundled ones, the configured folders, those of the workspace. */
   skillSources(owner: Owner): string[] {
     const mounted = skillFolders(this.#config).map(([path]) => path);
     const workspace = workspaceOf(this.#config, owner);
@@ -115,7 +115,7 @@ export class FileTree {
   }
 }
 
-/** Where a principal's memories are in the store. Namespaces take a limited alphabet, without periods. */
+/** Namespace of a principal's memories in the store. Namespaces take a limited alphabet, without periods. */
 export function memoryNamespace(principal: Principal): string[] {
   const isPlain = /^[A-Za-z0-9_@+-]+$/.test(principal);
   const owner = isPlain ? principal : `sha256:${createHash("sha256").update(principal).digest("hex")}`;

@@ -36,7 +36,7 @@ export function surviveRejections(logger: Logger): void {
   process.on("unhandledRejection", (error) => logger.error("process.unhandled_rejection", { error }));
 }
 
-/** How long a process that is about to end waits for its traces to be sent, in milliseconds. */
+/** Maximum time that an ending process waits until its traces are sent, in ms. */
 const PATIENCE_MS = 2000;
 
 /** Any of them switches LangSmith on, as LangChain reads them. */
@@ -74,7 +74,7 @@ async function sendToLangSmith(env: Readonly<Record<string, string | undefined>>
   await awaitAllCallbacks();
 }
 
-/** Translates the settings about runs that are over for the run service. */
+/** Translates the settings about finished runs for the run service. */
 export function retentionOf({ retention: { days, megabytes } }: Pick<Config, "retention">): Retention {
   return {
     ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),

@@ -21,7 +21,7 @@ export interface OpenPage {
   runs: () => Promise<PrincipalRuns>;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
-  /** Whose data folder it is. */
+  /** Owner of the data folder. */
   local: Principal;
   openCommand: (run: Run) => string | undefined;
   logger: Logger;

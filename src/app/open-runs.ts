@@ -131,11 +131,11 @@ function obstacle(settings: RunSettings, choice: ModelChoice): Readiness["refusa
 }
 
 const WORKSPACE_NOT_SHARED =
-  "The workspace is another folder than the one that other servers on this Postgres have at the same path, so they could not go on with each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a server that has its folder.";
+  "The workspace is another folder than the one that other servers on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a server that has its folder.";
 const OUTDATED = {
   code: "restart_needed",
   message:
-    "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and go on in the newer version.",
+    "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and continue in the newer version.",
 } as const;
 const SET_WORKSPACE =
   'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';

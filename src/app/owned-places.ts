@@ -6,7 +6,7 @@ import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
 
-/** Whose files are meant. Without a thread: those that all threads of the principal share. */
+/** Owner of files. Without a thread: those that all threads of the principal share. */
 export interface Owner {
   principal: Principal;
   threadId?: string;
@@ -48,7 +48,7 @@ export function workspaceOf(
     const code = String(Reflect.get(Object(error), "code"));
     throw new ConfigurationError(
       "workspace_folder",
-      `The folder of workspaceFolder cannot be made below the workspace (${code}).`,
+      `The folder of workspaceFolder cannot be created below the workspace (${code}).`,
       { cause: error },
     );
   }

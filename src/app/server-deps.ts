@@ -23,7 +23,7 @@ export interface ServerSettings {
   logger: Logger;
   /** A line that opens the page of this run in a shell of this machine. Default: one without paths. */
   openCommand?: (runId: string) => string;
-  /** Whether this process works on runs. Default true. */
+  /** True if this process works on runs. Default true. */
   works?: boolean;
   /**
    * The page that results link to: on this machine, served by this process, or over HTTP, at a public address or the
@@ -106,8 +106,8 @@ export function serverParts(settings: ServerSettings): ServerParts {
 }
 
 /**
- * Opens the storage that other servers have too, once, and anew after it failed or was closed. `undefined`: this
- * server has files of its own.
+ * Opens the storage shared with other servers, once, and again after it failed or was closed. `undefined`: this server
+ * has files of its own.
  */
 function sharedStorage(settings: ServerSettings): (() => Promise<SharedStorage>) | undefined {
   const { storage: url } = settings.config;
@@ -135,7 +135,7 @@ function stateKeys(
   storage: (() => Promise<SharedStorage>) | undefined,
 ): Pick<ServerDeps, "stateKey" | "previousStateKey"> {
   if (storage !== undefined) return { stateKey: async () => (await storage()).secret("state") };
-  // The key is read for every state. A link that is turned meanwhile must not bring another key.
+  // The key is read for every state. A link that changes in between must not bring another key.
   const assertLinks = linkGuard(dataDir, "the data directory");
   const guarded =
     <Key>(load: (folder: string) => Promise<Key>) =>

@@ -17,22 +17,22 @@ export interface RunSettings {
   config: Config;
   env: Readonly<Record<string, string | undefined>>;
   logger: Logger;
-  /** Whether MCP clients can lend their models. Default false. */
+  /** True if MCP clients can lend their models. Default false. */
   lendable?: boolean;
-  /** Whether this process works on runs, or only looks and decides. Default true. */
+  /** True if this process works on runs; false if it only looks and decides. Default true. */
   works?: boolean;
   /** Gives the storage, which is closed with the runs. Default: what the configuration names. */
   storage?: () => Promise<Storage>;
-  /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */
+  /** True if this process deletes runs as configured, now and every hour, and embeds memories. Default true. */
   keepsHouse?: boolean;
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });
 
 /**
- * Runs go on where their files are: with a shared storage, on machines where the folder is the same one, which its
- * mark tells. A run that a language model began is not left to the offline rules, nor the other way round; another
- * language model may go on with it.
+ * Describes where a run can continue. Runs continue next to their files: with a shared storage, on machines with the
+ * same folder, which its mark identifies. A run that a language model began does not continue with the offline rules,
+ * nor the other way round; another language model may continue it.
  */
 export function environmentOf({ workspace = "", storage }: Config, choice: ModelChoice): string {
   const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
@@ -46,7 +46,7 @@ export function inSharedStorage(environment: string): string {
   return JSON.stringify({ workspace, kind, ...(workspace === "" ? {} : { folder: folderMark(workspace) }) });
 }
 
-/** Whether one of the others has another folder at the same path, so that none can go on with runs of the other. */
+/** True if one of the others has another folder at the same path, so they cannot continue each other's runs. */
 export function hasOtherFolder(environment: string, others: readonly string[]): boolean {
   const { workspace, folder } = Environment.parse(JSON.parse(environment));
   return others.some((one) => {
@@ -91,7 +91,7 @@ interface BucketSettings {
   secretAccessKeyVariable?: string | undefined;
 }
 
-/** Where large values of a shared storage are, if not in it. */
+/** Location of a shared storage's large values, if they are stored outside of it. */
 export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: RunSettings["env"]) =>
   storageS3 && bucketOf(storageS3, env);
 
@@ -116,9 +116,8 @@ export function limitsOf({ limits }: Config): AgentLimits {
 export const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 
 /**
- * Which tool calls a person approves: file changes as configured, and commands, unless they are sandboxed
- * and the configuration lets those run. `served` are folders on other servers, which are asked about like the
- * workspace.
+ * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
+ * configuration allows those. `served` are folders on other servers, which need approval like the workspace.
  */
 export function approvalGates(
   { write, execute }: Pick<Config["approvals"], "write" | "execute">,
@@ -137,8 +136,8 @@ export function approvalGates(
 }
 
 /**
- * Whether a call with these arguments may change something in one of the folders. True also for a folder around
- * them, and for arguments that do not say clearly where they point.
+ * True if a call with these arguments may change something in one of the folders. Also true for a folder around them,
+ * and for arguments without a clear target.
  */
 export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
   const paths = pathsOf(args);
@@ -154,7 +153,7 @@ function isInOrAround(folder: string, path: unknown): boolean {
   return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
 }
 
-/** Where the shared folders are in the tree of files an agent sees. */
+/** Mount point of the shared folders in an agent's tree of files. */
 export const WORKSPACE_MOUNT = "/workspace";
 /** Files of a sandbox that does not see the workspace. */
 export const SANDBOX_MOUNT = "/sandbox";

@@ -124,7 +124,7 @@ export interface FileInfo {
   ignored?: boolean;
   /** Number of its names, for a file with hard links. */
   names?: number;
-  /** For a link that leads to a place of the backend: that place, even if nothing is there. */
+  /** For a link that leads to a place of the backend: that place, even if it does not exist. */
   real_path?: string;
 }
 
@@ -259,8 +259,8 @@ export interface FileRoot {
 export interface Backend {
   readonly capabilities?: Partial<BackendCapabilities> | undefined;
   /**
-   * How long files at a path and below stay. Only for backends in which this depends on the path; for others
-   * `capabilities.lifetime` holds everywhere.
+   * Lifetime of files at a path and below. Only for backends in which it depends on the path; otherwise
+   * `capabilities.lifetime` applies everywhere.
    */
   lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
   /**
@@ -332,7 +332,7 @@ export interface BackendRuntime {
 }
 
 export type BackendFactory = (runtime: BackendRuntime) => MaybePromise<Backend>;
-/** A backend class such as `StateBackend`, made anew for each call. */
+/** A backend class such as `StateBackend`; each call creates a new instance. */
 export type BackendClass = new (runtime: BackendRuntime) => Backend;
 /** A backend, or how to make one: accepted by all parameters for backends. */
 export type BackendSource = Backend | BackendFactory | BackendClass;

@@ -90,7 +90,7 @@ export interface Operations {
   write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult>;
   edit(at: Located, edit: Edit): MaybePromise<EditResult>;
   delete(at: Located, options: CallOptions): MaybePromise<DeleteResult>;
-  /** Stores bytes over what is there. */
+  /** Stores bytes and replaces existing content. */
   upload(at: Located, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
   /** Default: the bytes of what `readRaw` gives. */
   download?(at: Located, options: CallOptions): MaybePromise<FileDownloadResponse>;
@@ -271,7 +271,7 @@ export async function uploadTo(
 }
 
 /**
- * Replaces some members of a backend. All others are there, also those that only this backend has, and work on the
+ * Replaces some members of a backend. All others remain, including those that only this backend has, and work on the
  * backend itself, which may keep private fields.
  */
 export function wrapBackend(backend: Backend, members: Partial<Backend>): Backend {

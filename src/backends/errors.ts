@@ -74,7 +74,7 @@ export const permissionDenied = (path: string) => failure("permission_denied", `
 export const readOnlyFile = (path: string) =>
   failure(
     "permission_denied",
-    `File '${path}' is read-only: its mode lets no one write to it. It is changed only after a person has approved that. Ask for it, or write to another file.`,
+    `File '${path}' is read-only: its mode denies writing to everyone. It can be changed only after a person approves that. Ask for approval, or write to another file.`,
   );
 export const ioFailure = (path: string, reason: string) =>
   failure("io", `'${path}' could not be accessed: ${reason}`);
@@ -87,10 +87,7 @@ export const deletionUnavailable = (path: string) =>
   failure("unsupported", `deletion is not available for '${path}'.`);
 export const refusedToDelete = (path: string) => failure("permission_denied", `Refusing to delete '${path}'`);
 export const partlyDeleted = (path: string, removed: readonly string[], reason: string) =>
-  failure(
-    "io",
-    `'${path}' was deleted only in part (removed: ${removed.join(", ") || "nothing"}): ${reason}`,
-  );
+  failure("io", `'${path}' was deleted only partly (removed: ${removed.join(", ") || "nothing"}): ${reason}`);
 
 // Content
 
@@ -110,7 +107,7 @@ export const tooLargeToEdit = (path: string, bytes: number, limit: number) =>
 export const tooLargeToLoad = (path: string, bytes: number, limit: number) =>
   failure(
     "too_large",
-    `File '${path}' is too large to load whole (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
+    `File '${path}' is too large to load at once (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
   );
 export const fileTooLarge = (path: string, bytes: number, limit: number) =>
   failure(
@@ -120,13 +117,13 @@ export const fileTooLarge = (path: string, bytes: number, limit: number) =>
 export const textBeforeCells = () =>
   failure(
     "unsupported",
-    "This is a notebook: a line such as <cell: code> or <cell: markdown> has to come before the text of its first cell",
+    "This is a notebook: put a line such as <cell: code> or <cell: markdown> before the text of its first cell",
   );
 
 export const changedOutputs = (cell: number) =>
   failure(
     "unsupported",
-    `Outputs come from running the notebook: those of cell ${cell} can be removed, but not changed`,
+    `Outputs come from running the notebook: the outputs of cell ${cell} can be removed, but not changed`,
   );
 /** `text` is the store's own, and names the path. */
 export const memoryTooLarge = (text: string) => failure("too_large", text);
@@ -166,7 +163,7 @@ export const emptySearch = () => failure("invalid_pattern", "Search pattern must
 export const multilineSearch = () =>
   failure(
     "invalid_pattern",
-    "Search pattern contains a line break, but lines are searched one by one; search for one of the lines",
+    "Search pattern contains a line break, but the search reads single lines; search for one of the lines",
   );
 
 // Commands
@@ -188,7 +185,7 @@ export const sensitivePath = () => failure("permission_denied", "Access to sensi
 
 export const storeMissing = () => failure("unsupported", "Store is required but not available in runtime");
 export const threadFilesMissing = () =>
-  failure("unsupported", "Thread files are available only while a run calls a tool");
+  failure("unsupported", "Thread files are available only during a run's tool call");
 export const operationAborted = (path: string) =>
   failure("aborted", `The operation on '${path}' was cancelled`);
 

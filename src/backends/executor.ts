@@ -50,13 +50,13 @@ export interface ExecuteResponse {
   timedOut?: boolean;
 }
 
-/** Where commands run and what bounds them. Unknown facts are left out. */
+/** The place where commands run, and its limits. Unknown facts are left out. */
 export interface CommandFacts {
   /** Directory in which a command starts, as commands see it. Left out where it is a path of this machine. */
   directory?: string;
   /** The folder of the file tree that is this directory. Default `/`. */
   folder?: string;
-  /** Whether commands reach the network. */
+  /** True if commands reach the network. */
   network?: boolean;
   /** True if programs that a command leaves running end with it. */
   endsLeftovers?: boolean;

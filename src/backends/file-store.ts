@@ -36,7 +36,7 @@ import {
   searchable,
 } from "./search.ts";
 
-/** Gives the result of a call, or undefined if the signal aborts first. The call itself goes on. */
+/** Returns the result of a call, or undefined if the signal aborts first. The call itself continues. */
 export async function untilAborted<Result>(
   call: () => Result | Promise<Result>,
   signal: AbortSignal | undefined,
@@ -93,12 +93,12 @@ export interface FileStore {
   get(path: string, options?: CallOptions): MaybePromise<StoredFile | undefined>;
   /** Stores a file. Stores nothing and gives false if `expected` does not hold. */
   put(path: string, data: FileData, expected: Expected, options?: CallOptions): MaybePromise<boolean>;
-  /** Removes one file. A missing file is no failure. */
+  /** Removes one file. Succeeds if the file is missing. */
   remove(path: string, options?: CallOptions): MaybePromise<void>;
   /** Lists the file at a path and all files below the path, in any order. */
   list(under: string, options?: ListOptions): AsyncIterable<ListedFile> | Iterable<ListedFile>;
   /**
-   * Whether there is any file below a path. Without this method paths are plain keys: a path may be a file and a
+   * Reports if there is any file below a path. Without this method paths are plain keys: a path may be a file and a
    * folder.
    */
   hasBelow?(path: string, options?: CallOptions): MaybePromise<boolean>;
@@ -124,7 +124,7 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-/** How often a change is tried while other processes replace the file. */
+/** Maximum number of attempts for a change while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 interface StorePath extends Located {
@@ -236,7 +236,7 @@ class StoreOperations extends PutOperations implements Operations {
     return { path, filesUpdate: null };
   }
 
-  /** Stores the result of `plan` for the current file. Plans again if the file was replaced meanwhile. */
+  /** Stores the result of `plan` for the current file. Plans again if the file was replaced in between. */
   #change(
     { path, store }: StorePath,
     options: CallOptions,

@@ -97,7 +97,7 @@ function parseClass(reader: Reader): GlobToken {
       reader.characters[reader.at] === "-" && ![undefined, "]"].includes(reader.characters[reader.at + 1]);
     if (isRange) reader.at += 1;
     const high = isRange ? classMember(reader) : low;
-    if (high < low) throw new GlobSyntaxError("a range in brackets runs backwards");
+    if (high < low) throw new GlobSyntaxError("a range in brackets is reversed");
     ranges.push([low, high]);
   }
 }
@@ -115,7 +115,7 @@ function expand(parts: readonly Part[]): GlobToken[][] {
   for (const part of parts) {
     const tails = part.kind === "group" ? part.options.flatMap(expand) : [[part]];
     if (results.length * tails.length > MAX_ALTERNATIVES) {
-      throw new GlobSyntaxError(`the braces stand for more than ${MAX_ALTERNATIVES} patterns`);
+      throw new GlobSyntaxError(`the braces expand to more than ${MAX_ALTERNATIVES} patterns`);
     }
     results = results.flatMap((head) => tails.map((tail) => [...head, ...tail]));
   }
@@ -292,7 +292,7 @@ export interface GlobOptions {
 export interface Glob {
   /** `path` is relative to the directory searched: no leading slash, no trailing one. */
   matches(path: string): boolean;
-  /** Whether something below `directory` (relative, no trailing slash) can match. If not, it need not be read. */
+  /** True if something below `directory` (relative, no trailing slash) can match. If not, it need not be read. */
   reaches(directory: string): boolean;
   /**
    * The pattern that selects the same files when the search starts in `directory`; undefined when none

@@ -83,7 +83,7 @@ export function mimeTypeOf(path: string): string {
   return TYPES.get(extension) ?? DEFAULT_TEXT_TYPE;
 }
 
-/** Whether content of this type is text. */
+/** True if content of this type is text. */
 export function isTextType(mimeType: string): boolean {
   const bare = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
   return (
@@ -91,7 +91,7 @@ export function isTextType(mimeType: string): boolean {
   );
 }
 
-/** Whether bytes contain a NUL, which makes them binary. */
+/** True if bytes contain a NUL, which makes them binary. */
 export const hasNul = (bytes: Uint8Array): boolean => bytes.includes(0);
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -23,7 +23,7 @@ const MAX_LINES = 20_000;
 const MAX_SHOWN_LINES = 8;
 const MAX_SHOWN_CHARS = 200;
 
-/** Describes the lines that are nearest to a text that is not there. Gives undefined if none are alike. */
+/** Describes the lines that are nearest to a missing text. Returns undefined if none are alike. */
 export function nearestLines(text: string, missing: string): string | undefined {
   const lines = text.split("\n", MAX_LINES).map((line) => line.replace(/\r$/, ""));
   const wanted = missing.replace(/^\n+|\n+$/g, "").split(/\r?\n/);

@@ -136,7 +136,7 @@ interface ShownOutput {
   text: string;
 }
 
-/** Texts of an output, and the sizes of what is no text. */
+/** Texts of an output, and the sizes of its other contents. */
 function shownOutputs(output: Record<string, unknown>): ShownOutput[] {
   if (output["output_type"] === "stream")
     return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plain(output["text"]) }];

@@ -38,7 +38,7 @@ import { globFlat, grepFlat, grepShown, listFlat, sortByPath } from "./search.ts
 /** Begins the name of a file that marks a deletion: the base has the deleted entry under the rest of the name. */
 const DELETED = ".wh.";
 
-/** Whether a path contains a name that is reserved for marks of deletions. */
+/** True if a path contains a name that is reserved for deletion marks. */
 const isReserved = (path: string): boolean => path.split("/").some((name) => name.startsWith(DELETED));
 
 const markOf = (path: string): string => {
@@ -58,7 +58,7 @@ class OverlayChanges {
     return this.#files.get(path);
   }
 
-  /** Whether the path, or a directory above it, is deleted in the base. */
+  /** True if the path, or a directory above it, is deleted in the base. */
   hidesBase(path: string): boolean {
     return [...parentsOf(path), path].some((at) => this.#files.get(markOf(at)) !== undefined);
   }

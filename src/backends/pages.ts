@@ -80,7 +80,7 @@ const readAt = promisify(readWithCallback);
 const CHUNK_SIZE = 256 * 1024;
 /** Bytes to read behind the expected end of a file. */
 const PROBE_SIZE = 1024;
-/** How far the lines behind a page are counted. */
+/** Number of bytes behind a page whose lines are counted. */
 const COUNT_AHEAD = 1024 * 1024;
 const HEAD_SIZE = 8 * 1024;
 const LINE_FEED = 0x0a;
@@ -214,7 +214,7 @@ class PageScanner {
     ).subarray(0, this.#complete);
   }
 
-  /** Whether the next `bytes` of a line belong to the page. */
+  /** True if the next `bytes` of a line belong to the page. */
   #takes(bytes: number): boolean {
     this.#partial += bytes;
     if (this.#line < this.#request.offset || this.#isFull) return false;

@@ -55,7 +55,7 @@ const refuse = (failure: BackendFailure): PathResult => ({ ok: false, ...failure
 
 const HAS_SPELLINGS = /[^\x21-\x26\x28-\x7e]/;
 
-/** Whether a name may stand in a folder with other characters that look the same. */
+/** True if a folder may hold the same name written with other characters that look the same. */
 export const hasSpellings = (name: string): boolean => HAS_SPELLINGS.test(name);
 
 /** A name as people and models type it: composed letters, ordinary spaces, straight apostrophes. */
@@ -65,7 +65,7 @@ export const plainSpelling = (name: string): string =>
     .replace(/[\u00a0\u2000-\u200a\u202f\u205f\u3000]/g, " ")
     .replace(/[\u2018\u2019]/g, "'");
 
-/** Whether `path` is `prefix` or lies below it; `/mem` is not below `/me`. A trailing slash of `prefix` is ignored. */
+/** True if `path` is `prefix` or lies below it; `/mem` is not below `/me`. A trailing slash of `prefix` is ignored. */
 export function isAtOrBelow(path: string, prefix: string): boolean {
   const bare = withoutSlash(prefix);
   return bare === "/" || path === bare || path.startsWith(`${bare}/`);

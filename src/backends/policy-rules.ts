@@ -141,7 +141,7 @@ function prefixPath(prefix: string): string {
   if (valid.ok && prefix.startsWith("/")) return valid.path;
   throw new ConfigurationError(
     "INVALID_POLICY",
-    `The policy prefix '${prefix}' is not usable: give an absolute directory such as '/private/'`,
+    `The policy prefix '${prefix}' is not usable: use an absolute directory such as '/private/'`,
   );
 }
 

@@ -134,7 +134,7 @@ const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> 
 };
 
 const UNASKED =
-  "files that a person must allow to be read. Read them, or search in their folder, to ask for it";
+  "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
 
 class PolicyOperations implements Operations {
   readonly parallel = PARALLEL_TRANSFERS;
@@ -258,7 +258,7 @@ class PolicyOperations implements Operations {
     const { path, at: checked } = at;
     const inner = await this.#inner();
     if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
-    // The inner backend refuses invalid paths, and the root. Of a link it removes the link alone.
+    // The inner backend refuses invalid paths, and the root. If the path is a link, it removes only the link.
     const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
     if (isTree && (await this.#protectsBelow(inner, { ...at, at: checked }, options))) {
       return errors.deletesNotAllowed(checked);

@@ -219,11 +219,11 @@ export function checkBackend(owner: string, source: unknown): void {
   if (isBackend) return;
   throw new ConfigurationError(
     "INVALID_BACKEND",
-    `${owner} is no backend; give one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
+    `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
   );
 }
 
-/** As `resolveBackend`. Without a runtime, only a ready backend can be used. */
+/** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
 export async function obtainBackend(
   source: BackendSource,
   runtime: BackendRuntime | undefined,
@@ -232,7 +232,7 @@ export async function obtainBackend(
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError(
     "BACKEND_RUNTIME",
-    "This backend is made for each call: give it to an agent, which makes it",
+    "This backend is created for each call: pass it to an agent, which creates it",
   );
 }
 
@@ -241,8 +241,8 @@ const isClass = (source: Exclude<BackendSource, Backend>): source is BackendClas
   "prototype" in source && typeof source.prototype === "object" && "read" in (source.prototype ?? {});
 
 /**
- * How long files at `path` and below stay: with the state of the thread, which goes back to its last checkpoint
- * after a crash, or outside of it. A backend that does not say is taken for persistent.
+ * Lifetime of files at `path` and below: with the state of the thread, which returns to its last checkpoint after a
+ * crash, or outside of it. A backend that does not declare it counts as persistent.
  */
 export async function lifetimeAt(backend: Backend, path: string): Promise<BackendCapabilities["lifetime"]> {
   return (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";

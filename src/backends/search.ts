@@ -37,7 +37,7 @@ export const SEARCH_TIME_LIMIT_MS = 30_000;
 export const MAX_LINE_LENGTH = 1000;
 const MAX_PATTERN_LENGTH = 10_000;
 
-/** Where a line matches: UTF-16 offsets. */
+/** The UTF-16 offsets of a line's match. */
 export type LineMatcher = (line: string) => { start: number; end: number } | undefined;
 
 export type SearchCompilation =
@@ -74,7 +74,7 @@ function findWith(expression: RE2JS, line: string): { start: number; end: number
   return matcher.find() ? { start: matcher.start(), end: matcher.end() } : { start: 0, end: 0 };
 }
 
-/** A file to search. `load` is called once, in order, and only while the search goes on. */
+/** A file to search. `load` is called once, in order, and only while the search continues. */
 export interface SearchFile {
   path: string;
   /** See `FileInfo`. */
@@ -201,7 +201,7 @@ class LineReader {
   /** Number of the current line. */
   number = 0;
   #start = 0;
-  /** Where the next line starts. */
+  /** Start of the next line. */
   end: number;
 
   constructor(text: string) {
@@ -321,7 +321,7 @@ export function grepFlat(files: Iterable<[string, FileData]>, search: FlatSearch
   );
 }
 
-/** As `grepFlat`, for files without contents. `open` gets the contents of the chosen files. */
+/** Like `grepFlat`, for files without contents. `open` gets the contents of the chosen files. */
 export async function grepListed<File extends { path: string }>(
   files: Iterable<File>,
   { pattern, path, glob, maxCount, options }: FlatSearch,
@@ -342,7 +342,7 @@ export async function grepListed<File extends { path: string }>(
   return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
 }
 
-/** How far the cap of a search may grow to make up for hidden matches. */
+/** Maximum growth of a search's cap to make up for hidden matches. */
 const MAX_GROWTH = 256;
 
 /** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */
@@ -355,7 +355,7 @@ export async function grepShown(
     const result = await ask(cap);
     const matches = result.matches?.filter(({ path }) => isShown(path));
     if (matches === undefined) return result;
-    // A result below the cap is truncated because the time was over.
+    // A result below the cap is truncated because the time was up.
     const isAll = result.truncated !== true || (result.matches?.length ?? 0) < cap;
     if (isAll || matches.length >= wanted || cap > wanted * MAX_GROWTH) return { ...result, matches };
   }

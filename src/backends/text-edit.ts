@@ -103,7 +103,7 @@ function unitsOf(text: string): Uint16Array {
   return units;
 }
 
-/** Whether a CRLF line end begins here. */
+/** True if a CRLF line end begins here. */
 const isPair = (units: Uint16Array, at: number): boolean =>
   units[at] === CARRIAGE_RETURN && units[at + 1] === LINE_FEED;
 

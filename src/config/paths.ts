@@ -1,4 +1,4 @@
-/** Where the program, its data and its configuration are. */
+/** Paths of the program, its data and its configuration. */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ export interface HostFacts {
 
 const APP_NAME = "deepagent-mcp";
 
-/** Where a program keeps its data on this platform (XDG base directories where they apply). */
+/** The program's data folder on this platform (XDG base directories where they apply). */
 export function defaultDataDir(host: HostFacts): string {
   if (host.platform === "win32") return join(localAppData(host), APP_NAME);
   if (host.platform === "darwin") return join(host.home, "Library", "Application Support", APP_NAME);
@@ -24,7 +24,7 @@ export function defaultDataDir(host: HostFacts): string {
   return join(base, APP_NAME);
 }
 
-/** Where Node keeps compiled code of this program between starts. */
+/** The folder in which Node keeps compiled code of this program between starts. */
 export function compileCacheDir({ home, env }: Pick<HostFacts, "home" | "env">): string {
   return join(env["XDG_CACHE_HOME"] ?? join(home, ".cache"), APP_NAME, "compile");
 }
@@ -47,7 +47,7 @@ export function wideFolder(host: HostFacts): string | undefined {
   if (cwd === realPath(host.home)) return `${cwd} is your home folder, which is too wide to work in`;
   if (parse(cwd).root === cwd) return `${cwd} is the root of the file system, which is too wide to work in`;
   return windows !== undefined && isInside(realPath(windows), cwd)
-    ? `${cwd} belongs to Windows and is no folder to work in`
+    ? `${cwd} belongs to Windows, so the agent cannot work in it`
     : undefined;
 }
 
@@ -86,7 +86,7 @@ export function packageName(): string {
   return typeof name === "string" ? name : APP_NAME;
 }
 
-/** Whether npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
+/** True if npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
 export const isPublished = (): boolean => manifest()["private"] !== true;
 
 function manifest(): Readonly<Record<string, unknown>> {

@@ -22,8 +22,8 @@ export interface Launch {
 }
 
 /**
- * How a client starts this program, whatever its `PATH`: by npx when npx started a published one, else by its file. On
- * Windows npx is a script, which only a shell starts.
+ * The command with which a client starts this program, whatever its `PATH`: npx if npx started a published one,
+ * otherwise its file. On Windows npx is a script, which only a shell starts.
  */
 export function programLaunch(platform: NodeJS.Platform): Launch {
   const npx = npxWords();
@@ -34,7 +34,7 @@ export function programLaunch(platform: NodeJS.Platform): Launch {
 
 const programFile = (): string => join(packageRoot(), "dist/bin/deepagent-mcp.js");
 
-/** What starts the package that npx fetched; `undefined`: this program is installed in another way. */
+/** The words that start a package fetched by npx; `undefined`: this program is installed in another way. */
 function npxWords(): [string, ...string[]] | undefined {
   const isFromNpx = isPublished() && programFile().split(sep).includes("_npx");
   return isFromNpx ? ["npx", "-y", packageName()] : undefined;
@@ -51,7 +51,7 @@ export function commandLine(host: HostFacts, words: readonly string[]): string {
   return [...program, ...words].map((word) => quoted(word, host.platform)).join(" ");
 }
 
-/** Whether a shell that looks for `name` finds `file`. Folders that npm adds for its scripts are not the shell's. */
+/** True if a shell that looks for `name` finds `file`. Folders that npm adds for its scripts are not the shell's. */
 function leadsTo(name: string, file: string, { env }: HostFacts): boolean {
   const folders = (env["PATH"] ?? "")
     .split(delimiter)

@@ -52,16 +52,16 @@ const sandbox = z.strictObject({
     .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
   user: text.optional().describe("User and group of a container's commands. Default: 1000:1000."),
   app: text.optional().describe("The app of modal."),
-  sandboxId: text.optional().describe("One that runs already, and is left running."),
+  sandboxId: text.optional().describe("A running sandbox to use, which is left running."),
   workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
   env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
   parameters: z
     .record(z.string(), z.unknown())
     .optional()
-    .describe("Further parameters of a new one, as the package of modal, runloop or daytona takes them."),
+    .describe("More parameters of a new sandbox, as defined by the package of modal, runloop or daytona."),
   setupScript: text.optional().describe("Shell commands that prepare a new one."),
-  setupScriptPath: absolutePath.optional().describe("A file with such commands, instead."),
-  setupTimeout: seconds.min(1).default(600).describe("How long they may take."),
+  setupScriptPath: absolutePath.optional().describe("A file with these commands, instead of `setupScript`."),
+  setupTimeout: seconds.min(1).default(600).describe("Time limit of the setup."),
 });
 
 /** Everything that can be configured, with its default. Times are seconds. */
@@ -70,10 +70,10 @@ export const ConfigSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      "Address of the JSON schema, by which editors check and complete the file; the server ignores it.",
+      "Address of the JSON schema, which editors use to check and complete the file; the server ignores it.",
     ),
   dataDir: absolutePath.describe(
-    "Where runs, threads and memories are kept. Default: `deepagent-mcp` in the user's data folder.",
+    "Folder for runs, threads and memories. Default: `deepagent-mcp` in the user's data folder.",
   ),
   storage: z
     .string()
@@ -82,27 +82,27 @@ export const ConfigSchema = z.strictObject({
     })
     .optional()
     .describe(
-      "`postgres://user:password@host/database`: any number of servers share it. Default: files in `dataDir`. Give it in the environment, where a password is not seen by other users of the machine.",
+      "`postgres://user:password@host/database`: any number of servers share it. Default: files in `dataDir`. Set it in the environment, where other users of the machine cannot see the password.",
     ),
   storageSchema: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,39}$/, { error: "use lowercase letters, digits and _, at most 40" })
     .default("deepagent")
-    .describe("The Postgres schema of this server's tables, which is made when it is missing."),
+    .describe("The Postgres schema of this server's tables; created if missing."),
   storageConnections: whole(2, 1000)
     .default(10)
-    .describe("Most connections to Postgres of one process, besides the one that listens."),
+    .describe("Maximum number of Postgres connections of one process, besides the one that listens."),
   storageS3: storageS3Schema
     .optional()
     .describe(
-      "Where parts of conversations of 64 KB and more are kept instead of in Postgres; needs the package @aws-sdk/client-s3. Default: in Postgres.",
+      "Bucket for conversation parts of 64 KB and more, instead of Postgres; needs the package @aws-sdk/client-s3. Default: Postgres.",
     ),
   storageRole: z
     .string()
     .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: "use lowercase letters, digits and _, at most 63" })
     .optional()
     .describe(
-      "A role of Postgres as which the requests of principals are carried out, so that row-level security confines each to its own rows. Default: none; queries alone do.",
+      "A Postgres role that runs the principals' requests, so that row-level security confines each to its own rows. Default: none; only the queries confine them.",
     ),
   workspace: absolutePath
     .optional()
@@ -113,7 +113,7 @@ export const ConfigSchema = z.strictObject({
     .refine((path) => path.includes("{"), { error: "needs {principal} or {thread}" })
     .optional()
     .describe(
-      "Gives each principal or thread a folder of its own below `workspace`, which is made when it is first needed: `{principal}`, `{thread}`, or a path with them such as `teams/{principal}`. Default: all of them work in `workspace` itself.",
+      "Gives each principal or thread its own folder below `workspace`, created on first use: `{principal}`, `{thread}`, or a path with them such as `teams/{principal}`. Default: all of them work in `workspace` itself.",
     ),
   workspacePerMachine: z
     .boolean()
@@ -125,7 +125,7 @@ export const ConfigSchema = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "Leaves `.git` and what `.gitignore` files exclude out of glob and grep in the workspace; all of it can still be listed and read.",
+      "Hides `.git` and the files that `.gitignore` excludes from glob and grep in the workspace; they can still be listed and read.",
     ),
   model: text
     .optional()
@@ -136,12 +136,12 @@ export const ConfigSchema = z.strictObject({
     .enum(PROFILE_NAMES)
     .optional()
     .describe(
-      "Other defaults: `deepcowork` for work beside a person (seven file tools, 25 model calls, every change and command approved), `production` for strict limits (small files and results, likewise approved). Settings that are given count before them.",
+      "Other defaults: `deepcowork` for work beside a person (seven file tools, 25 model calls, every change and command approved), `production` for strict limits (small files and results, likewise approved). Explicit settings override these.",
     ),
   fallbackModels: z
     .array(text)
     .default([])
-    .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
+    .describe("Models as `provider:model`, called in this order when the previous one cannot answer."),
   modelParameters,
   allowedModels: z
     .array(text)
@@ -157,24 +157,24 @@ export const ConfigSchema = z.strictObject({
     .describe("Instructions of your own, shown to the agent before the built-in ones."),
   systemPromptFile: absolutePath
     .optional()
-    .describe("A file with more of them, read again whenever a run begins or goes on."),
+    .describe("A file with more of them, read again whenever a run begins or continues."),
   approvals: z
     .strictObject({
       write: z
         .enum(["workspace", "all", "none"])
         .default("workspace")
-        .describe("Which file changes a person approves: those in /workspace/ and `mounts`, all, or none."),
+        .describe("File changes that need approval: those in /workspace/ and `mounts`, all, or none."),
       execute: z
         .enum(["all", "unsandboxed"])
         .default("all")
-        .describe("Which commands a person approves: all, or only those that run outside a sandbox."),
+        .describe("Commands that need approval: all, or only those that run outside a sandbox."),
       allowModelAnswers: z
         .boolean()
         .default(false)
         .describe("Lets the calling model answer approvals through answer_deep_agent."),
       deadline: between(1, 31_536_000)
         .optional()
-        .describe("After how long an approval that nobody decided is denied. Default: it waits."),
+        .describe("Time after which an undecided approval is denied. Default: it waits."),
     })
     .prefault({}),
   execute: z
@@ -183,13 +183,13 @@ export const ConfigSchema = z.strictObject({
         .enum(["auto", "sandbox", "off"])
         .default("auto")
         .describe(
-          "Whether the agent runs commands: auto, in a sandbox or, where there is none, as the user with each command approved; sandbox, only in one; off, not at all.",
+          "Runs commands: auto, in a sandbox if available, otherwise as the user with each command approved; sandbox, only in one; off, not at all.",
         ),
-      timeout: seconds.min(1).default(120).describe("How long a command may run when the call does not say."),
+      timeout: seconds.min(1).default(120).describe("Time limit of a command if the call sets none."),
       maxOutputBytes: whole(1000, 100_000_000)
         .default(100_000)
         .describe(
-          "Bytes of a command's output that are shown; a longer one goes into a file whole, up to 10 MiB.",
+          "Bytes of a command's output that are shown; a longer output is stored in a file, up to 10 MiB.",
         ),
       memoryMb: whole(64).default(2048).describe("MiB of memory for each process in the sandbox."),
       processes: whole(8).default(512).describe("Processes a command may have in the sandbox."),
@@ -200,7 +200,7 @@ export const ConfigSchema = z.strictObject({
       sandbox: sandbox
         .optional()
         .describe(
-          "Where commands run, in the place of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, made anew when the server restarts, or the one of `sandboxId`.",
+          "Where commands run, instead of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, created again when the server restarts, or the one of `sandboxId`.",
         ),
     })
     .prefault({}),
@@ -211,18 +211,18 @@ export const ConfigSchema = z.strictObject({
         .positive()
         .max(1024)
         .default(10)
-        .describe("Larger files of the workspace are not searched and not edited."),
+        .describe("Larger files of the workspace are not searched or edited."),
       hide: z
         .array(text)
         .default([])
         .describe(
-          "Files of the workspace that the agent does not see, by name or through a link: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. No commands are run then, because they would see them.",
+          "Files of the workspace that the agent cannot see, by name or through a link: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. Commands are then disabled, because they could see these files.",
         ),
       readOnly: z
         .array(text)
         .default([])
         .describe(
-          "Folders of the workspace that the agent may not change, by name or through a link, such as `/vendor`; `/` for all of it. No commands are run then.",
+          "Folders of the workspace that the agent may not change, by name or through a link, such as `/vendor`; `/` for all of it. Commands are then disabled.",
         ),
     })
     .prefault({}),
@@ -232,7 +232,7 @@ export const ConfigSchema = z.strictObject({
         operations: z
           .array(z.enum(["read", "write"]))
           .min(1)
-          .describe("What the rule is about."),
+          .describe("Operations that the rule covers."),
         paths: z
           .array(z.string().startsWith("/", { error: "must begin with /" }))
           .min(1)
@@ -240,22 +240,22 @@ export const ConfigSchema = z.strictObject({
         mode: z
           .enum(["allow", "deny", "interrupt"])
           .default("deny")
-          .describe("`interrupt`: a person is asked about each call."),
+          .describe("`interrupt`: each call needs approval."),
       }),
     )
     .default([])
     .describe(
-      "Rules for the agent's file tools; the first that fits counts, and what none fits is allowed. They hold for the place that a path leads to, too. No commands are run then.",
+      "Rules for the agent's file tools; the first match applies, and calls without a match are allowed. They also apply to the target of a link. Commands are then disabled.",
     ),
   delivery: z
     .strictObject({
       window: seconds
         .default(40)
-        .describe("How long a call waits; most clients end one after 60 seconds, progress or not."),
+        .describe("How long a call waits; most clients cancel one after 60 seconds, even with progress."),
       windowWithProgress: seconds
         .default(240)
         .describe(
-          "How long a call waits that carries a progress token, for clients known to wait while they are told of progress.",
+          "How long a call with a progress token waits, for clients known to wait while they receive progress.",
         ),
       heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
       clients: z
@@ -266,22 +266,24 @@ export const ConfigSchema = z.strictObject({
             pausesForForms: z
               .boolean()
               .optional()
-              .describe("Whether it does not count the time while a form of the call is open."),
+              .describe("True if its timeout pauses while a form of the call is open."),
           }),
         )
         .default({})
         .describe(
-          "How long single clients wait, by the name they give or by `name/version`, where the beginning of a version will do. It replaces what is known of the client.",
+          "How long single clients wait, by their name or by `name/version`; the beginning of a version is enough. Overrides the built-in values for the client.",
         ),
       ask: z
         .enum(["form", "page"])
         .default("form")
-        .describe("How clients that can do both ask for approvals: in their own form, or on the local page."),
+        .describe(
+          "Where clients that support both ask for approvals: in their own form, or on the local page.",
+        ),
       stopRunOn: z
         .enum(["request", "cancellation", "disconnect"])
         .default("request")
         .describe(
-          "What ends a run besides being asked to: also a client that cancels the call which waits for it, or also one that times out or is gone.",
+          "What cancels a run besides an explicit request: a client that cancels the call waiting for it, or also one that times out or disconnects.",
         ),
     })
     .prefault({}),
@@ -295,7 +297,7 @@ export const ConfigSchema = z.strictObject({
     .enum(["off", "bell", "desktop"])
     .default("desktop")
     .describe(
-      "How a terminal calls a person who is needed, or whose run has ended half a minute after they last did something: not at all, by its bell, or also by a message on the desktop where the terminal is known to show one.",
+      "How a terminal notifies a person who is needed, or who was inactive for half a minute when a run ended: not at all, by its bell, or also by a desktop notification if the terminal supports it.",
     ),
   limits: z
     .strictObject({
@@ -305,17 +307,15 @@ export const ConfigSchema = z.strictObject({
       drain: seconds
         .default(0)
         .describe(
-          "How long `serve --http` and `work`, told to end, let runs at work go on before they park them for others. A second signal ends the wait.",
+          "How long `serve --http` and `work`, when stopped, let active runs continue before they park them for others. A second signal ends the wait.",
         ),
       openRuns: whole(1, 1_000_000)
         .default(500)
-        .describe(
-          "Runs of one principal that are not over, waiting ones included; starting one more is refused.",
-        ),
+        .describe("Unfinished runs of one principal, waiting ones included; starting one more is refused."),
       serverCrashes: whole(1, 1_000_000)
         .default(10)
         .describe(
-          "A run fails when the server ended so often while it worked on it, without ten minutes of work in between.",
+          "Fail a run after the server crashed this many times while working on it (the count resets after ten minutes of work).",
         ),
       parallelSubagents: whole(1, 64).default(8).describe("Subagents that work at the same time."),
       parallelTools: whole(1, 64).default(8).describe("Tool calls of one agent that work at the same time."),
@@ -345,23 +345,21 @@ export const ConfigSchema = z.strictObject({
         )
         .optional()
         .describe(
-          "US dollars per million tokens, by model name or its beginning. They override the list prices, which the program knows for models of the usual providers.",
+          "US dollars per million tokens, by model name or its beginning. They override the built-in list prices for models of the usual providers.",
         ),
       modelPatience: seconds
         .default(600)
         .describe(
-          "How long a model call is tried again, with growing pauses, when its provider is overloaded, limits the rate, cannot be reached or breaks off.",
+          "How long a model call is retried, with growing pauses, when its provider is overloaded, limits the rate, cannot be reached or drops the connection.",
         ),
       modelSilence: seconds
         .min(1)
         .default(300)
-        .describe("How long a model may say nothing in the middle of an answer; then it is asked again."),
-      workTime: seconds
-        .optional()
-        .describe("Time at work per run, without waiting for a person; reaching it ends the run likewise."),
+        .describe("How long a model may pause mid-answer before the call is retried."),
+      workTime: seconds.optional().describe("Working time per run, without waiting for a person; likewise."),
       toolTime: seconds
         .optional()
-        .describe("Time for one tool call; it is stopped then and the run goes on."),
+        .describe("Time limit of one tool call; it is then stopped and the run continues."),
       repeatedTurns: whole(0)
         .default(20)
         .describe(
@@ -381,12 +379,12 @@ export const ConfigSchema = z.strictObject({
     .strictObject({
       days: between(1, 36_500)
         .optional()
-        .describe("Forgets runs, with their threads, this long after they ended. Default: never."),
+        .describe("Delete runs, with their threads, this long after they ended. Default: never."),
       megabytes: z
         .number()
         .min(1)
         .optional()
-        .describe("Forgets the oldest runs that are over while more than this is stored. Default: no limit."),
+        .describe("Delete the oldest finished runs while more than this is stored. Default: no limit."),
     })
     .prefault({}),
   memories: z
@@ -414,13 +412,13 @@ export const ConfigSchema = z.strictObject({
     .array(absolutePath)
     .default([])
     .describe(
-      "Folders of skills, mounted read-only below /skills/. Of two skills with one name the later counts: bundled ones, `globalSkills`, these, then `skills`, `.claude/skills` and `.deepagent/skills` of the workspace.",
+      "Folders of skills, mounted read-only below /skills/. If two skills have the same name, the later one applies: bundled ones, `globalSkills`, these, then `skills`, `.claude/skills` and `.deepagent/skills` of the workspace.",
     ),
   globalSkills: absolutePath
     .optional()
-    .describe("A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it is there."),
+    .describe("A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it exists."),
   http: httpSchema.prefault({}),
-  logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
+  logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity written to standard error."),
 });
 
 export type Config = z.output<typeof ConfigSchema> & {
@@ -432,7 +430,7 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 /** Facts of the schema about one setting, for help and messages. */
 export interface SettingInfo {
   description?: string;
-  /** As text, such as `"workspace"` or `8`; absent when there is none. */
+  /** The default as text, such as `"workspace"` or `8`; absent if there is none. */
   defaultText?: string;
   /** Allowed values, when there is a fixed list. */
   choices?: readonly string[];
@@ -481,7 +479,7 @@ function isPlain(value: unknown): value is string | number | boolean {
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT_MODEL = "client";
 
-/** Whether runs may ask for the model of a client. */
+/** True if runs may ask for the model of a client. */
 export function asksForClientModel({
   model,
   fallbackModels,

@@ -34,12 +34,12 @@ const token = z.strictObject({
   principal: z
     .string()
     .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" })
-    .describe("Whose runs it reaches."),
+    .describe("Owner of the runs that it can reach."),
   scopes: z
     .array(z.enum(SCOPES))
     .min(1)
     .default([...SCOPES])
-    .describe("What it may do."),
+    .describe("Allowed actions."),
 });
 export type TokenConfig = z.output<typeof token>;
 
@@ -60,16 +60,18 @@ const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
 
 const introspection = z.strictObject({
   url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
-  clientId: text.describe("How this server names itself there."),
+  clientId: text.describe("This server's client id at the endpoint."),
   clientSecretVariable: variable.describe("Environment variable that holds its secret."),
 });
 
 const oauth = z
   .strictObject({
-    issuer: secureUrl.describe("As it stands in the tokens, character by character."),
-    jwksUrl: secureUrl.optional().describe("Where its keys are."),
-    introspection: introspection.optional().describe("Or how it is asked about each token."),
-    resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
+    issuer: secureUrl.describe("Exactly as written in the tokens."),
+    jwksUrl: secureUrl.optional().describe("Address of its keys."),
+    introspection: introspection.optional().describe("Alternatively, the endpoint that checks each token."),
+    resource: secureUrl.describe(
+      "Address of this server for clients, such as `https://agent.example.org/mcp`.",
+    ),
     audience: text.optional().describe("Expected in the tokens. Default: `resource`."),
   })
   .refine(({ jwksUrl, introspection: asked }) => (jwksUrl === undefined) !== (asked === undefined), {
@@ -106,7 +108,7 @@ export const httpSchema = z.strictObject({
   publicUrl: secureUrl
     .optional()
     .describe(
-      "Where browsers reach this server, such as `https://agent.example.org`: the page is there, results link to it, and its forms are taken from there only. Default: `http.oauth.resource` without its `/mcp`; if there is none, the page is at every address that `allowedHosts` lets through, and results link to the one that their request used.",
+      "The address of this server for browsers, such as `https://agent.example.org`: it serves the page, results link to it, and forms are accepted only from it. Default: `http.oauth.resource` without its `/mcp`; without either, the page is at every address that `allowedHosts` allows, and results link to the one that their request used.",
     ),
   allowedHosts: z
     .array(z.string())
@@ -123,7 +125,7 @@ export const httpSchema = z.strictObject({
     .describe("Requests that one principal may make in a minute."),
   refusalsPerMinute: whole(1, 1_000_000)
     .default(60)
-    .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
+    .describe("Tokens from one address that may be refused in a minute; good ones are still accepted."),
   sessions: whole(1, 100_000)
     .default(200)
     .describe(
@@ -131,13 +133,11 @@ export const httpSchema = z.strictObject({
     ),
   sessionsPerPrincipal: whole(1, 100_000)
     .default(100)
-    .describe("Those of one principal, at all servers that share a Postgres; likewise."),
+    .describe("Same, but of one principal at all servers that share a Postgres."),
   trustedProxies: z
     .array(network)
     .default([])
-    .describe(
-      "Addresses or networks of reverse proxies; only from them `X-Forwarded-For` says where a request comes from.",
-    ),
+    .describe("Addresses or networks of reverse proxies; `X-Forwarded-For` is trusted only from them."),
   tokens: z
     .array(token)
     .refine((tokens) => new Set(tokens.map(({ sha256 }) => sha256)).size === tokens.length, {
@@ -145,7 +145,7 @@ export const httpSchema = z.strictObject({
     })
     .default([])
     .describe(
-      "Bearer tokens: SHA-256 of the token, whose runs they reach, and scopes. With any, every request needs one.",
+      "Bearer tokens: SHA-256 of the token, principal, and scopes. If any is set, every request needs one.",
     ),
   oauth: oauth
     .optional()
@@ -174,17 +174,17 @@ const server = z
       .refine(isAbsolute, { error: "must be an absolute path" })
       .optional()
       .describe("Folder to start it in."),
-    url: text.optional().describe("Address of a server that runs already."),
+    url: text.optional().describe("Address of a running server."),
     headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
     approve: z
       .enum(["writes", "all", "none"])
       .default("writes")
-      .describe("Which calls a person approves: those of tools not marked read-only, all, or none."),
-    alwaysAllow: toolNames.describe("Its tools that run unasked, whatever `approve` says."),
-    autoApprove: toolNames.describe("The same, as some clients name it; counts without `alwaysAllow`."),
+      .describe("Calls that need approval: those of tools not marked read-only, all, or none."),
+    alwaysAllow: toolNames.describe("Its tools that run without approval, even if `approve` requires it."),
+    autoApprove: toolNames.describe("Alias of `alwaysAllow` used by some clients; ignored if that is set."),
     tools: toolNames.describe("Only these of its tools. Default: all."),
     disabledTools: toolNames.describe("None of these tools."),
-    disabled: z.boolean().optional().describe("Leaves the server out."),
+    disabled: z.boolean().optional().describe("Disables the server."),
     timeout: between(1, 86_400).default(120).describe("Longest silence during a call, in seconds."),
   })
   .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
@@ -251,11 +251,11 @@ const bucket = {
     .url({ protocol: /^https?$/, error: "must be an http or https address" })
     .optional()
     .describe("Address of an S3-compatible server. Default: AWS."),
-  region: text.optional().describe("Default: as the environment says."),
+  region: text.optional().describe("Default: from the environment."),
   accessKeyIdVariable: variable
     .optional()
-    .describe("Environment variable with the id of the key. Default: where the AWS tools look."),
-  secretAccessKeyVariable: variable.optional().describe("Environment variable with the key itself."),
+    .describe("Environment variable with the key id. Default: the credential sources of the AWS tools."),
+  secretAccessKeyVariable: variable.optional().describe("Environment variable with the secret key."),
   forcePathStyle: z
     .boolean()
     .optional()
@@ -270,7 +270,7 @@ interface Keys {
 const hasWholeKey = ({ accessKeyIdVariable: id, secretAccessKeyVariable: secret }: Keys): boolean =>
   (id === undefined) === (secret === undefined);
 
-/** Where large values of a shared storage are. */
+/** Location of a shared storage's large values. */
 export const storageS3Schema = z
   .strictObject({
     ...bucket,
@@ -278,7 +278,7 @@ export const storageS3Schema = z
       .string()
       .regex(/^[\w-][\w.-]*(\/[\w-][\w.-]*)*\/?$/, { error: "must be a path such as deepagent/values" })
       .optional()
-      .describe("Beginning of the keys. Default: all of the bucket."),
+      .describe("Key prefix. Default: the whole bucket."),
   })
   .refine(hasWholeKey, KEYS_TOGETHER);
 
@@ -287,13 +287,13 @@ const s3 = z.strictObject({
   prefix: text
     .optional()
     .describe(
-      "Beginning of the keys, in which `{principal}` and `{thread}` stand for whose files they are. Default: all of the bucket.",
+      "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
     ),
   conditionalWrites: z
     .boolean()
     .optional()
     .describe(
-      "False for servers that ignore conditions of writes: then the last writer wins. Default: true.",
+      "Set to false for servers that ignore conditional writes: the last writer then wins. Default: true.",
     ),
   maxFileSizeMb,
 });
@@ -310,7 +310,7 @@ const postgres = z.strictObject({
       error: "must be a name such as deepagent_files or schema.deepagent_files",
     })
     .optional()
-    .describe("Made when it is missing. Default: `deepagent_files`."),
+    .describe("Created if missing. Default: `deepagent_files`."),
   prefix: text
     .optional()
     .describe("Path in the table below which the files are, with `{principal}` and `{thread}` as for S3."),
@@ -370,15 +370,15 @@ export const subagentSchema = z.strictObject({
   name: z
     .string()
     .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
-    .describe("How the agent calls it."),
-  description: z.string().min(1).max(1024).describe("What it is good at: the agent chooses by this."),
+    .describe("Name that the agent uses."),
+  description: z.string().min(1).max(1024).describe("Its strengths: the agent chooses by this description."),
   systemPrompt: text.describe("Its instructions."),
   model: text.optional().describe("`provider:model` or `offline`. Default: the agent's."),
   tools: z
     .array(text)
     .optional()
     .describe(
-      "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
+      "MCP servers, or single tools as server__tool, that it may use. Default: all. If built-in tools are named, it gets only those, read_file and ls.",
     ),
 });
 

@@ -1,9 +1,9 @@
-/** How the text of an environment variable or flag becomes a value. */
+/** The conversion of an environment variable's or flag's text to a value. */
 export type SettingKind = "text" | "path" | "paths" | "list" | "number" | "boolean";
 
 /** One setting that environment and flags may give; the rest is for the config file alone. */
 export interface Setting {
-  /** Where it stands in the configuration, such as `http.port`. */
+  /** Its path in the configuration, such as `http.port`. */
   readonly path: string;
   readonly kind: SettingKind;
   /** Name of the flag without dashes, where it differs from the path. */

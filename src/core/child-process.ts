@@ -67,7 +67,7 @@ export function runProgram(
   return new Promise((resolve, reject) => {
     const stdio: StandardStreams = [input === undefined ? "ignore" : "pipe", "pipe", "pipe"];
     const child = startChild(file, args, { ...options, stdio });
-    // Node's own time limit would go on, and keep this process, when the program cannot be started.
+    // Node's own time limit would keep running, and keep this process alive, if the program cannot be started.
     const timer = setTimeout(() => child.kill("SIGKILL"), timeout);
     let [output, errors] = ["", ""];
     // A program that ends before it has read its input says itself what is wrong.

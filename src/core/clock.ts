@@ -53,7 +53,7 @@ export function pause(milliseconds: number, signal: AbortSignal | undefined): Pr
   });
 }
 
-/** Whether `work` ended within `milliseconds`. Rejects as `work` does, if it fails in that time. */
+/** True if `work` ended within `milliseconds`. Rejects like `work` if it fails in that time. */
 export async function isDoneWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
@@ -80,7 +80,7 @@ export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
 
 export interface PaceOptions {
-  /** How many may be sent at once after a quiet while. */
+  /** Number that may be sent at once after a quiet period. */
   burst: number;
   /** Milliseconds from one to the next when more are asked for than that. */
   everyMs: number;

@@ -1,8 +1,8 @@
 /** Turns of the event loop, semaphores, and locks by key. */
-/** How long work that waited for its turn may go on before the event loop sees to everything else. */
+/** Time that work may run after waiting for its turn, before the event loop handles everything else. */
 const TURN_MS = 2;
 
-/** When the current turn is over; none while nobody had one yet. There is one event loop in a process. */
+/** End of the current turn; undefined before the first one. There is one event loop in a process. */
 let over: number | undefined;
 
 /** Waiting callers in order. Each has scheduled one immediate, which serves whoever is first by then. */
@@ -43,7 +43,7 @@ export class Semaphore {
     this.#free = limit;
   }
 
-  /** Whether the next holder would have to wait. */
+  /** True if the next holder would have to wait. */
   get isFull(): boolean {
     return this.#free === 0;
   }

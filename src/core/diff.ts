@@ -61,7 +61,7 @@ export const diffCut = (missing: number): string =>
 const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
-/** Where a reader of a diff is. */
+/** Position of a reader in a diff. */
 class Position {
   /** `unnumbered`: in a hunk that does not say where in the file it is. */
   #place: "outside" | "numbered" | "unnumbered" = "outside";

@@ -17,7 +17,7 @@ export type EmbeddingPurpose = "documents" | "query";
 
 /** Texts could not be turned into vectors; the message says why and what to do. */
 export class EmbeddingFailure extends DeepAgentError {
-  /** Whether it is about these texts: others may do. */
+  /** True if the service refused these texts; it may accept others. */
   readonly refusesTexts: boolean;
 
   constructor(code: string, message: string, options: { refusesTexts?: boolean; cause?: unknown } = {}) {

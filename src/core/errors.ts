@@ -19,7 +19,7 @@ export class DeepAgentError extends Error {
 /** Wrong parameters or configuration, found before anything ran. */
 export class ConfigurationError extends DeepAgentError {}
 
-/** A run cannot go on; `code` becomes the run's stable `failure_reason`. */
+/** A run cannot continue; `code` becomes the run's stable `failure_reason`. */
 export class RunFailure extends DeepAgentError {}
 
 /** A memory over the limit of a store, which stored nothing of its batch. */
@@ -44,17 +44,17 @@ export function errorMessage(thrown: unknown): string {
 export const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 
-/** Whether `thrown` is the way an aborted operation ends. */
+/** True if `thrown` is the error of an aborted operation. */
 export function isAbortError(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
 }
 
-/** Why work is broken off that others go on with. */
+/** The reason to interrupt work that others continue. */
 export class Parked extends Error {
   override readonly name = "AbortError";
 
   constructor() {
-    super("the server ends; the run goes on when there is one again");
+    super("the server is stopping; the run continues when a server is available again");
   }
 }
 
@@ -91,14 +91,14 @@ const TRANSIENT: ReadonlySet<StorageErrorCode> = new Set([
   "storage_io",
 ]);
 
-/** Whether the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
+/** True if the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
 export const isTransient = (thrown: unknown): thrown is StorageError =>
   thrown instanceof StorageError && TRANSIENT.has(thrown.code);
 
-/** Whether another connection held the lock until a try was over. */
+/** True if another connection held the lock until the end of a try. */
 export const isLocked = (thrown: unknown): thrown is StorageError =>
   thrown instanceof StorageError && thrown.code === "storage_busy";
 
-/** Whether a disk had too little room for what was to be written. */
+/** True if a disk had too little space for a write. */
 export const isFull = (thrown: unknown): boolean =>
   thrown instanceof StorageError && thrown.code === "storage_full";

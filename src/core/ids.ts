@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** What an id names; it is the part before the underscore. */
+/** The kind of thing that an id names; the part before the underscore. */
 type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
 
 /** Makes ids; injected, so that tests are deterministic. */

@@ -61,7 +61,7 @@ export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | u
   return undefined;
 }
 
-/** Where the string ends that starts here; looks only at quotes and what stands before them. */
+/** End of the string that starts here; looks only at quotes and the characters before them. */
 function endOfString(json: Uint8Array, start: number): number {
   for (let quote = json.indexOf(QUOTE, start + 1); quote !== -1; quote = json.indexOf(QUOTE, quote + 1)) {
     let backslashes = 0;

@@ -3,20 +3,20 @@ import { existsSync } from "node:fs";
 import { ProgramFailure, runProgram } from "./child-process.ts";
 import { codeOf } from "./errors.ts";
 
-/** What is kept under a name, if anything, or why the keychain cannot be asked. */
+/** The secret under a name, if any, or the reason why the keychain cannot be read. */
 export type Kept = { ok: true; secret: string | undefined } | { ok: false; problem: string };
 
 export interface KeychainOptions {
   platform: NodeJS.Platform;
   env: Readonly<Record<string, string | undefined>>;
-  /** How long it may take, in milliseconds: a person may have to unlock it. Default 30,000. */
+  /** Time limit in ms: a person may have to unlock it. Default 30,000. */
   timeout?: number;
 }
 
-/** How a keychain is used: a program, its arguments, and what it reads on standard input. */
+/** Access to a keychain: a program, its arguments, and its standard input. */
 interface Program {
   command: string;
-  /** How people get it where it is missing. */
+  /** Instruction for people who do not have it. */
   remedy: string;
   read(name: string): string[];
   write(name: string, secret: string): { args: string[]; input: string };
@@ -33,7 +33,7 @@ const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
     command: "security",
     remedy: "It is a part of macOS.",
     read: (name) => ["find-generic-password", "-s", SERVICE, "-a", name, "-w"],
-    // As a line on standard input, and in hexadecimal: other users can see the arguments of programs.
+    // Passed as a line on standard input, and in hexadecimal: other users can see the arguments of programs.
     write: (name, secret) => ({
       args: ["-i"],
       input: `add-generic-password -U -s ${SERVICE} -a ${name} -X ${Buffer.from(secret).toString("hex")}\n`,
@@ -60,9 +60,7 @@ const SECRET = /^[\x21-\x7e]{1,4096}$/;
 
 /** Why a text cannot be a key. */
 export const secretProblem = (text: string): string | undefined =>
-  SECRET.test(text)
-    ? undefined
-    : "A key has no blanks, no other characters than those of ASCII, and at most 4,096 of them.";
+  SECRET.test(text) ? undefined : "A key consists of at most 4,096 ASCII characters without blanks.";
 
 export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
   const program = PROGRAMS[options.platform];
@@ -94,7 +92,7 @@ export async function keepSecret(
     return problemOf(error, program);
   }
   const kept = await readSecret(name, options);
-  return kept.ok && kept.secret === secret ? undefined : "The keychain did not keep it.";
+  return kept.ok && kept.secret === secret ? undefined : "The keychain did not store it.";
 }
 
 /** Forgets what is kept under a name. Gives why that failed; where nothing is kept, nothing has to be done. */
@@ -108,7 +106,7 @@ export async function forgetSecret(name: string, options: KeychainOptions): Prom
   }
   const kept = await readSecret(name, options);
   if (!kept.ok) return kept.problem;
-  return kept.secret === undefined ? undefined : "The keychain did not forget it.";
+  return kept.secret === undefined ? undefined : "The keychain did not delete it.";
 }
 
 /** `secret-tool` ends alike where nothing is kept and where it cannot ask, but says so in the second case. */
@@ -128,7 +126,7 @@ function run(
   });
 }
 
-/** Clients hand on few variables; without this one, the keychain of a Linux desktop is not found. */
+/** Clients pass few variables; without this one, the keychain of a Linux desktop is not found. */
 function withBus(env: KeychainOptions["env"]): Record<string, string | undefined> {
   const bus = `/run/user/${process.getuid?.()}/bus`;
   const isNeeded = env["DBUS_SESSION_BUS_ADDRESS"] === undefined && existsSync(bus);
@@ -139,9 +137,8 @@ const NO_KEYCHAIN = "This system has no keychain that deepagent-mcp can use.";
 
 /** Passes on no output of a program: it may have the secret in it. */
 function problemOf(error: unknown, { command, remedy }: Program): string {
-  if (codeOf(error) === "ENOENT")
-    return `The keychain is reached by ${command}, which is not installed. ${remedy}`;
+  if (codeOf(error) === "ENOENT") return `The keychain needs ${command}, which is not installed. ${remedy}`;
   if (error instanceof ProgramFailure && error.isTimeout)
-    return "The keychain did not answer in time: it may wait to be unlocked.";
+    return "The keychain did not answer in time: it may be locked.";
   return `The keychain could not be used: ${command} failed. It may be locked, or need a desktop session.`;
 }

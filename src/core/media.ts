@@ -79,7 +79,7 @@ function typeOf({ text }: Bytes): string | undefined {
   return SVG.test(text(0, 1024)) ? "image/svg+xml" : undefined;
 }
 
-/** What the header and the end of a file tell, by type. */
+/** Readers of the facts in the header and the end of a file, by type. */
 const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
   "image/png": ({ all, big }) => ({ sides: [big(16, 4), big(20, 4)], isWhole: all.includes("IEND") }),
   "image/jpeg": jpeg,
@@ -192,23 +192,23 @@ export interface MediaLimits {
 export function mediaProblem(facts: MediaFacts, limits: MediaLimits): string | undefined {
   const { mimeType, damage, size, sides = [0, 0], pages = 0, frames = 0 } = facts;
   const { image = Infinity, pdf = Infinity, side = Infinity } = limits;
-  if (damage !== undefined) return `It cannot be read: ${damage}. Make it or fetch it again.`;
+  if (damage !== undefined) return `It cannot be read: ${damage}. Create it or fetch it again.`;
   if (mimeType === undefined)
-    return "Its bytes are not an image, audio, video or PDF. Fetch it again, or read it as what it is.";
+    return "Its bytes are not an image, audio, video or PDF. Fetch it again, or read it as its real type.";
   const isPdf = mimeType === "application/pdf";
   const isImage = mediaKind(mimeType) === "image";
   if (!limits.accepts(mimeType)) {
     return isImage && limits.accepts("image/png")
-      ? `The model does not take this format. Convert it to PNG${BY_COMMAND}`
-      : `The model does not take ${isPdf ? "PDF files" : isImage ? "images" : mediaKind(mimeType)}. Extract what you need as text${BY_COMMAND}`;
+      ? `The model does not accept this format. Convert it to PNG${BY_COMMAND}`
+      : `The model does not accept ${isPdf ? "PDF files" : isImage ? "images" : mediaKind(mimeType)}. Extract what you need as text${BY_COMMAND}`;
   }
   if (frames > (limits.frames ?? Infinity))
-    return `The model takes no animated GIF. Save a frame as PNG${BY_COMMAND}`;
+    return `The model does not accept animated GIFs. Save a frame as PNG${BY_COMMAND}`;
   const most = isPdf ? pdf : isImage ? image : Infinity;
   const smaller = `${isPdf ? "Split it or extract its text" : "Make it smaller"}${BY_COMMAND}`;
   if (Math.ceil(size / 3) * 4 > most)
-    return `The model takes up to ${inMegabytes((most * 3) / 4)}. ${smaller}`;
-  if (Math.max(...sides) > side) return `The model takes at most ${side} pixels a side here. ${smaller}`;
+    return `The model accepts up to ${inMegabytes((most * 3) / 4)}. ${smaller}`;
+  if (Math.max(...sides) > side) return `The model accepts at most ${side} pixels per side here. ${smaller}`;
   return pages > (limits.pages ?? Infinity)
     ? `The model takes ${limits.pages} pages, not ${pages}. ${smaller}`
     : undefined;

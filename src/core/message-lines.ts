@@ -8,7 +8,7 @@ export interface LineChecks {
   maxBytes: number;
   /** The text about a longer one. */
   tooLong: string;
-  /** What is wrong with a line, found without parsing it; `undefined`: nothing. */
+  /** Finds the problem of a line without parsing it; `undefined`: none. */
   problemOf(line: Uint8Array): string | undefined;
   /** Receives the reason why a request is not passed on. */
   refuse(id: RequestId, problem: string): void;
@@ -120,7 +120,7 @@ class Line {
     this.#maxBytes = maxBytes;
   }
 
-  /** Whether nothing was added since the last one was taken. */
+  /** True if nothing was added since the last take. */
   get isEmpty(): boolean {
     return this.#length === 0;
   }
@@ -134,7 +134,7 @@ class Line {
     this.#pieces = [Buffer.from(held.subarray(0, EDGE)), Buffer.from(held.subarray(EDGE).subarray(-EDGE))];
   }
 
-  /** Gives what was added, or its beginning and end, and starts anew. */
+  /** Returns the added bytes, or their beginning and end, and starts from empty. */
   take(): { bytes: Buffer; isTooLong: boolean } {
     const taken = { bytes: Buffer.concat(this.#pieces), isTooLong: this.#length > this.#maxBytes };
     this.#pieces = [];
@@ -165,5 +165,5 @@ const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;
 const errorLine = (id: RequestId, message: string): Buffer =>
   Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 
-/** As JSON-RPC numbers it. */
+/** Code of an invalid request in JSON-RPC. */
 const INVALID_REQUEST = -32_600;

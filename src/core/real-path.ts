@@ -40,13 +40,13 @@ export function linkGuard(path: string, name: string): () => void {
     if (realPath(path) === place) return;
     throw new StorageError(
       "storage_directory",
-      `A link on the path of ${name} leads elsewhere since the server was started. Point it back, or restart the ` +
-        `server to work with the files that it leads to now.`,
+      `A link on the path of ${name} has changed its target since the server started. Point it back, or restart the ` +
+        `server to use the files at the new target.`,
     );
   };
 }
 
-/** Whether `path` is `folder` or lies below it; names only. */
+/** True if `path` is `folder` or lies below it; names only. */
 export function isInside(folder: string, path: string): boolean {
   const way = relative(folder, path);
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));

@@ -64,7 +64,7 @@ export function s3ErrorName(thrown: unknown): string {
   return /^\w{1,60}$/.test(name) ? name : "UnknownError";
 }
 
-/** What went wrong, and whether the server itself is in trouble, so that it may pass without anybody's help. */
+/** Describes a failure, and tells if the server itself is in trouble, so that it may pass without help. */
 export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } {
   const name = s3ErrorName(thrown);
   if (Object.hasOwn(REASONS, name)) return { text: REASONS[name] ?? "", isOutage: false };
@@ -78,7 +78,7 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
 }
 
 const CHECK = "check that it runs and that endpoint and region are right";
-const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
+const DENIED = "the S3 server denies access to the bucket; check the credentials and their permissions";
 
 /** Explains errors by their names and says what to do. */
 const REASONS: Readonly<Record<string, string>> = {

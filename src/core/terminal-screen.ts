@@ -235,7 +235,7 @@ function rowOf(text: string): Row {
   return row;
 }
 
-/** What a terminal would show of a whole output. */
+/** The final screen of a terminal after a whole output. */
 export function terminalText(output: string): string {
   if (matchAt(CONTROL, output.replaceAll("\n", ""), 0) === null) return output;
   const rows: { row: Row; end: string }[] = [];

@@ -22,8 +22,8 @@ export function trimEndOf(text: string, unit: string): string {
 }
 
 /**
- * As much of a text from outside as is looked at to quote from it, whatever its length. Cuts between words, and
- * a longer word with what would be its end: half a key would not be recognized as one.
+ * Beginning of a text from outside, as far as quotes need it, whatever its length. Cuts between words. If the last word
+ * is too long for that, drops its last characters: half a key would not be recognized as one.
  */
 export function beginningOf(text: string): string {
   if (text.length <= MAX_LOOKED_AT) return text;
@@ -82,12 +82,6 @@ export const wellFormed = (text: string): string => text.toWellFormed();
 
 /** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
-
-const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
-const SUFFIXES: Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> = { one: "st", two: "nd", few: "rd" };
-
-/** Such as `3rd`. */
-export const ordinal = (count: number): string => `${count}${SUFFIXES[ORDINALS.select(count)] ?? "th"}`;
 
 /**
  * Escapes each character that cannot be seen, or looks like an ordinary blank, the way JSON does. JSON stays the same

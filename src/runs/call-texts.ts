@@ -49,7 +49,7 @@ async function foundIn(
   { agent, time, data }: CallEvent,
 ) {
   const { findCall } = await import("../agent/agent.ts");
-  // As it stands in serialised messages.
+  // The call id in the form that serialised messages use.
   const text = JSON.stringify(data.callId).slice(1, -1);
   const written = await checkpoints.writtenWith(threadId, text);
   return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth: agent.length });
@@ -61,8 +61,7 @@ async function textAt(path: string, files: Backend | undefined): Promise<string 
   return known?.ok && known.content.kind === "text" ? known.content.text : undefined;
 }
 
-const LOST =
-  "The messages of this step are not stored any more. What the journal of the run says is all that is left of it.";
+const LOST = "The messages of this step are no longer stored. Only the run's journal still describes it.";
 const AMBIGUOUS =
   "Several subagents have a step with this id, so it cannot be told which texts are its own. The journal has its beginning.";
 const NO_RESULT = "The run ended before there was a result.";
@@ -70,4 +69,4 @@ const NO_RESULT_YET = "There is no result so far.";
 const LOST_BELOW =
   "This subagent does not keep its messages here, or they are not stored any more. The journal of the run has the beginning of the step.";
 const notIn = (path: string): string =>
-  `This is the beginning: the whole result was kept in ${path}, which is not there any more.`;
+  `This is the beginning: the whole result was kept in ${path}, which no longer exists.`;

@@ -8,14 +8,14 @@ export interface LendingContext {
   read: RunQueries;
   feed: ChangeFeed;
   clock: Clock;
-  /** How long a model call is waited for while the run keeps its place, in milliseconds. */
+  /** Time that a run keeps its place while it waits for a model call, in ms. */
   patienceMs: number;
 }
 
 /** The worker of a run, by its lease. */
 export interface WorkerOfRun {
   lease: Lease;
-  /** The run cannot go on here: its lease is lost, or what it asks cannot be stored. */
+  /** The run cannot continue here: its lease is lost, or its request cannot be stored. */
   onFailure: (error: unknown) => void;
 }
 

@@ -35,7 +35,7 @@ export interface DecideContext {
 /** A decision that can be stored now, as it will be. */
 interface Ready {
   run: Run;
-  /** As the person decided it. */
+  /** The person's decision. */
   decision: PersonDecision;
   call: DecidedCall;
 }
@@ -141,7 +141,7 @@ async function repeated(
   return { ok: false, code: "already_decided", message: alreadyDecided(approval), approval };
 }
 
-/** Whether `decision` is what was decided. */
+/** True if `decision` is the stored one. */
 async function isAsDecided(
   approval: Approval,
   decision: PersonDecision,

@@ -24,8 +24,8 @@ const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
 /**
- * What an event means to those who follow the run: `progress` is only shown, `change` ends a wait for any
- * change, `decision` says that the run waits for somebody or goes on, and `end` that it is over.
+ * Meaning of an event for followers of the run. `progress` is only shown, `change` ends a wait for any change,
+ * `decision` means that the run waits for somebody or continues, and `end` that it has finished.
  */
 export type Relevance = "progress" | "change" | "decision" | "end";
 
@@ -34,7 +34,7 @@ interface Kind<Data extends z.ZodType> {
   data: Data;
   /** One line for people, with the name of the subagent it happened in; `undefined`: not worth a line. */
   line: (data: z.infer<Data>, name: string) => string | undefined;
-  /** Whether the line is about the run as a whole, and not what the agent of the event does. */
+  /** True if the line is about the run as a whole, not about the agent of the event. */
   isOfRun?: boolean;
 }
 
@@ -56,7 +56,7 @@ const ofRun = <Data extends z.ZodType>(
 const EVENTS = {
   /** `forkedFrom` is there when the thread began from a point of another. */
   run_started: ofRun("progress", z.object({ forkedFrom: Text.optional() }), () => "started"),
-  /** The run goes on after a crash or a shutdown. */
+  /** The run continues after a crash or a shutdown. */
   run_resumed: ofRun("change", Empty, () => "resumed"),
   run_parked: ofRun("change", Empty, () => "parked"),
   /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
@@ -92,7 +92,7 @@ const EVENTS = {
     ({ tool, status, summary, rejected }) =>
       status === "error" && rejected !== true ? `${tool} failed: ${summary}` : undefined,
   ),
-  /** `costUsd` is there where the price is known, `purpose` where the call was no turn. */
+  /** `costUsd` is set if the price is known, `purpose` if the call was not a turn. */
   model_called: ofAgent(
     "progress",
     z.object({
@@ -181,14 +181,14 @@ export type RunEvent = EventFacts & {
   time: number;
 };
 
-/** Whether `facts` are those of an event that the journal can have. Nothing is copied or reordered. */
+/** True if `facts` are those of a possible journal event. Nothing is copied or reordered. */
 export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
   Object.hasOwn(EVENTS, facts.kind) &&
   EVENTS[facts.kind as RunEventKind /* a key of the table */].data.safeParse(facts.data).success;
 
 export const relevanceOf = ({ kind }: RunEvent): Relevance => EVENTS[kind].relevance;
 
-/** What an event says of the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
+/** Text of an event about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
 export function activityOf(event: RunEvent): string | undefined {
   const name = nameIn(event);
   const line = lineOf(event, name);
@@ -196,7 +196,7 @@ export function activityOf(event: RunEvent): string | undefined {
   return line === undefined ? undefined : oneLine(isPrefixed ? `${name}: ${line}` : line, LINE);
 }
 
-/** What an event says of the agent it happened in; `undefined`: nothing worth a line. */
+/** Text of an event about its own agent; `undefined`: not worth a line. */
 export function stepOf(event: RunEvent): string | undefined {
   return EVENTS[event.kind].isOfRun === true ? undefined : lineOf(event, nameIn(event));
 }
@@ -218,7 +218,7 @@ export type JournalEntry = EventFacts & {
   identity?: string;
   /** The event is a repeat if the journal has any event of this identity. */
   recalled?: true;
-  /** What the event changes in the run's row. */
+  /** Changes of the event to the run's row. */
   effect?: RunEffect;
 };
 
@@ -273,9 +273,9 @@ export function entryOf(event: JournalledEvent): JournalEntry {
 }
 
 /**
- * Whether `entry` repeats `latest`, the newest journalled event of the same identity. A call that starts
- * again after it had finished is no repeat: some providers use a call id twice, and after a crash a call
- * whose end was not checkpointed does run again.
+ * True if `entry` repeats `latest`, the newest journalled event of the same identity. A call that starts again after
+ * its end does not count as a repeat: some providers use a call id twice, and after a crash a call whose end was not
+ * checkpointed does run again.
  */
 export function isRepeat(
   entry: JournalEntry,

@@ -32,14 +32,14 @@ export interface Execution {
   controller: AbortController;
   /** Why `controller` was aborted. */
   stop: StopReason | undefined;
-  /** The failure that made going on impossible, if work stopped with something else. */
+  /** The failure that stopped the run, if work stopped with something else. */
   failure?: unknown;
 }
 
 type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
 type StreamEvent = Exclude<AgentEvent, StreamEnd>;
 
-/** Between two tries to go on when storage fails, in milliseconds; each wait is twice the one before. */
+/** Pause between two attempts to continue when storage fails, in ms; each pause is twice the one before. */
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
 
@@ -67,7 +67,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
   }
 }
 
-/** Whether it was written down how work ended; or why this may succeed later. */
+/** Stores the end of the work. Returns true if it is stored, and a StorageError if a later try may succeed. */
 async function settle(
   thrown: unknown,
   execution: Execution,
@@ -86,7 +86,7 @@ async function settle(
   }
 }
 
-/** `trouble`: what kept the run from going on until now. */
+/** Runs the agent until it pauses or ends. `trouble`: the obstacle so far. */
 async function converse(
   execution: Execution,
   context: ExecutionContext,
@@ -185,7 +185,7 @@ async function journalled(
       if (event.kind === "finished" || event.kind === "paused") return event;
       await journal(event, lease, context);
     } catch (error) {
-      // Leaving the loop does not stop tools at work; nothing may go on that cannot be journalled.
+      // Leaving the loop does not stop tools at work; nothing may continue that cannot be journalled.
       controller.abort();
       throw error;
     }
@@ -239,6 +239,6 @@ function failureOf(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
   });
   return {
     reason: "internal",
-    message: `An unexpected error ended the run; the server's log tells more under ${reference}.`,
+    message: `An unexpected error ended the run; the server's log has details under ${reference}.`,
   };
 }

@@ -7,7 +7,7 @@ import { type Principal, type RunHead, isFinal } from "./run.ts";
 export interface Subscription {
   /** Resolves after a change since the last call, or when `signal` aborts or the feed closes. */
   changed(signal: AbortSignal): Promise<void>;
-  /** Whether there was a change since the last call; counts as having been told of it. */
+  /** True if there was a change since the last call; that change then counts as reported. */
   take(): boolean;
   close(): void;
 }
@@ -147,7 +147,7 @@ class Tail {
     this.#news = feed.subscribe(runId);
   }
 
-  /** Has the next reader look anew. */
+  /** Makes the next reader look again. */
   refresh(): void {
     this.#isStale = true;
   }
@@ -209,7 +209,7 @@ class Tail {
   }
 }
 
-/** How many runs that started at one moment are announced: the newest of them. */
+/** Maximum number of runs announced that started at one moment: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
 /**

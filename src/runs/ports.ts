@@ -1,4 +1,4 @@
-/** What runs need stored. Drivers below `storage/` implement these ports; nobody above sees a database. */
+/** Storage ports of runs. Drivers below `storage/` implement these ports; nobody above sees a database. */
 import type {
   AgentEvent,
   AgentInput,
@@ -64,7 +64,7 @@ export interface Claim {
   lease: Lease;
   /** The run as it was before the claim. */
   run: Run;
-  /** Whether somebody worked on it before and was broken off. */
+  /** True if a server worked on it before and was interrupted. */
   recovered: boolean;
 }
 
@@ -85,9 +85,9 @@ export interface SeenLease {
 export interface StartRequest {
   task: string;
   /**
-   * Continues this thread; must be the principal's own. While a run works in it, the task is a message to that
-   * run. With the name of a point, such as `thr_a@7`, a new thread begins as this one was there: its messages
-   * and files, no approval that waits.
+   * Continues this thread, which must belong to the principal. While a run works in it, the task becomes a message to
+   * that run. With the name of a point, such as `thr_a@7`, a new thread begins from that point: with its messages and
+   * files, but without waiting approvals.
    */
   threadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
@@ -99,13 +99,13 @@ export interface StartRequest {
   askedAt?: number;
 }
 
-/** How a run is started. */
+/** Request to start a run. */
 export interface NewRun {
   runId: string;
   /** Id of the thread, when the request names none or a point of another. */
   newThreadId: string;
   environment: string;
-  /** How many runs of the principal may be open, this one not counted. Default: any number. */
+  /** Maximum number of the principal's other open runs. Default: any number. */
   openRuns?: number | undefined;
   now: number;
 }
@@ -162,7 +162,7 @@ export interface AppliedAnswer {
   replied: boolean[];
 }
 
-/** Which part of a journal to read from its end. */
+/** Part of a journal to read from its end. */
 export interface RecentEvents {
   limit: number;
   /** Sequence number. Default: from the newest on. */
@@ -197,11 +197,11 @@ export interface RunQueries {
   list(principal: Principal, limit: number, before?: string): Promise<RunHead[]>;
   /** The same with what a list shows, only those that the filter lets through. */
   summaries(principal: Principal, filter: RunFilter, limit: number, before?: string): Promise<RunSummary[]>;
-  /** How many runs the principal has. */
+  /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
-  /** What waits for a decision in any run of the principal, oldest first. */
+  /** Approvals that wait for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** How much that is. */
+  /** Number of these approvals. */
   countPending(principal: Principal): Promise<number>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */
   journal(
@@ -218,7 +218,7 @@ export interface RunQueries {
   /** Model calls that a client is to answer, oldest first; none for an unknown run. */
   modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   modelReply(principal: Principal, runId: string, callId: string): Promise<SamplingReply | undefined>;
-  /** What a start with this request would meet; `undefined`: nothing in the way. */
+  /** The obstacle to a start with this request; `undefined`: there is none. */
   obstacle(
     principal: Principal,
     request: StartRequest,
@@ -228,7 +228,7 @@ export interface RunQueries {
 
 /** Hears of changes after they are stored. */
 export interface RunListener {
-  /** This process changed a run. `fromOutside`: by what is no work on it, so that it may be claimable now. */
+  /** This process changed a run. `fromOutside`: the change did not come from work on it, so it may be claimable now. */
   changed(runId: string, fromOutside: boolean): void;
   /** Another process changed something. */
   changedElsewhere(): void;
@@ -236,9 +236,9 @@ export interface RunListener {
 }
 
 /**
- * Tells how a run goes on after its agent paused. When it is `waiting`, for people or a client's model, the lease is
- * given back. When an answer came in meanwhile it is `answered`, and the agent is resumed at once. It is `stuck` when
- * the agent waits for nothing that a person could still answer.
+ * Outcome of an agent's pause. `waiting`, for people or a client's model: the lease is given back. `answered`: an
+ * answer arrived before that, and the agent is resumed at once. `stuck`: no person can still answer the agent's
+ * questions.
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
 
@@ -248,7 +248,7 @@ export interface Delivered {
   again: boolean;
 }
 
-/** How the agent stopped. */
+/** The agent's pause. */
 export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
 
 export interface RunResult {
@@ -272,13 +272,13 @@ export interface WorkOptions {
 }
 
 /**
- * What the holder of a lease reads and writes of its run, each in one transaction. All throw LeaseLostError when
- * the run has ended or was claimed by someone else: then nothing was written.
+ * Reads and writes of a run by the holder of its lease, each in one transaction. All throw LeaseLostError when the run
+ * has ended or was claimed by someone else: then nothing was written.
  */
 export interface WorkLog {
-  /** What to give the agent next. */
+  /** The next input of the agent. */
   nextInput(lease: Lease): Promise<AgentInput>;
-  /** Whether people have answered what the agent was not resumed with. */
+  /** True if people gave answers that the agent was not resumed with. */
   hasAnswers(lease: Lease): Promise<boolean>;
   tracePlace(lease: Lease): TracePlace;
   inbox(lease: Lease): RunInbox;
@@ -325,7 +325,10 @@ export interface RunRepository {
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   send(principal: Principal, runId: string, message: NewMessage): Promise<Sent>;
-  /** `ended`: it was over before. Whoever works on it keeps the lease until it has stopped. `undefined`: no such run. */
+  /**
+   * `ended`: it had ended before. The server that works on it keeps the lease until it has stopped. `undefined`: no
+   * such run.
+   */
   cancel(
     principal: Principal,
     runId: string,
@@ -362,7 +365,7 @@ export interface RunRepository {
   /** Tells of changes, looking for those of other processes every `pollMs`, until it is closed. */
   watch(listener: RunListener, pollMs: number): { close(): void };
   prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
-  /** What `prune` would do now; changes nothing. */
+  /** Preview of `prune`; changes nothing. */
   planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
   statistics(): Promise<RunStatistics>;
   /** The newest runs of all principals, newest first. */

@@ -10,9 +10,10 @@ export interface Waiting extends Turn {
 }
 
 /**
- * Whose turn it is: the principal with the fewest active runs; of those the one whose last turn was longest ago,
- * and of those the one with the first run. So one principal's long queue never holds up another's first run, also
- * where one run works at a time. `waiting`: the next run of each principal. `turns`: numbers of their last turns.
+ * The next run: of the principal with the fewest active runs; among those, of the one whose last turn was longest ago;
+ * among those, of the one with the first run. One principal's long queue therefore never delays another's first run,
+ * even if only one run works at a time. `waiting`: the next run of each principal. `turns`: numbers of their last
+ * turns.
  */
 export function fairest<Waits extends Turn>(
   waiting: readonly Waits[],
@@ -27,7 +28,7 @@ export function fairest<Waits extends Turn>(
   })[0];
 }
 
-/** Where a run stands among those that wait for a server of its workspace. */
+/** Place of a run among those that wait for a server of its workspace. */
 export interface Place {
   /** Counts from 1. */
   number: number;
@@ -37,8 +38,8 @@ export interface Place {
 }
 
 /**
- * How many turns it takes until each run has its own, by id, as `fairest` gives them while nothing ends in between.
- * `waiting` has all waiting runs, those of each principal in their order.
+ * Number of turns until each run gets its own, by id, in the order of `fairest` while no run ends in between. `waiting`
+ * has all waiting runs, those of each principal in their order.
  */
 export function turnsOf(
   waiting: readonly Waiting[],

@@ -1,4 +1,4 @@
-/** Which runs that are over are forgotten, and what that takes along. */
+/** Deletion of finished runs and of everything that belongs to them. */
 import type { Checkpoints } from "./thread-ports.ts";
 
 export interface PruneContext {
@@ -7,7 +7,7 @@ export interface PruneContext {
   signal: AbortSignal;
   /** Default `keep`. */
   orphans?: Orphans;
-  /** Deletes the memories whose time is over; gives their number. */
+  /** Deletes expired memories; returns their number. */
   sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
 }
 
@@ -16,17 +16,17 @@ export interface PruneReport {
   threads: number;
   /** Threads that belong to no run, if they were looked for: found, or deleted when that was asked. */
   orphans?: number;
-  /** Memories whose time was over. */
+  /** Expired memories. */
   memories: number;
-  /** How much smaller the files became. */
+  /** Reduction in size of the files. */
   freedBytes: number;
 }
 
-/** What a prune would do now. */
+/** Preview of a prune. */
 export interface PrunePlan {
   /** Runs that are kept no longer, whatever is stored. */
   runs: number;
-  /** How many more may be forgotten, the oldest first, while too much is stored. */
+  /** Number of further runs to delete, the oldest first, while too much is stored. */
   runsForSize: number;
   /** Runs that are not over, which are kept. */
   unfinished: number;
@@ -36,12 +36,12 @@ export interface PrunePlan {
 }
 
 /**
- * What to do with checkpoints of threads that belong to no run. There are some after the database of runs
- * was replaced by an older copy, or moved away: then they may still be wanted.
+ * Handling of checkpoints whose threads belong to no run. They exist after the database of runs was replaced by an
+ * older copy or moved away, so they may still be wanted.
  */
 export type Orphans = "keep" | "count" | "delete";
 
-/** Which runs that are over may be forgotten. Without any limit all are kept. */
+/** The finished runs that may be deleted. Without any limit all are kept. */
 export interface Retention {
   /** Those that ended longer ago than this, in milliseconds. */
   maxAgeMs?: number;
@@ -49,10 +49,10 @@ export interface Retention {
   maxBytes?: number;
 }
 
-/** A run that is over is kept for so long, however much is stored: somebody may still come for its result. */
+/** Minimum time that a finished run is kept, regardless of size: somebody may still come for its result. */
 export const KEPT_FOR_SIZE_MS = 24 * 3_600_000;
 
-/** How long a run is kept after it began, at least, in milliseconds; `null`: it is not forgotten. */
+/** Minimum time that a run is kept after it began, in ms; `null`: it is never deleted. */
 export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null {
   const limits = [maxAgeMs, maxBytes === undefined ? undefined : KEPT_FOR_SIZE_MS];
   const known = limits.filter((limit) => limit !== undefined);

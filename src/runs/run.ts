@@ -20,7 +20,7 @@ export type OpenStatus = "working" | "input_required";
 /** `working ⇄ input_required → completed | failed | cancelled`; the last three are final. */
 export type RunStatus = OpenStatus | FinalStatus;
 
-/** Whose run it is: `local` on stdio, the token's subject on HTTP. */
+/** Owner of a run: `local` on stdio, the token's subject on HTTP. */
 export type Principal = string;
 
 /** Stable reasons why a run failed. Clients branch on them. */
@@ -56,7 +56,7 @@ export interface Run {
   /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
   forkedFrom?: string;
   principal: Principal;
-  /** Where it can go on: only processes that were given the same text work on it. */
+  /** Key of the servers that can continue it: only processes with the same text work on it. */
   environment: string;
   task: string;
   status: RunStatus;
@@ -126,11 +126,11 @@ export interface RunSummary extends RunHead {
   /** US dollars of the model calls whose price is known. */
   costUsd: number;
   hasUnknownCost: boolean;
-  /** Number of its subagents by what became of them. `open`: at work, or queued. */
+  /** Number of subagents by outcome. `open`: at work, or queued. */
   subagents: { completed: number; failed: number; cancelled: number; open: number };
-  /** How many approvals wait for a decision. */
+  /** Number of approvals that wait for a decision. */
   pending: number;
-  /** Where it stands in line; absent while a server works on it, or it waits for an answer. */
+  /** Place in line; absent while a server works on it, or it waits for an answer. */
   place?: Place;
   /** The beginning of the answer, or why there is none; absent while it is open. */
   outcome?: string;
@@ -138,7 +138,7 @@ export interface RunSummary extends RunHead {
   failure?: Pick<FailureDetails, "reason">;
 }
 
-/** Which runs to list. */
+/** Filter for a list of runs. */
 export interface RunFilter {
   status?: RunStatus;
   /** In the task or the answer, whatever its case. */
@@ -158,7 +158,7 @@ export interface Approval {
   args: Record<string, unknown>;
   preview: CallPreview;
   allowedDecisions: DecisionType[];
-  /** Which later calls of the run a person can approve together with this one. */
+  /** Later calls of the run that a person can approve together with this one. */
   same?: SameCalls;
   status: ApprovalStatus;
   requestedAt: number;
@@ -175,13 +175,13 @@ export interface PendingApproval extends Approval {
   task: string;
 }
 
-/** What a person may answer. `approve_same`: this call, and those of the run that count as the same. */
+/** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
 
 /** Standing approval of calls that count as the same, until the run ends. */
 export interface Grant {
   tool: string;
-  /** Which calls, in words. */
+  /** Description of these calls. */
   text: string;
   /** The approval with which it was given, by whom and when. */
   approvalId: string;
@@ -192,7 +192,7 @@ export interface Grant {
 /** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
 
-/** What a person may answer to this approval. */
+/** The decisions that a person may give for this approval. */
 export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDecision["type"][] {
   return allowedDecisions.flatMap((decision) =>
     decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
@@ -206,17 +206,17 @@ export const GENERAL_PURPOSE = "general-purpose";
 export const agentName = ({ name, task }: AgentPath[number]): string =>
   oneLine(!task ? name : name === GENERAL_PURPOSE ? task : `${name} (${task})`, 130);
 
-/** Whether the agent at `path` is `agent`, or works for it. */
+/** True if the agent at `path` is `agent`, or works for it. */
 export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>
   agent.every(({ callId }, depth) => path[depth]?.callId === callId);
 
-/** The decider of an approval whose time was over. */
+/** The decider of an approval whose time has run out. */
 export const DEADLINE = "deadline";
 
 /** From when to when, in milliseconds since the epoch. */
 export type Span = readonly [start: number, end: number];
 
-/** What an agent has used so far. */
+/** Usage of an agent so far. */
 export interface AgentWork {
   startedAt?: number;
   endedAt?: number;
@@ -258,15 +258,15 @@ export interface RunView {
   filesChanged: string[];
   /** One line: what happened last, or that it waits for its turn. */
   activity: string;
-  /** Where it stands in line; absent while a server works on it, or it waits for an answer. */
+  /** Place in line; absent while a server works on it, or it waits for an answer. */
   place?: Place;
   /** Model calls that a client is to answer. */
   modelCalls: OpenModelCall[];
-  /** What each model was used for. */
+  /** Usage of each model. */
   models: ModelUsage[];
 }
 
-/** What one model used in one part of a run. */
+/** Usage of one model in one part of a run. */
 export interface ModelUsage extends TokenUsage {
   /** The name that its provider reports; empty if it reports none. */
   model: string;
@@ -289,7 +289,7 @@ export interface ModelCall {
   request: SamplingRequest;
 }
 
-/** Which status may follow which. An approval that is still pending keeps a run from completing. */
+/** Allowed changes of status. An approval that is still pending keeps a run from completing. */
 interface Transitions {
   working: "input_required" | FinalStatus;
   input_required: "working" | "failed" | "cancelled";
@@ -334,11 +334,11 @@ export function decidedStatus(decision: Decision): "approved" | "edited" | "reje
 /** Why an answer was not used. */
 export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
   if (decidedBy === DEADLINE) {
-    return `Too late: nobody had decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
+    return `Too late: nobody decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
   }
   if (status === "withdrawn")
-    return "This needs no decision any more: the run ended or went on without the call.";
-  return `This was decided already: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
+    return "This no longer needs a decision: the run ended or continued without the call.";
+  return `This has already been decided: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
 }
 
 export function isFailureReason(code: string): code is FailureReason {

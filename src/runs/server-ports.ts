@@ -32,7 +32,7 @@ export interface StreamStore {
   close(): void;
 }
 
-/** What a server needs to serve a session that another one opened. */
+/** Data that a server needs to serve a session that another one opened. */
 export interface StoredSession {
   /** Owner with its scopes, as the server writes it. */
   owner: string;
@@ -78,7 +78,7 @@ export interface RateStore {
   spend(requests: ReadonlyMap<string, number>, perMinute: number): Promise<Map<string, number>>;
 }
 
-/** What servers on one storage share to serve the same clients. */
+/** State that servers on one storage share to serve the same clients. */
 export interface SharedState {
   readonly sessions: SessionStore;
   readonly rates: RateStore;

@@ -23,8 +23,8 @@ import type {
 } from "./run.ts";
 
 /**
- * What a start came to: a new run; a message to the run at work in the thread; or, for a repeated one, what it
- * came to before, found by its key or because no call was told of it: nothing was changed.
+ * Result of a start: a new run; a message to the run at work in the thread; or, for a repeated start, the earlier
+ * result, found by its key or because no call had received it: nothing was changed.
  */
 export type Started = "started" | "told" | "existing" | "joined";
 
@@ -77,7 +77,7 @@ export interface CarriedAnswer {
   problem?: string;
   decisions: readonly { approvalId: string; decision: PersonDecision }[];
   replies: readonly { callId: string; reply: SamplingReply }[];
-  /** How it came. */
+  /** The way it was made. */
   by: string;
 }
 
@@ -120,9 +120,9 @@ export interface CallTexts {
   /** When it began, in milliseconds since the epoch. */
   time: number;
   tool: string;
-  /** As the journal has it. */
+  /** The summary in the journal. */
   summary: string;
-  /** As the agent made it. */
+  /** The arguments that the agent gave. */
   args?: Record<string, unknown>;
   result?: { text: string; isError: boolean };
   /** Names what is missing, and why; for people. */
@@ -141,7 +141,7 @@ export interface MemoryHit {
 export interface MemorySearch {
   /** Best first. */
   hits: MemoryHit[];
-  /** What the search left out, and why; for the person and the model. */
+  /** Omissions of the search and their reason; for the person and the model. */
   note?: string;
 }
 
@@ -156,11 +156,11 @@ interface RunReader {
     filter: RunFilter,
     options: { limit: number; before?: string },
   ): Promise<RunSummary[]>;
-  /** How many runs the principal has. */
+  /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
-  /** What waits for a decision in any run of the principal, oldest first. */
+  /** Approvals that wait for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** How much that is. */
+  /** Number of these approvals. */
   countPending(principal: Principal): Promise<number>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
@@ -205,7 +205,7 @@ interface RunStarter {
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
   tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
-  /** Stores what a client replied to a model call and lets the run go on; the first reply counts. */
+  /** Stores a client's reply to a model call and lets the run continue; the first reply counts. */
   replyToModel(
     principal: Principal,
     runId: string,
@@ -217,7 +217,7 @@ interface RunStarter {
 
 /** Stores what people decided. What a method changes is stored before it returns. */
 interface RunDecider {
-  /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
+  /** Stores the decision of a person and lets the run continue. An edit is validated before it is stored. */
   decide(
     principal: Principal,
     runId: string,
@@ -245,9 +245,9 @@ export interface PrincipalRuns extends RunReader, RunStarter, RunDecider {}
 
 /** For the operator of the server, never for a client. */
 export interface RunOperator {
-  /** Forgets runs that are over. */
+  /** Deletes finished runs. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
-  /** What `prune` would do now. */
+  /** Preview of `prune`. */
   planPrune(retention: Retention): Promise<PrunePlan>;
   statistics(): Promise<RunStatistics>;
   /** The newest runs of all principals, newest first. */
@@ -264,18 +264,18 @@ export interface RunService extends PrincipalRuns, RunOperator {}
 
 /** Times of the machinery, in milliseconds. */
 interface RunTiming {
-  /** How often to look for what other processes wrote. Default 100. */
+  /** Interval between two looks for changes by other processes, in ms. Default 100. */
   pollMs: number;
-  /** How often leases are renewed. Default 2000. */
+  /** Interval at which leases are renewed, in ms. Default 2000. */
   heartbeatMs: number;
-  /** How long a lease lives without being renewed. Default 8000. */
+  /** Lease lifetime without a renewal, in ms. Default 8000. */
   leaseMs: number;
-  /** How long a run keeps its place while it waits for a client's model. Default 30000. */
+  /** Time that a run keeps its place while it waits for a client's model, in ms. Default 30000. */
   lendMs: number;
 }
 
 export interface RunServiceOptions {
-  /** Where runs are stored. Stays the caller's: close it after the service. */
+  /** Storage of runs. It still belongs to the caller: close it after the service. */
   runs: RunRepository;
   /**
    * The agent to work on this run with; called once for each stretch of work. `lender`: the models of the
@@ -290,7 +290,7 @@ export interface RunServiceOptions {
   checkpoints?: (principal?: Principal) => Promise<Checkpoints>;
   /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
   retention?: Retention;
-  /** Deletes the memories whose time is over, as part of keeping house; gives their number. */
+  /** Deletes expired memories as part of housekeeping; returns their number. */
   sweepMemories?: (signal: AbortSignal) => Promise<number>;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
@@ -303,21 +303,24 @@ export interface RunServiceOptions {
   /** Specification of the model of new runs. Default: it is not told. */
   model?: string;
   /**
-   * Names what agents of this server work on, such as the workspace and the model. A run is only worked
-   * on by servers with the `environment` it was started in, so that it never goes on in another folder.
+   * Names the working environment of this server's agents, such as the workspace and the model. Only servers with the
+   * same `environment` work on a run, so it never continues in another folder.
    */
   environment: string;
   /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
   approvalDeadlineMs?: number;
-  /** Whether runs may be taken up now; those at work go on. Default: always. */
+  /** True if runs may be claimed now; those at work continue. Default: always. */
   mayClaim?: () => boolean;
-  /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
+  /** Number of runs to work on at once; the others wait. 0: only watches, and leaves the work to others. */
   concurrentRuns: number;
-  /** How many runs of one principal may be open, at work or waiting, when it starts another. Default: any number. */
+  /**
+   * Maximum number of runs that one principal may have open, at work or waiting, when it starts another. Default: any
+   * number.
+   */
   openRuns?: number;
   /**
-   * How often a server may end while it works on one run, without ten minutes of work in between, before
-   * the run fails with `server_crashes`. Default 10.
+   * Number of crashes of a server at work on one run, without ten minutes of work in between, after which the run fails
+   * with `server_crashes`. Default 10.
    */
   crashLimit?: number;
   log: Logger;

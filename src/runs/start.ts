@@ -104,7 +104,7 @@ export async function tell(
       return {
         ok: false,
         code: "ended",
-        message: `Run ${runId} is over (${sent.run.status}). Start a new run in its thread ${sent.run.threadId} to go on.`,
+        message: `Run ${runId} has already ended (${sent.run.status}). To continue, start a new run in its thread ${sent.run.threadId}.`,
       };
   }
 }
@@ -143,7 +143,7 @@ export async function start(
     if (met.kind !== "thread_busy") return outcomeOf(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
-    // It ended meanwhile: the thread is free.
+    // It ended in between: the thread is free.
   }
 }
 
@@ -212,10 +212,10 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
       return {
         ok: false,
         code: "point_not_found",
-        message: `Beginning a thread at ${named} took too long and was given up. Try again.`,
+        message: `Beginning a thread at ${named} took too long and was cancelled. Try again.`,
       };
   }
 }
 
 const tooManyOpen = (limit: number): string =>
-  `No run was started: ${limit} of your runs are not over, the most there may be at one time. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" of the server's configuration sets the number.`;
+  `No run was started: ${limit} of your runs are unfinished, which is the maximum. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" in the server's configuration sets the maximum.`;

@@ -156,7 +156,7 @@ class Supervisor implements RunService {
       const after = fold.lastSeq;
       const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_AT_ONCE);
       if (picture === undefined) return undefined;
-      // Somebody else looked meanwhile and went on with the fold: look again, from there.
+      // Another call continued with the fold in between: look again, from there.
       if (fold.lastSeq !== after) continue;
       const { run, events, approvals, grants, place, modelCalls } = picture;
       for (const event of events) fold.add(event);

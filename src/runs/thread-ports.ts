@@ -1,4 +1,4 @@
-/** What runs need of the conversations of their agents, beyond LangGraph. */
+/** Port for the conversations of a run's agents, beyond LangGraph. */
 
 /** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
 export interface FencingToken {
@@ -21,11 +21,11 @@ export interface ThreadStep {
   checkpointId: string;
   /** Milliseconds since the epoch. */
   time: number;
-  /** What the step added to the channel `messages`, one value for each task. */
+  /** Additions of the step to the channel `messages`, one value for each task. */
   messages: unknown[];
 }
 
-/** What one task of a thread wrote to the channel `messages`. */
+/** Writes of one task of a thread to the channel `messages`. */
 export interface WrittenMessages {
   /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
   namespace: string;
@@ -34,13 +34,14 @@ export interface WrittenMessages {
   messages: unknown;
 }
 
-/** What runs need of the checkpointer of their agents, beyond LangGraph. */
+/** Port for the checkpointer of a run's agents, beyond LangGraph. */
 export interface Checkpoints {
   /** Makes what was stored outlive a power cut. */
   sync(): Promise<void>;
   /**
-   * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
-   * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.
+   * Prepares a thread for a continuation from the stored state. It drops the record of results that could not be
+   * stored, and keeps holders of an earlier token from storing any. Throws `FencedOffError` when there is a later
+   * token.
    */
   startOver(threadId: string, token: FencingToken): Promise<void>;
   deleteThread(threadId: string): Promise<void>;

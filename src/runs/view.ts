@@ -262,7 +262,7 @@ export class RunFold {
 
 const isOpen = ({ status }: Subagent): boolean => status === "working" || status === "queued";
 
-/** Of any two agents another: ids come from models, so that no separator is safe. */
+/** Distinguishes any two agents: ids come from models, so no separator is safe. */
 const keyOf = (agent: AgentPath): string => agent.map(({ callId }) => `${callId.length}:${callId}`).join("");
 
 /** Describes the wait of a run that is not worked on and waits for no answer. */

@@ -19,8 +19,8 @@ export function processMark(): string {
 }
 
 /**
- * Whether an owner marked so is certainly not there any more: a process of this machine, in this boot and
- * process namespace, whose id is free. An id that was given to another process counts as there.
+ * True if a marked owner has certainly ended: a process of this machine, in this boot and process namespace, whose id
+ * is free. An id that was given to another process counts as running.
  */
 export function isGone(owner: string): boolean {
   const [, machine, pid] = owner.split(".");
@@ -52,7 +52,7 @@ export interface WorkerOptions extends ExecutionContext {
   runs: RunRepository;
   environment: string;
   concurrentRuns: number;
-  /** How long a lease lives without a heartbeat. */
+  /** Lease lifetime without a heartbeat. */
   leaseMs: number;
   /** A run whose server ended so many times while it worked on it is not tried again. */
   crashLimit: number;
@@ -65,13 +65,13 @@ interface Slot extends Execution {
   renewedAt: number;
 }
 
-const NO_ANSWER = "It did not answer for so long that another server may go on with the run.";
+const NO_ANSWER = "It did not answer for so long that another server may continue the run.";
 
 /** Principals whose last turns are remembered; the others count as not served yet. */
 const KNOWN_PRINCIPALS = 1000;
 /** Runs that are claimed between two turns of the event loop. */
 const CLAIMS_PER_TURN = 4;
-/** How long shutdown and cancel wait for work to stop. */
+/** Time that shutdown and cancel wait for work to stop, in ms. */
 const STOP_MS = 700;
 
 /**
@@ -86,7 +86,7 @@ export class Worker {
   #watched = new Map<string, SeenLease & { forMs: number }>();
   /** When it last looked, by the monotonic clock. */
   #lookedAt = monotonicClock();
-  /** Runs are being claimed; `again`: somebody asked for it meanwhile. */
+  /** Runs are being claimed; `again`: another claim was requested during this one. */
   #claiming: { done: Promise<void>; again: boolean } | undefined;
   /** Number of the last turn each principal had. */
   readonly #turns = new NewestOf<number>(KNOWN_PRINCIPALS);
@@ -168,8 +168,8 @@ export class Worker {
   }
 
   /**
-   * Breaks off work whose lease could not be renewed in time, because another server may go on with it. The run
-   * waits for storage then, and finds out.
+   * Stops work whose lease could not be renewed in time, because another server may continue it. The run then waits for
+   * storage to find out.
    */
   breakOffUnrenewed(failure: unknown = new StorageError("storage_io", NO_ANSWER)): void {
     const at = monotonicClock();
@@ -190,7 +190,7 @@ export class Worker {
 
   async #stopLost(): Promise<void> {
     if (this.#slots.size === 0) return;
-    // Asked for before the rows are read: what is claimed meanwhile is not among them.
+    // Read before the rows: runs claimed after this are not among them.
     const slots = [...this.#slots.values()];
     const owned = new Map((await this.#options.runs.ownedBy(this.#owner)).map((row) => [row.id, row]));
     for (const slot of slots) {
@@ -244,7 +244,7 @@ export class Worker {
     const { runs, leaseMs, log } = this.#options;
     const leases = await this.#revokeOrphans();
     const at = monotonicClock();
-    // A pause of this process is no time in which it looked on.
+    // A pause of this process does not count as time in which it looked.
     const looked = Math.min(at - this.#lookedAt, leaseMs / 4);
     this.#lookedAt = at;
     const watched = leases.map((lease) => {
@@ -284,7 +284,7 @@ export class Worker {
 
   /** A lease that is not given back here runs out: the delay before the run is tried again. */
   async #end(slot: Slot, inOrder: boolean): Promise<void> {
-    // Lost and claimed again meanwhile, the run has another slot.
+    // If it was lost and claimed again, the run has another slot.
     if (this.#slots.get(slot.run.id) === slot) this.#slots.delete(slot.run.id);
     try {
       if (inOrder) await this.#options.runs.release(slot.lease);

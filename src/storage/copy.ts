@@ -15,18 +15,18 @@ import { migrate } from "./sqlite/migrations.ts";
 import { RUN_MIGRATIONS, TABLES_OF_RUN } from "./sql/schema.ts";
 
 export interface CopyOptions {
-  /** Where the files are. No server may work on them meanwhile. */
+  /** Folder of the files. No server may use them during the copy. */
   dataDir: string;
   /** Connected to a schema that has its tables, and no runs but those of an earlier copy. */
   access: Access;
-  /** Where large values go, if not into it. */
+  /** Store for large values, if they do not go into Postgres. */
   objects?: LargeObjects | undefined;
   /** Gives the environment of a run in the shared storage, from that in the files. */
   environment: (environment: string) => string;
   signal: AbortSignal;
 }
 
-/** How much there is, and how much of it was not there before. */
+/** Number of rows of a table, and of those that the copy added. */
 export interface CopiedTable {
   name: string;
   found: number;
@@ -40,8 +40,9 @@ const PARAMETERS = 30_000;
 const ROWS = 500;
 
 /**
- * Copies table by table, and tells of each. Broken off, it can be begun again: what is there is compared and left.
- * Every row is read back and compared; one that differs is an error, unless it is of a run that has gone on since.
+ * Copies table by table, and reports each. An interrupted copy can be started again: existing rows are compared and
+ * kept. Every row is read back and compared; one that differs is an error, unless it belongs to a run that has
+ * continued since.
  *
  * @throws StorageError when servers work on the files, or the schema has other runs
  */
@@ -70,14 +71,14 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
   }
 }
 
-/** Runs that a server works on would go on in both places. */
+/** Runs that a server works on would continue in both places. */
 function assertQuiet(runs: Database): void {
   const leased = runs.prepare<[], number>("SELECT count(*) FROM runs WHERE lease_owner IS NOT NULL").pluck();
   const count = leased.get() ?? 0;
   if (count === 0) return;
   throw new StorageError(
     "storage_busy",
-    `${count} runs of the data directory are at work, or were when their server ended. End all servers, start one and end it in order, then copy again.`,
+    `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`,
   );
 }
 
@@ -132,7 +133,7 @@ async function insert(
   return (await access.pool.query(text, values)).rowCount ?? 0;
 }
 
-/** @throws StorageError unless Postgres has these rows. Those of a run may have gone on since an earlier copy. */
+/** @throws StorageError unless Postgres has these rows. A run may have continued since an earlier copy. */
 async function compare(
   access: Access,
   table: string,
@@ -154,7 +155,7 @@ async function compare(
     if (other !== undefined && fixed.every((name) => isSame(row[name], other[name]))) continue;
     throw new StorageError(
       "storage_corrupt",
-      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty one, which storageSchema names.`,
+      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty schema, set by storageSchema.`,
     );
   }
 }

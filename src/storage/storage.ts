@@ -1,4 +1,4 @@
-/** Where a server keeps everything: files of one machine, or a Postgres that any number of servers share. */
+/** All storage of a server: files on one machine, or a Postgres that any number of servers share. */
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../core/clock.ts";
 import type { Embedder } from "../core/embedder.ts";
@@ -17,7 +17,7 @@ export interface Storage {
   forAgents(): Promise<AgentStorage>;
   /** Tells other servers where this one works. Gives the environments of those that are there already. */
   enter(environment: string): Promise<string[]>;
-  /** Whether a newer version has changed the storage; then this one stops using it. */
+  /** True if a newer version has changed the storage; this version then stops using it. */
   isOutdated(): boolean;
   close(): Promise<void>;
 }

@@ -36,7 +36,7 @@ export interface BackendSubject {
   name: string;
   /** Gives an empty backend; called for every case. */
   make(): Promise<TestedBackend> | TestedBackend;
-  /** Whether changes are returned as `filesUpdate` records, as backends in a thread's state do. Default false. */
+  /** True if changes are returned as `filesUpdate` records, as backends in a thread's state do. Default false. */
   keepsFilesInState?: boolean;
   /** Cases that do not hold for this backend, by their full names, such as `"ls: …"`, and why. */
   skip?: readonly { reason: string; cases: readonly string[] }[];

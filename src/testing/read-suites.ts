@@ -131,7 +131,7 @@ export const readSuite: Suite = {
         expect((await backend.readRaw(at(name))).data?.content).toEqual(bytes);
       }
     },
-    "bytes after the mark of UTF-16 that are no text are binary": async ({ backend, at, put, expect }) => {
+    "bytes after the mark of UTF-16 that are not text are binary": async ({ backend, at, put, expect }) => {
       for (const bytes of [
         [0xff, 0xfe, 0, 0, 97, 0, 0, 0],
         [0xff, 0xfe, 97, 0, 0],

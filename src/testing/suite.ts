@@ -17,7 +17,7 @@ export interface Matchers {
 /** `expect` of Vitest or Jest; the hint names the value in a failure, where the runner takes one. */
 export type Expect = (actual: unknown, hint?: string) => Matchers;
 
-/** What one case works with. */
+/** Resources of one case. */
 export interface Bench {
   backend: Backend;
   expect: Expect;

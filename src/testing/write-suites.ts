@@ -1,4 +1,4 @@
-/** What every backend does when files are written, whatever their names. */
+/** Behaviour of every backend when files are written, whatever their names. */
 import * as errors from "../backends/errors.ts";
 import { type Bench, type Suite, inUtf16, pathsOf, textOf } from "./suite.ts";
 
@@ -68,7 +68,7 @@ export const writeSuite: Suite = {
       expect(await backend.write(at("/a"), "x", { mode: "overwrite" })).toEqual(errors.isDirectory(at("/a")));
       expect(textOf(await backend.read(at("/a/b.txt")))).toBe("b");
     },
-    "a file is no directory": async ({ backend, at, put, expect }) => {
+    "a file is not a directory": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "a");
       expect(await backend.write(at("/a.txt/b.txt"), "x")).toEqual(errors.parentIsFile(at("/a.txt/b.txt")));
       expect(textOf(await backend.read(at("/a.txt")))).toBe("a");

@@ -38,7 +38,7 @@ export function withRemarks(shown: BoundPreview, { entry }: CurrentText): BoundP
   const { read_only: isReadOnly = false, names = 1 } = entry ?? {};
   const remarks = [
     ...(isReadOnly ? ["this file is read-only"] : []),
-    ...(names > 1 ? [`this file has ${names} names and changes under all of them`] : []),
+    ...(names > 1 ? [`this file has ${names} names; the change applies to all of them`] : []),
   ];
   const summary = [shown.summary, ...remarks].join("; ");
   return { ...shown, summary, ...(isReadOnly ? { evenReadOnly: true } : {}) };

@@ -49,7 +49,7 @@ export async function lookedAtRoot(
   if (directories.length === 0 || directories.some((directory) => glob.reaches(directory.slice(1))))
     return [];
   const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
-  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
+  return [`[searched only /; to search one of its directories, pass it as path: ${names}]`];
 }
 
 /** The directories of the root, mounts among them. */
@@ -143,7 +143,7 @@ export function backendError({ error = "unknown failure", code }: Failure, named
   return toolError(wellFormed(text), code === undefined ? undefined : { code });
 }
 
-/** As `backendError`; when nothing is at `path`, it suggests the path that was probably meant. */
+/** Like `backendError`; if nothing exists at `path`, it suggests the path that was probably meant. */
 export async function failedAt(
   path: string,
   failure: Failure,
@@ -159,7 +159,7 @@ export async function failedAt(
   );
 }
 
-/** The path of the file that is meant, if only another spelling of `path` is there; see `plainSpelling`. */
+/** The path of the intended file, if only another spelling of `path` exists; see `plainSpelling`. */
 export async function truePath(path: string, backend: Backend): Promise<string> {
   if (!hasSpellings(path) || backend.followLinks === undefined) return path;
   const place = await backend.followLinks(path);
@@ -171,7 +171,7 @@ export function underOtherNames({ otherNames }: WriteResult): string {
   if (otherNames === undefined) return "";
   const names = otherNames.slice(0, MAX_OTHER_NAMES).map((name) => `'${displayName(name)}'`);
   return names.length === 0
-    ? ". The file has another name somewhere else, and changed there too"
+    ? ". The file has another name elsewhere, which changed too"
     : `. The same file is ${names.join(", ")}, and changed there too`;
 }
 
@@ -183,7 +183,7 @@ function cancelled(tool: string): ToolResult {
 
 /** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
 export const pathText = (): z.ZodString =>
-  z.string().max(4096, "Longer than 4096 characters: give the path of a file or directory");
+  z.string().max(4096, "Longer than 4096 characters: use the path of a file or directory");
 
 /** An argument that is searched for. */
 export const patternText = (): z.ZodString =>
@@ -207,7 +207,7 @@ export function parseArguments<Schema extends z.ZodObject>(
 /** A problem with one argument. */
 export interface ArgumentIssue {
   readonly message: string;
-  /** Where, from the arguments down; empty: they themselves. */
+  /** Place of the problem, from the arguments down; empty: the arguments themselves. */
   readonly path: readonly PropertyKey[];
 }
 

@@ -63,7 +63,7 @@ async function previewDelete(
   const to = await destinationOf(path, backend, { lastLink: "itself" });
   const { name } = to;
   if (await isLink(path, backend)) {
-    const summary = `Delete the link ${name}; what it leads to stays`;
+    const summary = `Delete the link ${name}; its target stays`;
     return preview("arguments", { summary, to, detail: displayName(path), isWhole: true, effect: null });
   }
   const { entries, isAll } = await entriesOf(path, backend, signal);

@@ -100,7 +100,7 @@ const countsOf = (hunks: readonly string[]): DiffCounts => ({
 function withHeader({ path, before }: TextChange, lines: readonly string[]): string {
   const name = displayName(path);
   const header = [`--- ${before === undefined ? "/dev/null" : name}`, `+++ ${name}`];
-  return [...header, ...(lines.length === 0 ? ["[no change of content]"] : lines)].join("\n");
+  return [...header, ...(lines.length === 0 ? ["[content unchanged]"] : lines)].join("\n");
 }
 
 /** The whole change, if it is short enough to be read; else its beginning, with long lines cut. */
@@ -158,7 +158,7 @@ function lineEnds(hunks: readonly string[]): { notes: string[]; lines: readonly 
 }
 
 const endChange = (change: string, count: number): string[] =>
-  count === 0 ? [] : [`[line ends change from ${change} in ${counted(count, "line", "lines")}]`];
+  count === 0 ? [] : [`[line endings change from ${change} in ${counted(count, "line", "lines")}]`];
 
 /** A change without the lines that both texts begin and end with, but for some of each. */
 interface ChangedPart {
@@ -196,7 +196,7 @@ function commonLength(limit: number, isSame: (from: number, to: number) => boole
   return least;
 }
 
-/** Where the line at `position` starts, or one of the lines around it before that. */
+/** Start of the line at `position`, or of one of the lines around it before that. */
 function lineStart(text: string, position: number, context: number): number {
   let start = position;
   for (let lines = 0; lines <= context && start > 0; lines += 1) {
@@ -206,7 +206,7 @@ function lineStart(text: string, position: number, context: number): number {
   return start === 0 ? 0 : start + 1;
 }
 
-/** Where a line behind `position` ends that is the last of those around it. */
+/** End of the line behind `position` that is the last of those around it. */
 function lineEnd(text: string, position: number, context: number): number {
   let end = position;
   for (let lines = 0; lines <= context; lines += 1) {
@@ -246,9 +246,9 @@ function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
   ]);
 }
 
-/** How a part that is too long to compare begins, before and after. */
+/** Beginnings, before and after, of a part that is too long to compare. */
 const beginnings = ({ line, before, after }: ChangedPart): string[] => [
-  `@@ from line ${line + 1}: ${before.length} characters become ${after.length}; the beginning of each is shown @@`,
+  `@@ from line ${line + 1}: ${before.length} characters become ${after.length}; only the beginning of each is shown @@`,
   ...beginning(before, "-"),
   ...beginning(after, "+"),
 ];

@@ -27,8 +27,8 @@ import {
 
 const schema = z.strictObject({
   file_path: pathText(),
-  old_string: z.string().describe("Text to replace, without what read_file puts before each line."),
-  new_string: z.string().describe("Text to put in its place."),
+  old_string: z.string().describe("Text to replace, without read_file's line prefix."),
+  new_string: z.string().describe("Replacement text."),
   replace_all: z.boolean().default(false).describe("Replace every occurrence."),
 });
 

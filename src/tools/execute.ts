@@ -31,23 +31,23 @@ const foreground = z.strictObject({
     .string()
     .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
     .describe("Shell command line."),
-  timeout: z.number().positive().optional().describe("Seconds after which the command is ended."),
+  timeout: z.number().positive().optional().describe("Seconds after which the command is stopped."),
   cwd: pathText().optional().describe("Directory to run in."),
 });
 const withJobs = foreground.extend({
   background: z
     .boolean()
     .optional()
-    .describe("Start the command and go on, without a time limit; the job tool reads and stops it."),
+    .describe("Start the command without waiting or a time limit; the job tool reads and stops it."),
 });
 type Arguments = z.output<typeof withJobs>;
 
-/** Whether commands can run behind this backend, and so whether `execute` is worth offering. */
+/** True if commands can run behind this backend, so `execute` is worth offering. */
 export function canExecute(backend: Backend): backend is SandboxBackend {
   return "execute" in backend && typeof backend.execute === "function";
 }
 
-/** Whether commands can go on in the background behind this backend, and so whether `job` is worth offering. */
+/** The background jobs of this backend, if it has any, so `job` is worth offering. */
 export const jobsOf = (backend: Backend): BackgroundJobs | undefined =>
   canExecute(backend) ? backend.jobs : undefined;
 
@@ -57,7 +57,7 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     name: "execute",
     kind: "execute",
     description: [
-      "Run a shell command and wait for it. Answers with its output, standard error included, and its exit code; a failing command is an answer, not an error.",
+      "Run a shell command and wait for it. Returns stdout, stderr and the exit code; a failing command is an answer, not an error.",
       "The command gets no input, so it must not ask for any.",
       "To read, search or change files, use the file tools. Quote paths that contain spaces.",
     ].join(" "),
@@ -94,7 +94,7 @@ async function previewCommand(
   return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
 
-/** What keeps a command from the rest of the machine; nothing is said when that is not known. */
+/** Describes the isolation of commands from the rest of the machine; empty if it is unknown. */
 function confinement(isolation: BackendCapabilities["isolation"] | undefined): string {
   if (isolation === undefined) return "";
   return isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
@@ -171,7 +171,7 @@ function leavesPrograms(command: string): boolean {
 }
 
 const ENDED =
-  "[Programs that this command left running in the background were ended with it. To keep one running, run its command line without `&` and with background: true.]";
+  "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
 
 const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
   [
@@ -208,7 +208,7 @@ export function jobTool(): ToolSpec<typeof schema> {
     name: "job",
     kind: "read",
     description:
-      "Look after commands that execute started in the background: list them, read the output of one so far, or stop one with everything it started. Jobs end with this run.",
+      "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
     schema,
     handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
   });
@@ -223,7 +223,7 @@ async function handle(
     return toolError("Background jobs are not available here.", { code: "unsupported" });
   if (action === "list") return listed(await jobs.list());
   if (id === undefined)
-    return toolError(`job needs the id of the job to ${action}; list them to see which there are.`);
+    return toolError(`job needs the id of the job to ${action}; list the jobs to see their ids.`);
   return shown(await (action === "read" ? jobs.read(id) : jobs.stop(id)));
 }
 
@@ -244,7 +244,7 @@ function shown({ job, output = "", truncated = false, error, code }: JobResult):
   const lines = [
     text === "" ? "<no output>" : text,
     `[Job ${job.id} ${stateOf(job)}]`,
-    ...(truncated ? ["[Later output is not kept; redirect it into a file of the workspace to keep it]"] : []),
+    ...(truncated ? ["[Later output is not kept; redirect it to a file in the workspace to keep it]"] : []),
   ];
   return { content: lines.join("\n"), artifact: { job, truncated } };
 }

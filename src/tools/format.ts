@@ -1,8 +1,6 @@
-/**
- * How tool output is written: names, line numbers, long lines, notices. Pure text in, text out.
- */
+/** Format of tool output: names, line numbers, long lines, notices. Pure text in, text out. */
 
-/** Whether `text` has an unpaired surrogate and so cannot be stored as UTF-8. */
+/** True if `text` has an unpaired surrogate, so it cannot be stored as UTF-8. */
 export function isWellFormed(text: string): boolean {
   return text.isWellFormed();
 }
@@ -62,7 +60,7 @@ export function withNotices(text: string, notices: readonly string[]): string {
   return notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
 }
 
-/** Whether the units at `index` and `index + 1` are one character. */
+/** True if the units at `index` and `index + 1` are one character. */
 function isPair(text: string, index: number): boolean {
   const high = text.charCodeAt(index);
   const low = text.charCodeAt(index + 1);

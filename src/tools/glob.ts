@@ -26,7 +26,7 @@ export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
     name: "glob",
     kind: "read",
     description: [
-      `Find files by name. Answers with absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
+      `Find files by name. Returns absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
       "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
       "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root. To search file contents, use grep.",
     ].join(" "),

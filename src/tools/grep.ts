@@ -92,7 +92,7 @@ function shownText(text: string, matcher: LineMatcher): string {
   return wellFormed(excerpt(line, start, end));
 }
 
-/** Whether a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
+/** True if a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
 function isExcerpt(text: string): boolean {
   return text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
 }
@@ -109,7 +109,7 @@ const schemaFor = (maxCount: number) =>
     path: pathText().optional().describe("Directory or file to search. Default: /"),
     glob: patternText().nullish().describe("Search only these files; without `/`, by name at any depth."),
     output_mode: z.enum(["content", "files_with_matches", "count"]).default("content"),
-    max_count: z.int().min(1).max(100_000).default(maxCount).describe("Matches to stop at."),
+    max_count: z.int().min(1).max(100_000).default(maxCount).describe("Maximum matches."),
     regex: z.boolean().default(false).describe("Read the pattern as an RE2 expression, line by line."),
     case_sensitive: z.boolean().default(true),
     context_lines: z.int().min(0).max(100).default(0).describe("Lines to show around each match."),
@@ -125,7 +125,7 @@ export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
     kind: "read",
     description: [
       "Search the contents of text files, line by line, for literal text.",
-      "Answers per file with its path and the matching lines with their numbers;",
+      "Returns each file's path and its matching lines with their numbers;",
       "files_with_matches gives paths only, count the number of matching lines per file.",
       "To find files by name, use glob.",
     ].join(" "),

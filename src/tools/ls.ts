@@ -9,7 +9,7 @@ import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./
 
 const schema = z.strictObject({
   path: pathText().optional().describe("Directory. Default: /"),
-  times: z.boolean().optional().describe("Show when each file was changed last."),
+  times: z.boolean().optional().describe("Show when each file was last changed."),
 });
 
 /** Lists one directory. */
@@ -45,7 +45,7 @@ async function list(
   const notices =
     skipped > 0
       ? [
-          `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can say]`,
+          `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can express]`,
         ]
       : [];
   return {

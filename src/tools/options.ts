@@ -9,7 +9,7 @@ export type FileToolName =
   | "execute"
   | "job";
 
-/** How the file tools of one agent behave. */
+/** Options of the file tools of one agent. */
 export interface FileToolOptions {
   /** Size in tokens (4 characters each) at which `read_file` ends a page. `null`: no limit. Default 20000. */
   evictTokens?: number | null;
@@ -25,13 +25,13 @@ export interface FileToolOptions {
   toolDescriptions?: Readonly<Partial<Record<FileToolName, string>>>;
   /** The tools to offer, of those that are on. Default: all of them. */
   tools?: readonly FileToolName[];
-  /** Whether `delete` is on. Default true. */
+  /** True if `delete` is on. Default true. */
   delete?: boolean;
-  /** Whether `execute` starts background jobs, which `job` lists, reads and stops. Default false. */
+  /** True if `execute` starts background jobs, which `job` lists, reads and stops. Default false. */
   jobs?: boolean;
   /**
-   * Which images, audio, video and PDF files the model takes, by MIME type. Default: all audio, video and PDF,
-   * and the image types every model with images reads: PNG, JPEG, GIF and WebP.
+   * Accepts images, audio, video and PDF files for the model, by MIME type. Default: all audio, video and PDF, and the
+   * image types every model with images reads: PNG, JPEG, GIF and WebP.
    */
   acceptsMedia?: (mimeType: string) => boolean;
 }

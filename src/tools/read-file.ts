@@ -65,9 +65,7 @@ function textInside(bytes: Uint8Array): string | undefined {
   return isText ? decodeUtf8(bytes) : undefined;
 }
 
-/**
- * A page of a text file as the model reads it: numbered lines, cut to size, and where to go on.
- */
+/** A page of a text file for the model: numbered lines, cut to size, and the offset of the next page. */
 
 /** Characters kept free for the footer when a page is cut to size. */
 const FOOTER_ROOM = 300;
@@ -83,7 +81,7 @@ export interface Page {
   piece?: number;
   /** Lines of the file, when known. */
   total?: number;
-  /** Whether the file has lines after this page. */
+  /** True if the file has lines after this page. */
   more: boolean;
 }
 
@@ -98,9 +96,9 @@ export interface FormattedPage {
   text: string;
   /** One past the last line shown, counted from 0. */
   end: number;
-  /** Where to go on; absent when nothing remains. */
+  /** Offset of the next page; absent when nothing remains. */
   nextOffset?: number;
-  /** Piece of the line at `nextOffset` to go on with; absent when that is its first. */
+  /** Piece of the line at `nextOffset` at which the next page starts; absent if it is the first piece. */
   nextPiece?: number;
 }
 
@@ -182,7 +180,7 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
     description: [
       "Read a text file.",
       "Each line comes after a tab, and the first and every fifth with its number before it; neither is part of the file. A very long line is continued on lines numbered 12.1, 12.2.",
-      "When something remains, the last line of the answer names where to continue.",
+      "If something remains, the last line of the answer says where to continue.",
       "Images, audio, video and PDF files are returned as such.",
       "To find something in a large file or in many files, use grep first.",
     ].join(" "),
@@ -214,7 +212,7 @@ async function read(
   const { content = "", totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
-    ...(path === checked.path ? [] : [`[the name of this file is spelt ${displayName(path)}]`]),
+    ...(path === checked.path ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
@@ -250,13 +248,13 @@ async function notebookPage(
 }
 
 const NOTEBOOK_HINT =
-  "[A notebook, shown as cells. edit_file changes them as they stand here; a line <cell: code> or <cell: markdown> begins a new one.]";
+  "[A notebook, shown as cells. edit_file changes them in this form; a line <cell: code> or <cell: markdown> begins a new one.]";
 
 function pageOf(result: ReadResult, content: string, offset: number, limit: number): Page {
   const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;
   const lines = splitLines(content, endLine === undefined ? undefined : endLine - start);
   const end = start + lines.length;
-  // A backend that says neither how long the file is nor where to go on: a full page may have a next one.
+  // A backend may report neither the file's length nor the next offset: a full page may then have a next one.
   const more = nextOffset !== undefined || (total === undefined ? lines.length >= limit : end < total);
   return { lines, start, more, ...(total === undefined ? {} : { total }) };
 }

@@ -5,7 +5,7 @@ import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
-  query: z.string().min(1).max(500).describe("Words, or what it is about"),
+  query: z.string().min(1).max(500).describe("Words, or a topic"),
 });
 
 const LIMIT = 10;
@@ -13,7 +13,7 @@ const LIMIT = 10;
 export interface FoundMemories {
   /** Best first. */
   hits: readonly { path: string; snippet: string }[];
-  /** What the search left out, and why. */
+  /** Omissions of the search, and their reason. */
   note?: string;
 }
 
@@ -24,7 +24,7 @@ export function searchMemoriesTool(
   return defineTool({
     name: "search_memories",
     kind: "read",
-    description: `Find files below /memories/ by words and by meaning. Answers with the best ${LIMIT} at most, each path with a part of its text; read_file reads a whole one. For exact text, use grep.`,
+    description: `Find files below /memories/ by words and by meaning. Returns the best ${LIMIT} at most, each path with an excerpt; read_file reads a whole one. For exact text, use grep.`,
     schema,
     handle: ({ query }, { signal }) =>
       cancellable("search_memories", signal, async () => found(query, await search(query, LIMIT))),

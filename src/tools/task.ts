@@ -28,8 +28,8 @@ const taskSchema = z.strictObject({
   description: z
     .string()
     .min(1)
-    .describe("The whole assignment: goal, facts the subagent cannot see, form of the report."),
-  subagent_type: z.string().describe("One of the types listed above."),
+    .describe("The whole task: goal, context the subagent cannot see, format of the report."),
+  subagent_type: z.string().describe("One of the listed types."),
 });
 
 /** Delegates to a subagent through the context's `spawn`. */

@@ -27,7 +27,7 @@ export interface ToolResult {
   update?: { files?: FilesUpdate; todos?: Todo[] };
 }
 
-/** What a person is shown before they decide on a call. */
+/** Content shown to a person who decides on a call. */
 export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */
@@ -67,7 +67,7 @@ export interface BoundPreview extends CallPreview {
 /** Starts a subagent and returns its report; provided by the agent layer. */
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
-/** What one call may use. */
+/** Resources that one call may use. */
 export interface ToolContext {
   readonly callId: string;
   readonly signal: AbortSignal;
@@ -94,11 +94,11 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly aliases?: Readonly<Record<string, string>>;
   /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
-  /** What to show a person who is asked to approve this call. Default: the arguments. */
+  /** Content for a person who is asked to approve this call. Default: the arguments. */
   preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
-  /** What a call that succeeded changed; asks nothing of the backend. */
+  /** The change made by a successful call; does not use the backend. */
   changeOf?(args: z.output<Schema>, artifact: unknown): FileDiff;
 }
 
@@ -107,7 +107,7 @@ export function defineTool<Schema extends z.ZodObject>(spec: ToolSpec<Schema>): 
   return spec;
 }
 
-/** The one way a tool fails: prefixes `Error: ` unless it is there. */
+/** The one way a tool fails: adds the prefix `Error: ` if it is missing. */
 export function toolError(text: string, artifact?: unknown): ToolResult {
   const content = text.startsWith("Error: ") ? text : `Error: ${text}`;
   return { content, status: "error", ...(artifact === undefined ? {} : { artifact }) };

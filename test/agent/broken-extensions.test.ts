@@ -74,7 +74,7 @@ describe.each([
     async (answer) => {
       const { log, lines } = logOf();
       const told = await run({ backend: backendOf(() => answer, isComplete), log });
-      for (const text of told) expect(text).toContain("its backend answered in a wrong form");
+      for (const text of told) expect(text).toContain("its backend returned an invalid result");
       expect(new Set(lines.map(([event]) => event))).toEqual(new Set(["backend_error"]));
     },
   );
@@ -126,7 +126,7 @@ describe("middleware", () => {
     const { log, lines } = logOf();
     const told = await run({ middleware: [{ name: "mine", wrapToolCall: fail }], log });
     expect(told[0]).toBe(
-      "Error: A middleware failed around this call. Whether read_file ran is not known: check before you call it again.",
+      "Error: A middleware failed around this call. It is unknown whether read_file ran: check before you call it again.",
     );
     expect(new Set(lines.map(([event]) => event))).toEqual(new Set(["middleware_error"]));
   });

@@ -168,7 +168,7 @@ describe("values of another kind", () => {
       "a plain object or false",
     ],
     ["one tool", agent({ tools: {} }), "createDeepAgent: 'tools' takes a list; got a plain object"],
-    ["a folder as a backend", agent({ backend: "./work" }), "`backend` is no backend; give one, such as"],
+    ["a folder as a backend", agent({ backend: "./work" }), "`backend` is not a backend; pass one, such as"],
     [
       "a runnable that is none",
       agent({ subagents: [{ name: "r", description: "d", runnable: {} }] }),
@@ -198,12 +198,12 @@ describe("values of another kind", () => {
     [
       "a tree of keywords",
       () => new CompositeBackend(untyped({ default: new StateBackend(), routes: {} })),
-      "The first argument of CompositeBackend (its routes are the second) is no backend",
+      "The first argument of CompositeBackend (its routes are the second) is not a backend",
     ],
     [
       "a route",
       () => new CompositeBackend(StateBackend, { "/a/": untyped("./a") }),
-      "The route '/a/' is no backend",
+      "The route '/a/' is not a backend",
     ],
   ])("are refused: %s", (_what, make, problem) => {
     expect(make).toThrow(problem);
@@ -253,6 +253,6 @@ describe("a sandbox of one's own", () => {
 
   it("is a class of its own", () => {
     const Bare = BaseSandbox as unknown as new () => unknown; // the compiler knows that it is abstract
-    expect(() => new Bare()).toThrow("extend it by a class with `id` and `execute`");
+    expect(() => new Bare()).toThrow("extend it with `id` and `execute`");
   });
 });

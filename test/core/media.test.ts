@@ -54,7 +54,7 @@ test.each<[string, Uint8Array, string]>([
 ])("%s is damaged", (_what, bytes, damage) => {
   const facts = mediaFacts(bytes);
   expect(facts.damage).toBe(damage);
-  expect(mediaProblem(facts, everything)).toBe(`It cannot be read: ${damage}. Make it or fetch it again.`);
+  expect(mediaProblem(facts, everything)).toBe(`It cannot be read: ${damage}. Create it or fetch it again.`);
 });
 
 test("whatever follows the end of a picture does no harm", () => {
@@ -81,7 +81,7 @@ test.each<[string, Uint8Array, Parameters<typeof mediaProblem>[1], RegExp | unde
     "a wide image",
     png(2001, 2),
     { ...everything, side: 2000 },
-    /at most 2000 pixels a side here\. Make it smaller/,
+    /at most 2000 pixels per side here\. Make it smaller/,
   ],
   ["an image as wide as it may be", png(2000, 2), { ...everything, side: 2000 }, undefined],
   ["pages", FILES["application/pdf"], { ...everything, pages: 0 }, /takes 0 pages, not 1\. Split it/],

@@ -272,7 +272,7 @@ test.each([
     const refused = await client.call("run_deep_agent", { task: "Say hello" });
     expect(refused).toMatchObject({
       isError: true,
-      text: "A link on the path of deepagent.db leads elsewhere since the server was started. Point it back, or restart the server to work with the files that it leads to now.",
+      text: "A link on the path of deepagent.db has changed its target since the server started. Point it back, or restart the server to use the files at the new target.",
     });
     const restarted = await connect(await openStdio(linked), "v2-modern");
     const outcome = await restarted.call("run_deep_agent", { task: "Say hello" });

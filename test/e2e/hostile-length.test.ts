@@ -57,7 +57,7 @@ test.each([
     "a name of 2 MB is none of a model",
     () => ({ toolCalls: [{ name: LONG.repeat(3), args: {} }] }),
     "failed",
-    /what answered is no model/,
+    /the endpoint did not answer like a model/,
   ],
 ])("%s", async (_name, line, status, told) => {
   const { think, say } = hostileModel();

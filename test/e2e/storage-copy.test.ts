@@ -99,6 +99,6 @@ describe("storage copy", { tags: "postgres" }, () => {
     }
     const { code, errors } = await copy({ ...home.env, ...schema });
     expect(code).toBe(1);
-    expect(errors).toContain("the schema has runs of its own. Copy into an empty one");
+    expect(errors).toContain("the schema has runs of its own. Copy into an empty schema");
   });
 });

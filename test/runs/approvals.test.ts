@@ -149,7 +149,7 @@ test("a repeated answer changes nothing and says so", async () => {
     expect(await decide(other)).toEqual({
       ok: false,
       code: "already_decided",
-      message: "This was decided already: approved (test).",
+      message: "This has already been decided: approved (test).",
       approval: before?.approvals[0],
     });
   }

@@ -76,7 +76,7 @@ test.each(["approve", "edit"] as const)(
     expect(outcome).toMatchObject({
       ok: false,
       code: "already_decided",
-      message: expect.stringMatching(/^Too late: nobody had decided by /),
+      message: expect.stringMatching(/^Too late: nobody decided by /),
       approval: { status: "rejected", decidedBy: "deadline" },
     });
     await reach(service, runId, "completed");

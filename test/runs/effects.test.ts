@@ -74,7 +74,7 @@ describe("a call that was at work when the server died", () => {
       const next = openServer(file, { model, tools: [second.tool] });
       const { run: ended } = await reach(next.service, run.id, "completed");
       expect(ended.answer).toBe(
-        "Error: The server stopped while counted was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check what it would have left behind, such as files or output, before you call it again.",
+        "Error: The server stopped while counted was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.",
       );
       expect([calls, second.calls]).toEqual([[kind], []]);
       const events = await follow(next.service, run.id);

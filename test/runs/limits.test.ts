@@ -53,7 +53,7 @@ test("a run whose limit is reached while calls wait for a person ends, and nobod
   );
   expect(closed).toHaveLength(2);
   const late = await service.decide(ME, run.id, approvals[0]?.id ?? "", APPROVE, "test");
-  expect(late).toMatchObject({ ok: false, message: expect.stringContaining("needs no decision any more") });
+  expect(late).toMatchObject({ ok: false, message: expect.stringContaining("no longer needs a decision") });
   const next = await startRun(service, JSON.stringify([[note("c")]]), { threadId: run.threadId });
   await reach(service, next.id, "input_required");
   await approve(service, next.id, "c");

@@ -59,7 +59,7 @@ describe.each(["at work", "waiting"])("a run that is %s when its server ends", (
       expect(failed.answer ?? "").toBe("");
       expect(failed.failure).toEqual({
         reason: "storage",
-        message: expect.stringMatching(/^What the run did until now is stored no more: its checkpoints were/),
+        message: expect.stringMatching(/^The run's earlier work is no longer stored: its checkpoints were/),
       });
       const next = await startRun(service, "next", { threadId: run.threadId });
       await reach(service, next.id, state === "waiting" ? "input_required" : "completed");

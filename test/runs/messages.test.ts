@@ -147,7 +147,7 @@ describe("a message to a run", () => {
     expect(await tell(server, run.id, "late")).toEqual({
       ok: false,
       code: "ended",
-      message: `Run ${run.id} is over (completed). Start a new run in its thread ${run.threadId} to go on.`,
+      message: `Run ${run.id} has already ended (completed). To continue, start a new run in its thread ${run.threadId}.`,
     });
     expect(await server.service.tell("someone", run.id, { text: "mine" })).toMatchObject({
       code: "not_found",

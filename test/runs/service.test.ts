@@ -81,7 +81,7 @@ test("a principal has so many open runs and no more; finding, telling and cancel
   expect(refused).toMatchObject({
     ok: false,
     code: "too_many_open_runs",
-    message: expect.stringMatching(/^No run was started: 2 of your runs are not over.*cancel_deep_agent/),
+    message: expect.stringMatching(/^No run was started: 2 of your runs are unfinished.*cancel_deep_agent/),
   });
   expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
   expect(await service.start(ME, { task: "1", ...key })).toMatchObject({ ok: true, how: "existing" });

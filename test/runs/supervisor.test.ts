@@ -101,11 +101,11 @@ test("what ends a run too early becomes a stable reason without stack or path", 
   });
   expect(await failureOf("text")).toEqual({
     reason: "no_structured_response",
-    message: expect.stringMatching(/ended without the answer .* It said: "-3"\. Ask again/),
+    message: expect.stringMatching(/did not give the answer .* It said: "-3"\. Ask again/),
   });
   const bug = await failureOf("bug");
   expect(bug?.reason).toBe("internal");
-  expect(bug?.message).toMatch(/log tells more under evt_/);
+  expect(bug?.message).toMatch(/log has details under evt_/);
   expect(bug?.message).not.toContain(secret);
 });
 
@@ -143,7 +143,7 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   expect(late).toMatchObject({
     ok: false,
     code: "already_decided",
-    message: "This needs no decision any more: the run ended or went on without the call.",
+    message: "This no longer needs a decision: the run ended or continued without the call.",
     approval: { status: "withdrawn" },
   });
   expect(await service.cancel(ME, run.id, "again")).toMatchObject({

@@ -58,11 +58,9 @@ test("a form says until when somebody has to decide, and an answer that is late 
   const { message } = approvalForm(anApproval({ expiresAt }), PLACE);
   expect(message).toContain("Denied unless somebody decides by 2030-01-31 12:00 UTC.");
   const late = anApproval({ expiresAt, status: "rejected", decidedBy: "deadline" });
-  expect(alreadyDecided(late)).toBe(
-    "Too late: nobody had decided by 2030-01-31 12:00 UTC, so this was denied.",
-  );
+  expect(alreadyDecided(late)).toBe("Too late: nobody decided by 2030-01-31 12:00 UTC, so this was denied.");
   expect(alreadyDecided(anApproval({ status: "approved", decidedBy: "page" }))).toBe(
-    "This was decided already: approved (page).",
+    "This has already been decided: approved (page).",
   );
 });
 

@@ -150,7 +150,7 @@ describe("openDatabase, when it cannot", () => {
     turnTo(target);
     expect(thrownBy(insert)).toMatchObject({
       code: "storage_directory",
-      message: expect.stringMatching(/^A link on the path of agent\.db leads elsewhere/),
+      message: expect.stringMatching(/^A link on the path of agent\.db has changed its target/),
     });
     expect(readdirSync(join(folder, "other"))).toEqual([]);
     turnTo("first");

@@ -55,7 +55,7 @@ it("after the disk has failed, nothing is acknowledged before the file itself ha
   withoutWaiting(database, () => add(1));
   const first = flushLog(database);
   await expect(first).rejects.toThrow(StorageError);
-  await expect(first).rejects.toThrow("The disk did not take what was written to agent.db.");
+  await expect(first).rejects.toThrow("The disk did not accept writes to agent.db.");
   fails = false;
   // A reader keeps the log from being written into the file.
   const reader = opened(database.name);

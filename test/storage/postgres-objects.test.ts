@@ -357,7 +357,10 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
     await first.put("t", large());
     const place = newPlace();
     const moved = await open({ schema: first.schema, place });
-    const refused = { code: "storage_directory", message: expect.stringContaining("not the one where") };
+    const refused = {
+      code: "storage_directory",
+      message: expect.stringContaining("do not hold the large values"),
+    };
     await expect(moved.get("t")).rejects.toMatchObject(refused);
     await expect(moved.put("u", large())).rejects.toMatchObject(refused);
     await expect(assertPlace(moved.access, moved.objects, logger)).rejects.toMatchObject({

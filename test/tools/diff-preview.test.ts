@@ -14,7 +14,7 @@ describe("unifiedDiff", () => {
       "--- /dev/null\n+++ /a.md\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file",
     );
     expect(unifiedDiff({ path: "/a.md", before: undefined, after: "" })).toBe(
-      "--- /dev/null\n+++ /a.md\n[no change of content]",
+      "--- /dev/null\n+++ /a.md\n[content unchanged]",
     );
   });
 
@@ -74,7 +74,7 @@ describe("unifiedDiff", () => {
   test("a change of line ends is a change of each line, and is counted", () => {
     const diff = unifiedDiff({ path: "/f", before: "a\nb\nc\n", after: "a\r\nb\r\nc\n" });
     expect(diff.split("\n").slice(2)).toEqual([
-      "[line ends change from LF to CRLF in 2 lines]",
+      "[line endings change from LF to CRLF in 2 lines]",
       "@@ -1,3 +1,3 @@",
       "-a",
       "-b",
@@ -83,7 +83,7 @@ describe("unifiedDiff", () => {
       " c",
     ]);
     const back = unifiedDiff({ path: "/f", before: "a\r\nb\r\n", after: "a\nb\r\n" });
-    expect(back).toContain("[line ends change from CRLF to LF in 1 line]");
+    expect(back).toContain("[line endings change from CRLF to LF in 1 line]");
     expect(unifiedDiff({ path: "/f", before: undefined, after: "a\r\nb" })).toContain(
       "+++ /f\n[each line ends with CRLF]\n",
     );
@@ -96,7 +96,7 @@ describe("unifiedDiff", () => {
       fc.property(text, text, text, (before, after, other) => {
         fc.pre(before !== after && after !== other);
         const shown = wholeDiff({ path: "/f", before, after });
-        expect(shown.diff).not.toContain("[no change of content]");
+        expect(shown.diff).not.toContain("[content unchanged]");
         expect(shown.isWhole).toBe(true);
         expect(shown.effect()).not.toEqual(wholeDiff({ path: "/f", before, after: other }).effect());
       }),

@@ -24,7 +24,7 @@ describe.each(BACKENDS)("glob over $name", ({ open }) => {
   test("nothing found", async () => {
     const tools = harness(await open(files));
     expect(await tools.text("glob", { pattern: "*.rs" })).toBe(
-      "No files found matching pattern '*.rs' in /\n\n[looked in / only; to look in one of its directories, give it as path: /src/]",
+      "No files found matching pattern '*.rs' in /\n\n[searched only /; to search one of its directories, pass it as path: /src/]",
     );
     expect(await tools.text("glob", { pattern: "**/*.rs" })).toBe(
       "No files found matching pattern '**/*.rs' in /",

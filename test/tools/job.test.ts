@@ -73,7 +73,7 @@ describe("job", () => {
     const { tools } = shell();
     for (let count = 0; count < 16; count += 1) await start(tools, "sleep 1000");
     expect(await tools.text("execute", { command: "ls", background: true })).toBe(
-      "Error: 16 background jobs run already; stop one first",
+      "Error: 16 background jobs are already running; stop one first",
     );
   });
 

@@ -63,11 +63,11 @@ describe("ls", () => {
     ];
     const full = harness(foreignBackend({ ls: () => ({ files, skipped: 2 }) }));
     expect(await full.text("ls", { times: true })).toBe(
-      "/a\n/b (3 bytes)\n/c (modified 2026-01-01T00:00:00.000Z)\n\n[2 entries not listed: permission denied, or a name that no path can say]",
+      "/a\n/b (3 bytes)\n/c (modified 2026-01-01T00:00:00.000Z)\n\n[2 entries not listed: permission denied, or a name that no path can express]",
     );
     const empty = harness(foreignBackend({ ls: () => ({ files: [], skipped: 1 }) }));
     expect(await empty.text("ls", {})).toBe(
-      "No files found in /\n\n[1 entry not listed: permission denied, or a name that no path can say]",
+      "No files found in /\n\n[1 entry not listed: permission denied, or a name that no path can express]",
     );
   });
 

@@ -63,7 +63,9 @@ test("a file whose name the model spells plainly is used under its true name, wh
   const tools = harness(new CompositeBackend(stateBackend(), { "/disk/": folder }));
   const path = "/disk/Shot at 1.01 PM.txt";
   const shown = "/disk/Shot at 1.01\\u202fPM.txt";
-  expect(await tools.text("read_file", { path })).toBe(`1\tone\n\n[the name of this file is spelt ${shown}]`);
+  expect(await tools.text("read_file", { path })).toBe(
+    `1\tone\n\n[the name of this file is spelled ${shown}]`,
+  );
   expect(await tools.text("edit_file", { path, old_string: "one", new_string: "two" })).toBe(
     `Successfully replaced 1 occurrence(s) in '${shown}'`,
   );

@@ -40,7 +40,7 @@ describe("a path that does not exist", () => {
 });
 
 describe("a pattern that finds nothing", () => {
-  const NOTICE = "\n\n[looked in / only; to look in one of its directories, give it as path: /workspace/]";
+  const NOTICE = "\n\n[searched only /; to search one of its directories, pass it as path: /workspace/]";
   test.each([
     ["src/*.ts", NOTICE],
     ["*.rs", NOTICE],

@@ -253,7 +253,7 @@ describe.each(BACKENDS)("a notebook over $name", ({ open }) => {
 
   test("what was written before the first cell is refused, and a miss shows the nearest lines", async () => {
     const { edit, file } = await opened(JUPYTER);
-    expect(await edit("<cell 1: markdown>\n", "")).toContain("has to come before the text of its first cell");
+    expect(await edit("<cell 1: markdown>\n", "")).toContain("before the text of its first cell");
     expect(await edit("x  =  1", "x")).toContain("x = 1");
     expect(await file()).toBe(JUPYTER);
   });

@@ -156,18 +156,18 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     });
     const none = harness(backend, { acceptsMedia: () => false });
     expect(await none.text("read_file", { file_path: "/pic.png" })).toBe(
-      "Error: File '/pic.png' (image/png, 3 × 2 px, 57 bytes) cannot be shown. The model does not take images. Extract what you need as text, with a command if you can run one, and read that.",
+      "Error: File '/pic.png' (image/png, 3 × 2 px, 57 bytes) cannot be shown. The model does not accept images. Extract what you need as text, with a command if you can run one, and read that.",
     );
     const some = harness(backend);
     expect(await some.text("read_file", { file_path: "/pic.tiff" })).toBe(
-      "Error: File '/pic.tiff' (image/tiff, 8 bytes) cannot be shown. The model does not take this format. Convert it to PNG, with a command if you can run one, and read that.",
+      "Error: File '/pic.tiff' (image/tiff, 8 bytes) cannot be shown. The model does not accept this format. Convert it to PNG, with a command if you can run one, and read that.",
     );
     expect(await some.text("read_file", { file_path: "/cut.png" })).toBe(
-      "Error: File '/cut.png' (image/png, 3 × 2 px, 40 bytes) cannot be shown. It cannot be read: it is cut off, its end is missing. Make it or fetch it again.",
+      "Error: File '/cut.png' (image/png, 3 × 2 px, 40 bytes) cannot be shown. It cannot be read: it is cut off, its end is missing. Create it or fetch it again.",
     );
     expect(await some.call("read_file", { file_path: "/none.png" })).toMatchObject({
       content:
-        "Error: File '/none.png' (image/png, 0 bytes) cannot be shown. It cannot be read: it is empty (0 bytes). Make it or fetch it again.",
+        "Error: File '/none.png' (image/png, 0 bytes) cannot be shown. It cannot be read: it is empty (0 bytes). Create it or fetch it again.",
       status: "error",
     });
   });

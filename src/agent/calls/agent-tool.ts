@@ -35,7 +35,7 @@ export function toAgentTool(input: ToolInput): AgentTool {
   if ("type" in input && !("invoke" in input)) {
     throw new ConfigurationError(
       "INVALID_TOOL",
-      `${JSON.stringify(input)} is a tool of a provider, which runs there; offer it by middleware that adds it to \`tools\` of the request in wrapModelCall.`,
+      `${JSON.stringify(input)} is a provider's own tool, which runs there; offer it through middleware that adds it to \`tools\` of the request in wrapModelCall.`,
     );
   }
   if (typeof input.invoke !== "function" || !input.name) {
@@ -133,7 +133,7 @@ async function handled(
   } catch (error) {
     if (isGraphBubbleUp(error) || isAbortError(error)) throw error;
     if (isTransient(error) && spec.kind === "delegate") throw error;
-    throw new Error(`${spec.name} failed unexpectedly; try it another way.`, { cause: error });
+    throw new Error(`${spec.name} failed unexpectedly; try another way.`, { cause: error });
   }
 }
 
@@ -171,9 +171,8 @@ function validateBy(check: ArgumentsCheck, name: string, args: unknown): Validat
 export type ArgumentsCheck = (args: unknown) => readonly ArgumentIssue[];
 
 /**
- * Checks by any schema that a tool of LangChain can have: zod 4 or 3, Standard Schema, JSON Schema; made
- * when it is first needed. A schema that is no schema, or that has to wait for something, finds nothing:
- * the tool itself decides when it runs.
+ * Checks by any schema that a LangChain tool can have: zod 4 or 3, Standard Schema, JSON Schema. The check is made on
+ * first use. An invalid or asynchronous schema reports nothing: the tool itself validates when it runs.
  */
 export function argumentsCheck(schema: unknown): ArgumentsCheck {
   let check: ArgumentsCheck | undefined;
@@ -245,7 +244,7 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
   }));
 }
 
-/** Whether an error belongs to a form of the choice. The schema `false` is reported without its location. */
+/** True if an error belongs to one form of the choice. The schema `false` is reported without its location. */
 const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
   `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
   (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));

@@ -97,14 +97,14 @@ export class Approval {
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
     if (isFree && !isKnown) return { ...UNASKED, toolCall };
     if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
-    // The answer that is there, or comes, is for another call.
+    // This answer, or the one that comes, is for another call.
     if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
     return this.#review({ toolCall, gate, begun });
   }
 
   /** Judges an approved call again that did nothing because its file had just changed. Asks as `of` does. */
   async again(): Promise<Verdict> {
-    if (!this.#answered) throw new Error("nobody was asked about this call");
+    if (!this.#answered) throw new Error("nobody was asked to approve this call");
     return this.#review(this.#answered.question, this.#answered);
   }
 
@@ -191,10 +191,10 @@ async function questionsBefore(config: RunnableConfig): Promise<readonly string[
 }
 
 const changedTooLate = ({ name }: ToolCall): string =>
-  `${name} was changed when it had run already, and needs approval as it is now. The changed call was not run.`;
+  `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
 
 const changedAgain = ({ name }: ToolCall): string =>
-  `${name} is not the call any more that a person was asked about, and was not run. What changes calls has to change them in the same way each time.`;
+  `${name} is no longer the call that a person was asked about, so it was not run. Middleware that changes calls must change them in the same way each time.`;
 
 /** The first gate that asks, else the first that would. */
 async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): Promise<Gate | undefined> {
@@ -245,7 +245,7 @@ const shownOf = (
   again: boolean,
 ): CallPreview => ({
   kind,
-  summary: again ? `${summary}. Asked again: it would not do what you were shown before` : summary,
+  summary: again ? `${summary}. Asked again: its effect would differ from the one shown before` : summary,
   ...defined({ destination }),
   detail,
   ...defined({ isPart }),
@@ -301,15 +301,15 @@ function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Ve
 }
 
 /**
- * Which later calls count as the same as this one, when a person approves "the same" for the run: changes of
- * the same file by the same tool, and otherwise only a call with the same arguments that would have the same
- * effect, which for a command includes whether a sandbox confines it.
+ * Defines which later calls count as the same as this one when a person approves "the same" for the run. These are
+ * changes of the same file by the same tool, and otherwise only calls with the same arguments and the same effect. For
+ * a command, the effect includes whether a sandbox confines it.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
   const name = oneLine(displayName(tool.name), 64);
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
-    // Where links lead somewhere else, the path alone may come to mean another file.
+    // If links lead somewhere else, the same path may later name another file.
     return {
       key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
       text: `${name} of ${preview.destination ?? displayName(path)}, whatever it changes there`,

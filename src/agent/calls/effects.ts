@@ -8,7 +8,7 @@ import type { Subagents } from "../definition/agent-definition.ts";
 import { Command, MemorySaver, Send, isCommand } from "../engine/langgraph.ts";
 import { toolOutcome } from "./agent-tool.ts";
 
-/** Keeps calls with outside effects from taking effect twice when a run goes on after a crash. */
+/** Keeps calls with outside effects from taking effect twice when a run continues after a crash. */
 
 /** LangGraph's encoding of checkpoints, which it gives out through its savers only. */
 const { serde } = new MemorySaver();
@@ -25,7 +25,7 @@ export class EffectGuard {
     this.#call = call;
   }
 
-  /** Whether the call was begun before this task. */
+  /** True if the call began before this task. */
   async wasBegun(): Promise<boolean> {
     return this.#log !== undefined && (await this.#before()) !== undefined;
   }
@@ -67,13 +67,13 @@ export class EffectGuard {
   }
 }
 
-/** Where the effects of a call may go. */
+/** The places that a call's effects can reach. */
 export interface Reach {
   backend: Backend;
   subagents: Pick<Subagents, "accountsForCalls"> | undefined;
 }
 
-/** Whether a call changes anything that a crash does not take back. Tools of unknown kind do. */
+/** True if a call makes changes that a crash does not undo. Tools of unknown kind count as such. */
 async function hasOutsideEffect(
   tool: AgentTool,
   args: Record<string, unknown>,
@@ -97,9 +97,9 @@ async function hasOutsideEffect(
 function unknownOutcome(tool: AgentTool | undefined, { name, args }: ToolCall): string {
   const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
-    return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to see what is there, then go on from that.`;
+    return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to check its current content, then continue from that.`;
   }
-  return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check what it would have left behind, such as files or output, before you call it again.`;
+  return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.`;
 }
 
 async function store(outcome: Outcome): Promise<StoredOutcome> {

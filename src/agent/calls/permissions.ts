@@ -34,7 +34,7 @@ interface Rule {
 
 const OPERATIONS: Partial<Record<ToolKind, FileOperation>> = { read: "read", write: "write" };
 
-/** What an agent may do with files. Lists of rules add up: a call must pass each of them. */
+/** File permissions of an agent. Lists of rules add up: a call must pass each of them. */
 export class Permissions {
   readonly #lists: ReadonlyArray<readonly Rule[]>;
 
@@ -92,8 +92,8 @@ export class Permissions {
   }
 
   /**
-   * Judges a call by its path and the place that this leads to: it may not run, or a person is asked about it. For
-   * places that may not be read, the backend of `over` answers as if nothing were there.
+   * Judges a call by its path and the target of that path: the call is denied, or a person is asked. For places that
+   * may not be read, the backend of `over` answers as if they did not exist.
    */
   async judge(
     tool: AgentTool,
@@ -201,7 +201,7 @@ function toRule(given: FilesystemPermission): Rule {
   if (operations.length === 0 || paths.length === 0) {
     throw new ConfigurationError(
       "INVALID_PERMISSION",
-      'A permission needs operations (read, write) and paths, such as { operations: ["write"], paths: ["/etc/**"] }.',
+      'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
     );
   }
   const unknown = [

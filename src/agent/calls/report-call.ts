@@ -96,7 +96,7 @@ export const noteEdit = (outcome: Outcome, { name, args }: ToolCall): Outcome =>
 export function noteOpenWrites(outcome: Outcome, open: readonly ToolCall[]): Outcome {
   if (open.length === 0) return outcome;
   const names = open.map(({ name }) => name).join(", ");
-  return withNote(outcome, `[From before ${names} of the same reply, which waits for a person]`);
+  return withNote(outcome, `[Result from before ${names} of the same reply, which waits for a person]`);
 }
 
 function withNote(outcome: Outcome, note: string): Outcome {

@@ -1,4 +1,4 @@
-/** How a run ends: with a complete answer, with results of tools that end it, or without an answer. */
+/** The end of a run: with a complete answer, with results of tools that end it, or without an answer. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command } from "@langchain/langgraph";
@@ -12,8 +12,8 @@ import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured
 type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
 
 /**
- * Begins the next turn, unless the answer is there: LangChain's tools marked `returnDirect` end the
- * run with their results. An answer in a given form is still asked for.
+ * Begins the next turn, unless the run has its answer: LangChain tools marked `returnDirect` end the run with their
+ * results. A structured answer is still requested.
  */
 export function returnDirect({ tools, structured }: AgentDefinition, end: string): (node: Node) => Node {
   const direct = new Set(
@@ -24,7 +24,7 @@ export function returnDirect({ tools, structured }: AgentDefinition, end: string
     isAnsweredBy(direct, state.messages) ? new Command({ goto: end }) : node(state, config);
 }
 
-/** Whether the thread ends in a reply that called such tools only, all of which succeeded. */
+/** True if the thread ends in a reply that called only such tools, and all of them succeeded. */
 function isAnsweredBy(direct: ReadonlySet<string>, messages: readonly BaseMessage[]): boolean {
   const at = messages.findLastIndex((message) => !ToolMessage.isInstance(message));
   const reply = messages[at];
@@ -55,7 +55,7 @@ export interface Unfinished {
   prompt: string;
 }
 
-/** How often a model is asked again in one turn, by what was wrong with its reply. */
+/** Maximum number of repeated requests in one turn, by the defect of the reply. */
 export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   cut: 3,
   paused: 10,
@@ -64,10 +64,9 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
 };
 
 const GO_ON =
-  "Your reply was cut at the limit of output tokens. Go on exactly where it ends, without repeating anything and without an introduction.";
+  "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
 const EMPTY = "Your reply was empty. Give your answer, or call the next tool.";
-const CUT_BEFORE =
-  "Your reply reached the limit of output tokens before it said anything. Give a shorter answer.";
+const CUT_BEFORE = "Your reply reached the limit of output tokens before any text. Give a shorter answer.";
 
 /** Says what a reply without calls lacks. A reply with calls is always taken. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
@@ -84,7 +83,7 @@ export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Un
 /** Blocks of a reply that a person does not read. */
 const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "reasoning"]);
 
-/** Whether a reply has neither a call nor anything that a person could read. */
+/** True if a reply has neither a call nor any text for a person. */
 export function isEmpty(reply: AIMessage): boolean {
   if (hasCalls(reply) || reply.text.trim() !== "") return false;
   const { content } = reply;
@@ -105,7 +104,7 @@ export function continued(text: string, next: AIMessage): void {
   next.content = [...content.slice(0, at), { type: "text", text }, ...content.slice(at)];
 }
 
-/** Puts the content of a paused reply in front of `next`, which goes on with it. Changes `next`. */
+/** Puts the content of a paused reply in front of `next`, which continues it. Changes `next`. */
 export function resumed({ content }: AIMessage, next: AIMessage): void {
   const blocksOf = (given: AIMessage["content"]): Exclude<AIMessage["content"], string> =>
     typeof given === "string" ? (given === "" ? [] : [{ type: "text", text: given }]) : given;
@@ -131,9 +130,6 @@ export function noAnswer(reply: AIMessage): RunFailure {
   const told = reason === undefined ? "" : ` Its provider gave the reason '${reason}'.`;
   const remedy = isCut(reply)
     ? "Raise the model's limit of output tokens, or ask for less at a time."
-    : "Send a follow-up message to go on, or choose another model.";
-  return new RunFailure(
-    "no_answer",
-    `The model ended without an answer, though it was asked again.${told} ${remedy}`,
-  );
+    : "Send a follow-up message to continue, or choose another model.";
+  return new RunFailure("no_answer", `The model gave no answer, even when asked again.${told} ${remedy}`);
 }

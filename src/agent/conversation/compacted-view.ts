@@ -45,7 +45,7 @@ export function defaultLimits(maxInputTokens: number | undefined): ContextLimits
     : { trigger: [{ fraction: 0.85 }], keep: { fraction: 0.1 }, maxInputTokens };
 }
 
-/** Whether a request of this size is to be compacted. A fraction of an unknown window never triggers. */
+/** True if a request of this size is to be compacted. A fraction of an unknown window never triggers. */
 export function isOver(limits: ContextLimits, tokens: number, messages: number): boolean {
   return limits.trigger.some((size) => {
     if ("messages" in size) return messages >= size.messages;
@@ -61,8 +61,8 @@ export const triggerTokens = ({ trigger, maxInputTokens }: ContextLimits): numbe
   );
 
 /**
- * Where to cut: the index of the first message that stays. A reply and its results are never separated.
- * 0: there is nothing to cut off.
+ * Finds the cut: the index of the first message that stays. A reply and its results are never separated. 0: there is
+ * nothing to cut off.
  *
  * @param atMost tokens that may stay, whatever `limits` say; the last message stays in any case.
  */
@@ -232,7 +232,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   return [summaryMessage(compaction.summary, compaction.verbatim), ...shown];
 }
 
-/** `messages` from the one with this id on; all of them when it is not there. */
+/** `messages` from the one with this id on; all of them if it is missing. */
 export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
   const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
   return index <= 0 ? messages : messages.slice(index);
@@ -304,7 +304,7 @@ function summaryMessage(summary: string, verbatim: string | undefined): HumanMes
   return new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } });
 }
 
-/** Where and how what leaves the conversation is kept. */
+/** Place and form of the texts that leave the conversation. */
 export interface KeepOptions {
   backend: BackendSource;
   counter: TokenCounter;
@@ -344,7 +344,9 @@ export async function moveTexts(
   return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
 }
 
-/** The tokens of a document or an image cannot be estimated: the thread keeps them, the model goes on without. */
+/**
+ * The tokens of a document or an image cannot be estimated: the thread keeps them, the model continues without them.
+ */
 export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
   const keys = sinceId(request.messages, known.keptFrom)
     .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
@@ -369,7 +371,7 @@ async function placeOf(
   return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
 }
 
-/** Where what leaves an agent's conversation is kept, subagents each in a file of their own. */
+/** The file for messages that leave an agent's conversation. Each subagent has a file of its own. */
 export function historyPath({ runtime }: ModelRequest, options: KeepOptions): string {
   const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
   return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;

@@ -48,7 +48,7 @@ export interface CompactOptions extends Summarizer, KeepOptions {
   };
 }
 
-/** How much a conversation must grow before an attempt that did not help is made again. */
+/** Growth of a conversation before an attempt that did not help is repeated. */
 const GROWTH = 1.1;
 /** Part of a refused request that the next one may have: there is no third one. */
 const AFTER_REFUSAL = 1 / 2;
@@ -247,7 +247,7 @@ function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction
 }
 
 const NOT_SUMMARIZED =
-  "The conversation is long, and a summary of its beginning could not be made: it stays. The server's log tells why.";
+  "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
 
 function stillShown(
   moved: NonNullable<Compaction["moved"]>,
@@ -264,10 +264,10 @@ interface Summarizer {
   log: Logger;
 }
 
-/** How often a model that gives an empty summary is asked. */
+/** Maximum number of requests to a model that returns an empty summary. */
 const ATTEMPTS = 2;
 const CHARS_PER_TOKEN = 4;
-/** Part of the window that one piece may fill: characters are no exact measure of tokens. */
+/** Part of the window that one piece may fill: characters measure tokens only roughly. */
 const PIECE_PART = 0.5;
 /** A piece where the window is not known, in tokens. */
 const PIECE_TOKENS = 80_000;

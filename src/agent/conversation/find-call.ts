@@ -19,7 +19,7 @@ export interface WantedCall {
   time: number;
   /** When its run began. */
   since: number;
-  /** How many subagents are above it. */
+  /** Number of subagents above it. */
   depth: number;
 }
 

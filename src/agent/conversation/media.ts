@@ -156,7 +156,7 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
       .slice(0, images)
       .filter((block) => (size += sizeOf(block)) <= request),
   );
-  const why = "left out, because the conversation has more media than the model takes";
+  const why = "left out, because the conversation has more media than the model accepts";
   return shown.map((message) =>
     withBlocks(message, (block) =>
       isMedia(block) && !kept.has(block) ? inWords(block, mediaName(block), why) : block,
@@ -179,7 +179,7 @@ export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): 
       });
 
 const refusalText = (words: string): string =>
-  `the model's provider refused it (${words}). Go on without it, or convert it to another format or size, and read that`;
+  `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
 
 /** Attempts that believe the provider's word about which block is at fault. */
 const PRECISE = 3;

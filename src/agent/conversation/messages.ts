@@ -163,6 +163,6 @@ export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
   });
 });
 
-/** Whether a message is a task, and not one that arrived while the agent worked on a task. */
+/** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
   isPerson(message) && message.additional_kwargs["lc_source"] !== SOURCE;

@@ -20,12 +20,12 @@ import { headOf, tailOf, wellFormed } from "../../core/text.ts";
 import { wholeTextOf } from "../calls/agent-tool.ts";
 import { copyMessage, isPerson, textOf } from "./messages.ts";
 
-/** Where results that are too large for the conversation are kept. */
+/** Folder for results that are too large for the conversation. */
 export const RESULTS_FOLDER = "/large_tool_results";
 /** Folder for messages of persons that are too large, and for summarized messages. */
 export const HISTORY_FOLDER = "/conversation_history";
 
-/** Where one call may keep a text: the agent's files, and those of its thread. */
+/** Places for the texts of one call: the agent's files, and those of its thread. */
 export interface KeepingPlace {
   readonly backend: Backend;
   readonly files: ThreadFiles;
@@ -38,12 +38,12 @@ export interface Kept {
 }
 
 /**
- * Writes a text that leaves the conversation. Where the agent's backend does not take it (read-only, ruled
- * out, no such path), it stays with the thread under the same path; `withKeptFiles` shows it there.
+ * Writes a text that leaves the conversation. If the agent's backend rejects it (read-only, ruled out, no such path),
+ * it stays with the thread under the same path, and `withKeptFiles` shows it there.
  *
- * Keeping the same text again is no change; another text never takes its place.
+ * Keeping the same text again changes nothing; another text never takes its place.
  *
- * @returns `undefined` when the text could be written nowhere.
+ * @returns `undefined` if the text could not be written anywhere.
  */
 export async function keepText(
   wanted: string,
@@ -67,8 +67,8 @@ export interface MarkedPart {
 }
 
 /**
- * As `keepText`, at the end of a file that grows: the parts that are not in it yet. A crash takes back what the
- * thread knows of the file, but not the file.
+ * Like `keepText`, but appends to a growing file the parts that are not in it yet. A crash loses the thread's record of
+ * the file, but not the file.
  */
 export async function appendParts(
   path: string,
@@ -201,11 +201,11 @@ export async function evictLargeResult(
   return kept;
 }
 
-/** Whether the text of a result belongs into a file. */
+/** True if the text of a result belongs in a file. */
 export const isTooLarge = (message: ToolMessage, tokens: number): boolean =>
   wholeTextOf(message) !== undefined || isLarge(message, tokens);
 
-/** Whether a message exceeds `tokens`, of about four characters each. */
+/** True if a message exceeds `tokens`, of about four characters each. */
 const isLarge = (message: BaseMessage, tokens: number): boolean =>
   textOf(message).length > tokens * CHARS_PER_TOKEN;
 
@@ -224,7 +224,7 @@ ${lines.join("\n")}
 Read more of it with read_file and its offset and limit, or search it with grep.`;
 }
 
-/** Where the text is that a placeholder of a result stands for; `undefined`: it is none. */
+/** The path of the text behind a placeholder of a result; `undefined` if the text is not a placeholder. */
 export function keptPathOf(placeholder: string): string | undefined {
   const [, path = ""] = PLACEHOLDER.exec(headOf(placeholder, 1000)) ?? [];
   return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
@@ -249,7 +249,7 @@ ${tail.join("\n")}`;
 /** Key in `additional_kwargs` of a message whose text is in a file; deepagents marks them by it too. */
 const EVICTED_TO = "lc_evicted_to";
 
-/** Whether a message stands for one whose text is in a file. */
+/** True if a message replaces one whose text is in a file. */
 export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean => EVICTED_TO in marks;
 
 /** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */

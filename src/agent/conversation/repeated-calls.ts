@@ -11,7 +11,7 @@ const LONGEST_CYCLE = 8;
 const TOLD_AFTER = 1;
 
 export const REPEATED_NOTE =
-  "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report what blocks you.]";
+  "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report the obstacle.]";
 
 interface Turn {
   reply: AIMessage;

@@ -26,7 +26,7 @@ export type ResponseFormat =
   | ToolStrategy
   | ProviderStrategy;
 
-/** How a model is asked for the structured answer. */
+/** The method that asks a model for the structured answer. */
 export type Strategy =
   | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
   | { kind: "provider"; strategy: ProviderStrategy };
@@ -123,7 +123,7 @@ export function answerToolNames(format: ResponseFormat): string[] {
   if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length)) {
     throw new ConfigurationError(
       "INVALID_RESPONSE_FORMAT",
-      "A list of response formats holds schemas, or tool strategies, and at least one.",
+      "A list of response formats needs at least one schema or tool strategy.",
     );
   }
   if (strategies.length > 0) return strategies.map(({ name }) => name);
@@ -183,7 +183,7 @@ async function settleCalls(
   const strategy = tools.get(answer?.name ?? "");
   if (!answer || !strategy) return { messages: [] };
   if (calls.length > 1) {
-    const text = "The final answer was not taken: give it once, alone, when all other calls are done.";
+    const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
     return { messages: answers.map((call) => resultOf(call, text, "error")) };
   }
   try {
@@ -194,7 +194,7 @@ async function settleCalls(
   } catch (error) {
     const text = await retryText(error, strategy);
     if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
-    const what = `The model gave ${MAX_MISFITS} answers that do not have the form of ${strategy.name}. The last one: ${text}`;
+    const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${strategy.name}. The last one: ${text}`;
     throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
@@ -210,7 +210,7 @@ const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, un
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
   if (handle === false || !(error instanceof Error)) {
-    throw new NoStructuredResponse(`The model's ${name} does not have the form asked for.`, "", {
+    throw new NoStructuredResponse(`The model's ${name} does not match the requested schema.`, "", {
       cause: error,
     });
   }
@@ -298,8 +298,8 @@ function recordIn(text: string): Record<string, unknown> | undefined {
 /** Reminds a model that ended without the answer. */
 export function reminderFor(strategy: Strategy): string {
   return strategy.kind === "tool"
-    ? `Your answer was not taken: it has to be a call. ${callFor(strategy)}`
-    : "Your answer does not have the form asked for. Answer again with JSON that fits the schema, and nothing else.";
+    ? `Your answer was not accepted: it must be a call. ${callFor(strategy)}`
+    : "Your answer does not match the requested schema. Answer again with JSON that matches it, and nothing else.";
 }
 
 /** The notice for a model that cannot be forced to call a tool. */
@@ -310,7 +310,7 @@ const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
 export function missingAnswer(reply: AIMessage, strategy: Strategy): NoStructuredResponse {
   const form = strategy.kind === "tool" ? `a call of ${[...strategy.tools.keys()].join(" or ")}` : "JSON";
   return new NoStructuredResponse(
-    `The model ended without the answer that responseFormat asks for, ${form}, though it was reminded.`,
+    `The model did not give the answer that responseFormat requires, ${form}, even after a reminder.`,
     reply.text.trim(),
   );
 }

@@ -25,7 +25,7 @@ export interface AgentDefinition {
   readonly tools: ReadonlyMap<string, AgentTool>;
   readonly middleware: readonly Middleware[];
   readonly backend: BackendSource;
-  /** Where texts that left the conversation are kept. */
+  /** Folders for texts that left the conversation. */
   readonly keptFolders: readonly string[];
   readonly subagents: Subagents | undefined;
   /** The form of the final answer, where one is asked for. */
@@ -94,10 +94,10 @@ export interface Subagents {
   graphOf(name: string): AgentGraph | undefined;
   /** The runnable that runs the tasks of a subagent. */
   runnableOf(name: string): SubagentRunnable | undefined;
-  /** Whether none of a subagent's calls is made twice, though it is started again; true for unknown names. */
+  /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
   accountsForCalls(name: string): boolean;
   /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
   tellQueued(reply: AIMessage, agent: AgentDefinition, config: RunnableConfig): void;
-  /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
+  /** Never throws for a subagent that fails: its caller gets an error result and its siblings continue. */
   spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult>;
 }

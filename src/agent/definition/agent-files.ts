@@ -41,7 +41,7 @@ const MAX_BYTES = 100 * 1024;
 const LONGEST_DESCRIPTION = 1024;
 
 /** Files come with a workspace that others may have written, so they only add subagents. */
-const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file does not replace; give the file another name, or put the subagent under "subagents" in the configuration`;
+const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`;
 
 /** Folders of a workspace whose files describe subagents, lowest priority first. */
 export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
@@ -159,7 +159,7 @@ async function readAgentFile(backend: Backend, path: string, log: Logger): Promi
   return parsed.agent;
 }
 
-/** Which tools a subagent is to have, as its description says. */
+/** The tools that a subagent's description asks for. */
 export interface ToolWishes {
   name: string;
   /** MCP servers, tools of theirs as `server__tool`, built-in tools. Absent: all. */
@@ -284,22 +284,22 @@ function notesOn(
 ): ToolNote[] {
   const named = `Subagent '${subagent}' names the tool '${name}'`;
   if (!isKnown && ELSEWHERE.has(plain)) {
-    const text = `${named}, which belongs to Claude Code and has no counterpart here; it works without. A server in mcpServers may offer one.`;
+    const text = `${named}, which belongs to Claude Code and has no counterpart here; it works without it. A server in mcpServers may offer one.`;
     return [{ text, isMistake: false }];
   }
   if (!isKnown) {
     const known = [...BUILT_IN, ...servers, ...tools.map((tool) => tool.name), ...SAME.keys()];
     const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
     const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";
-    return [{ text: `${named}, which does not exist here; it works without.${hint}`, isMistake: true }];
+    return [{ text: `${named}, which does not exist here; it works without it.${hint}`, isMistake: true }];
   }
   if (plain === name) return [];
-  const text = `${named}: what stands in parentheses is not applied here; approvals are as configured.`;
+  const text = `${named}: the part in parentheses is ignored here; approvals follow the configuration.`;
   return [{ text, isMistake: false }];
 }
 
 export interface LoadSubagentsOptions {
-  /** Where the files are: a backend itself, not what makes one. */
+  /** The backend of the files: an instance, not a factory. */
   backend: BackendSource;
   /**
    * Folders of Markdown files, the later ones of higher priority. One that does not exist has none. Default

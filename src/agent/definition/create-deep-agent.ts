@@ -201,7 +201,7 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
     if (!TOOL_NAME.test(tool.name)) {
       throw new ConfigurationError(
         "INVALID_TOOL_NAME",
-        `'${tool.name}' cannot be the name of a tool: providers take up to 64 letters, digits, '_' and '-'.`,
+        `'${tool.name}' cannot be the name of a tool: providers accept up to 64 letters, digits, '_' and '-'.`,
       );
     }
     tools.set(tool.name, tool);

@@ -73,7 +73,7 @@ export function forkStack(
   return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
 }
 
-/** Whether any call of an agent can need a person. */
+/** True if any call of an agent can need a person. */
 export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
   Object.values(interruptOn ?? {}).some((gate) => gate !== false);
 
@@ -109,7 +109,7 @@ function context(params: DeepAgentParams): Middleware[] {
   ];
 }
 
-/** Whether two layers do the same: LangChain and deepagents write some names with a small first letter. */
+/** True if two layers do the same: LangChain and deepagents write some names with a small first letter. */
 const isNamed =
   ({ name }: Middleware) =>
   (other: Middleware): boolean =>

@@ -19,7 +19,7 @@ import type { ModelSource } from "../models/resolve.ts";
 
 /** The parameters of `createDeepAgent`, and the types that its result takes from them. */
 
-/** Where the parts of a system prompt stand around the built-in one. */
+/** Parts of a system prompt around the built-in one. */
 export interface SystemPromptParts {
   prefix?: string | SystemMessage | null;
   /** Replaces the built-in prompt; `null`: none. */
@@ -48,9 +48,8 @@ export interface SubAgent {
   /** The form of its report, which reaches the delegating agent as JSON. */
   responseFormat?: ResponseFormat;
   /**
-   * `isolated` (default): it sees its task only. `fork`: it goes on from the agent's conversation, with the
-   * agent's prompt, memory, skills and middleware besides its own, and cannot delegate. `handoff` is the word of
-   * deepagents for `isolated`.
+   * `isolated` (default): it sees only its task. `fork`: it continues from the agent's conversation, with the agent's
+   * prompt, memory, skills and middleware besides its own, and cannot delegate. deepagents calls `isolated` `handoff`.
    */
   mode?: "isolated" | "handoff" | "fork";
   /** Added to the agent's own rules: a call must pass both. */
@@ -79,9 +78,9 @@ export interface CompiledSubAgent {
   /** `fork`: it is given the agent's conversation before its task. Default `isolated`, or `handoff`. */
   mode?: "isolated" | "handoff" | "fork";
   /**
-   * Its work may be done twice: a task that a crash broke off is begun again, or goes on from the checkpoint
-   * of a graph. Default: false, and the delegating model reads that the outcome is unknown. A deep agent
-   * goes on by itself, and needs no such permission.
+   * Its work may be done twice: after a crash, a task starts again or continues from the checkpoint of a graph.
+   * Default: false; the delegating model is then told that the outcome is unknown. A deep agent continues by itself and
+   * does not need this permission.
    */
   isRepeatable?: boolean;
 }
@@ -113,7 +112,7 @@ export interface DeepAgentParams<
   /** Placed after the default stack. The name of a default one replaces it in its place. */
   middleware?: readonly [...Layers];
   subagents?: ReadonlyArray<(SubAgent | CompiledSubAgent) & { name: Name }>;
-  /** Where files live. Default: the thread's own state. */
+  /** Backend for files. Default: the thread's own state. */
   backend?: BackendSource;
   /** Storage across threads, for `StoreBackend`. */
   store?: BaseStore;
@@ -124,7 +123,7 @@ export interface DeepAgentParams<
    * from it. Tool calls never are.
    */
   cache?: BaseCache;
-  /** Which tools need a person's approval. */
+  /** Tools that need a person's approval. */
   interruptOn?: InterruptOn;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */
   stateSchema?: Schema;

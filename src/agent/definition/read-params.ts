@@ -42,13 +42,13 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
   if (typeof untyped !== "object" || untyped === null || !isText(given.name) || !isText(given.description)) {
     throw new ConfigurationError(
       "INVALID_SUBAGENT",
-      `${owner} needs a name, by which it is called, and a description of what it is for.`,
+      `${owner} needs a name and a description of its purpose.`,
     );
   }
   if ("graphId" in given) {
     throw new ConfigurationError(
       "INVALID_SUBAGENT",
-      `The subagent '${given.name}' is an assistant of a LangGraph server (graphId), which is not called from here; give something with \`invoke\` that calls it as \`runnable\`.`,
+      `The subagent '${given.name}' is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
     );
   }
   const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, SUBAGENT);
@@ -79,7 +79,7 @@ function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent 
   if (canInvoke) return spec;
   throw new ConfigurationError(
     "INVALID_SUBAGENT",
-    `The runnable of the subagent '${spec.name}' has no \`invoke\`; give a graph, an agent or another runnable.`,
+    `The runnable of the subagent '${spec.name}' has no \`invoke\`; pass a graph, an agent or another runnable.`,
   );
 }
 
@@ -198,13 +198,12 @@ const LIMITS: OptionTable<AgentLimits> = {
   listedCharacters: "a number",
 };
 
-/** Tools that an agent may have or not, by its options: a gate for one that is off is no mistake. */
+/** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
 const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
 
 /**
- * Warns of gates that name no existing tool: a misspelt gate asks nobody. The tool may be one that
- * middleware brings later, and so is no error. The agent's gates are its subagents' too, and so may name their
- * tools.
+ * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware
+ * may add the tool later. Subagents inherit the agent's gates, so these may name their tools.
  */
 export function warnOfGates(
   params: DeepAgentParams,
@@ -230,7 +229,7 @@ export function warnOfGates(
 }
 
 const ADVICE =
-  "interruptOn names tools that there are not: nobody will be asked, unless middleware brings them. Correct the names or leave them out.";
+  "interruptOn names tools that do not exist: nobody will be asked, unless middleware adds them. Correct the names or leave them out.";
 
 let isSaverTold = false;
 
@@ -239,7 +238,7 @@ export function warnOfMemorySaver(log: Logger | undefined): void {
   if (log === undefined && isSaverTold) return;
   isSaverTold ||= log === undefined;
   const reason =
-    "interruptOn needs a checkpointer and none was given; waiting approvals are lost with this process";
+    "interruptOn needs a checkpointer, but none was passed; waiting approvals are lost with this process";
   (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
 }
 
@@ -250,7 +249,7 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
   if (unknown === undefined) return;
   throw new ConfigurationError(
     "UNKNOWN_TOOL",
-    `filesystem names '${unknown}', which is no file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
+    `filesystem names '${unknown}', which is not a file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
   );
 }
 
@@ -261,7 +260,7 @@ export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): 
     if (value === undefined || (typeof value === "number" && value >= least)) continue;
     throw new ConfigurationError(
       "INVALID_LIMIT",
-      `limits.${name} is ${String(value)}; it takes a number from ${least} on, or is left out.`,
+      `limits.${name} is ${String(value)}; it must be a number from ${least}, or be left out.`,
     );
   }
 }
@@ -289,7 +288,7 @@ export function checkAnswerTools(
   throw new ConfigurationError(
     "TOOL_NAME_COLLISION",
     taken === undefined
-      ? `Two schemas of responseFormat have the title '${twice}', by which the answer is given; titles must differ.`
-      : `'${taken}' is a tool and also what the answer of responseFormat is given by; give the schema another title, or rename the tool.`,
+      ? `Two schemas of responseFormat have the title '${twice}', which names the answer; titles must differ.`
+      : `'${taken}' is both a tool and the title of a responseFormat schema; change the title, or rename the tool.`,
   );
 }

@@ -110,7 +110,7 @@ async function reportLinks(backend: Backend, files: readonly FileInfo[], log: Lo
 }
 
 const LEADS_OUT =
-  "it is a link that leads out of its folder; links are followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
+  "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
 
 async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
   const file = await readText(backend, path, MAX_BYTES);

@@ -16,7 +16,7 @@ import type { ToolBinder, ToolBinding } from "../models/tool-binder.ts";
 import { type Meter, countCalls } from "./meter.ts";
 
 export interface Asking {
-  /** How the structured answer is asked for, where there is to be one. */
+  /** The method that asks for the structured answer, if one is wanted. */
   strategy: Strategy | undefined;
   binder: ToolBinder;
   /** Replies to earlier requests. */

@@ -54,7 +54,7 @@ function requireThread(own: unknown, configurable: Readonly<Record<string, unkno
   if (typeof checkpointer !== "object" || checkpointer === null || configurable["thread_id"]) return;
   throw new ConfigurationError(
     "THREAD_ID_REQUIRED",
-    'This agent keeps its threads, because it has a checkpointer or gates; say which one to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
+    'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
   );
 }
 
@@ -172,8 +172,8 @@ export class DeepAgentGraph
   }
 
   /**
-   * Calls that wait for a person when a limit has kept the agent, or one it started, from going on wait for
-   * nothing: they are given up, and the graph ends in order.
+   * Ends a graph in order when a limit stops the agent, or a subagent, while calls wait for a person. Those calls wait
+   * in vain, so they are given up.
    */
   async *#endingAtLimits(
     input: Parameters<Base["_streamIterator"]>[0],
@@ -209,7 +209,7 @@ export class DeepAgentGraph
     if (pause !== undefined) throw pause;
   }
 
-  /** Where a turn of the agent begins. */
+  /** The node that begins a turn of the agent. */
   get loopStart(): string {
     const edges: Iterable<readonly [string, string]> = this.builder.edges;
     return [...edges].find(([from]) => from === TOOLS)?.[1] ?? "";
@@ -229,7 +229,7 @@ export class DeepAgentGraph
     const { recursionLimit, maxConcurrency } = this.config ?? {};
     const given = { ...config, ...defined({ recursionLimit, maxConcurrency }) };
     const work = async (options: RunnableConfig): Promise<void> => {
-      // A graph that a limit may end while it waits goes on as another one.
+      // A graph that a limit may end while it waits continues as another graph.
       if (!isWatched(config) && !new Meter(this.facts.limits).hasTotals) {
         const channels = [this.streamChannelsAsIs].flat();
         return runWithoutStream((how) => this._streamIterator(input, how), options, channels, reached);

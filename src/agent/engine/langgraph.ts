@@ -13,7 +13,7 @@ export {
   isGraphInterrupt,
 } from "@langchain/langgraph";
 
-/** In `configurable` of a running task: its checkpointer, and whether the run goes on from a checkpoint. */
+/** Keys in `configurable` of a running task: its checkpointer, and whether the run continues from a checkpoint. */
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";
 export const RESUMING_KEY = "__pregel_resuming";
 /** In `configurable`: the signals of the running graph; the external one is shared by all graphs below it. */
@@ -35,7 +35,7 @@ export interface Scratchpad {
   interruptCounter: number;
   /** An answer that was given without an id. */
   nullResume?: unknown;
-  /** How many graphs the task has started: it tells their threads apart. */
+  /** Number of graphs that the task has started: it distinguishes their threads. */
   subgraphCounter?: number;
 }
 
@@ -43,7 +43,7 @@ export interface Scratchpad {
 export const INTERRUPT = "__interrupt__";
 export const RESUME = "__resume__";
 export const ERROR = "__error__";
-/** What a write to `INTERRUPT` holds: one question, or from LangGraph 1.7 on a list of them. */
+/** Reads a write to `INTERRUPT`: one question, or a list of them since LangGraph 1.7. */
 export const interruptsIn = (written: unknown): Array<{ id?: string; value?: unknown }> =>
   [written].flat() as Array<{ id?: string; value?: unknown }>; // what LangGraph writes there
 /** Channel of the tasks to start next. */
@@ -57,6 +57,6 @@ export const branchTo = (node: string): string => `branch:to:${node}`;
 /** Key of a task's metadata: LangGraph's count of steps over the whole thread. */
 export const STEP_KEY = "langgraph_step";
 
-/** Where LangChain's store of a context has the running configuration, and variables of its user. */
+/** Key of the running configuration and its variables in LangChain's context store. */
 export const CONFIG_KEY = Symbol.for("lc:child_config");
 export const VARIABLES_KEY = Symbol.for("lc:context_variables");

@@ -1,4 +1,4 @@
-/** What one run may use, and how it ends when a limit is reached. */
+/** Limits of one run, and its end when one is reached. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { GraphRecursionError } from "@langchain/langgraph";
 import { RunFailure } from "../../core/errors.ts";
@@ -28,8 +28,8 @@ export interface AgentLimits {
   /** Time for one tool call, delegation aside; default none. */
   toolTimeoutMs?: number;
   /**
-   * How long a model call that failed in a way that may pass is tried again, with growing pauses. Default: a
-   * minute; 0: it is not.
+   * Time during which a failed model call is retried with growing pauses, if the failure may pass. Default: a minute;
+   * 0: no retries.
    */
   modelPatienceMs?: number;
   /** Tool calls of one reply that work at a time. Default 8. */
@@ -50,7 +50,7 @@ export interface AgentLimits {
   listedCharacters?: number;
 }
 
-/** How many tool calls, and subagents, of one agent work at a time where no limit is given. */
+/** Default number of tool calls, and of subagents, that one agent runs at a time. */
 export const DEFAULT_PARALLEL = 8;
 
 const STOP_REASONS: Readonly<Record<StopReason, true>> = {
@@ -72,7 +72,7 @@ export interface Reached {
   reason: LimitReason;
   /** All limits of the agent whose limit it is. */
   limits: AgentLimits;
-  /** Whose work ends: all of the run, or a subagent and the subagents below it. */
+  /** Scope of the end: the whole run, or a subagent and the subagents below it. */
   whose: "run" | "subagent";
 }
 
@@ -115,9 +115,9 @@ export function isBeyondLimit(
   return made.lastIndexOf(callId) >= toolCalls;
 }
 
-/** Instruction to report, for an agent that may not go on. */
+/** Instruction to report, for an agent that must stop. */
 export const reportRequest = (reached: Reached): string =>
-  `You must stop: ${describeLimit(reached)} is reached, and no tool can be called any more. Report now what is done and where the results are, what is not done, and what should come next.`;
+  `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, and what should come next.`;
 
 interface LastWords {
   id: string;
@@ -131,7 +131,7 @@ interface LastWords {
 
 /** The last message of an agent that a limit ended. It carries what its report has used. */
 export function stopMessage(reached: Reached, { id, isNested, report, said }: LastWords): AIMessage {
-  const advice = isNested ? "" : " Send a follow-up message to go on.";
+  const advice = isNested ? "" : " Send a follow-up message to continue.";
   const reported = report?.text.trim() ?? "";
   const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
   return new AIMessage({
@@ -173,7 +173,7 @@ export function graphFailure(error: unknown): unknown {
   if (!(error instanceof GraphRecursionError)) return error;
   return new RunFailure(
     "recursion_limit",
-    "The run took more steps than its limit allows. Send a follow-up message to go on, or raise the limit.",
+    "The run took more steps than its limit allows. Send a follow-up message to continue, or raise the limit.",
     { cause: error },
   );
 }

@@ -1,4 +1,4 @@
-/** Counts what a run uses, and ends work when its time is over. */
+/** Counts the usage of a run, and ends its work when its time is used up. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import type { AgentState, LimitReason } from "../contracts.ts";
@@ -16,7 +16,7 @@ export interface Carried extends Spent {
   aboveMs: readonly number[];
 }
 
-/** How many calls of the model a reply took, where it was more than one: a number in `response_metadata`. */
+/** Key in `response_metadata`: the number of model calls behind a reply, if more than one. */
 const MODEL_CALLS = "model_calls";
 
 /** Says of a reply that it took this many calls. */
@@ -41,7 +41,7 @@ export interface TurnSteps {
 /** Channel with what subagents used, and the time at work. */
 export const SPENT = "_spent";
 
-/** Adds later values, or begins anew with another run. The time at work is the longest of them. */
+/** Adds later values, or starts again for another run. The working time is the longest of them. */
 export function addSpent(
   before: Partial<Carried>,
   writes: ReadonlyArray<Partial<Carried>>,
@@ -168,13 +168,13 @@ export class Meter {
     return new Meter(this.limits.prices ? { prices: this.limits.prices } : {}, this, this.#clock);
   }
 
-  /** Whether a limit includes what subagents use. */
+  /** True if a limit includes the usage of subagents. */
   get countsSubagents(): boolean {
     const { tokens, costUsd } = this.limits;
     return tokens !== undefined || costUsd !== undefined;
   }
 
-  /** Whether a limit includes subagents, and so may be reached while calls wait for a person. */
+  /** True if a limit includes subagents, so it may be reached while calls wait for a person. */
   get hasTotals(): boolean {
     return this.countsSubagents || this.limits.wallTimeMs !== undefined;
   }
@@ -193,7 +193,7 @@ export class Meter {
     return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
   }
 
-  /** Whether it knows the graph step with which the run began. */
+  /** True if the first graph step of the run is known. */
   get hasBegun(): boolean {
     return this.#firstStep !== undefined;
   }
@@ -207,7 +207,7 @@ export class Meter {
     return step - (this.#firstStep ?? step);
   }
 
-  /** The first limit reached, of this agent or of those that delegated to it. Then this agent may not go on. */
+  /** The first limit reached, of this agent or of those that delegated to it. This agent must stop then. */
   reached(messages: readonly BaseMessage[]): Reached | undefined {
     const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
@@ -217,7 +217,7 @@ export class Meter {
     return this.#reachedTotals();
   }
 
-  /** Whether no tokens, no money or no time are left for one more call of the model. */
+  /** True if no tokens, money or time are left for another model call. */
   get isUsedUp(): boolean {
     return this.#reachedTotals() !== undefined;
   }
@@ -232,7 +232,7 @@ export class Meter {
     return this.#ownMs <= 0 ? this.#timeOver() : undefined;
   }
 
-  /** Whether a limit is reached with a reply that is not counted yet, and took so many calls of the model. */
+  /** True if a limit is reached with a reply that is not counted yet and took this many model calls. */
   wouldReach(messages: readonly BaseMessage[], reply: BaseMessage, calls: number): boolean {
     return this.callsLeft(messages) <= calls || this.#wouldReach(spentBy(reply, this.limits));
   }
@@ -328,8 +328,8 @@ export interface Deadline {
 }
 
 /**
- * `signal`, ended by the time that is left; `isOver` tells the end of the time from other aborts. No timer waits for
- * weeks: longer times are no deadline.
+ * `signal`, aborted when the remaining time is used up; `isOver` distinguishes this from other aborts. Timers do not
+ * span weeks: longer times set no deadline.
  */
 export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
   if (ms === undefined || ms > LONGEST_TIMER_MS) return { signal, isOver: () => false, race: (work) => work };

@@ -28,7 +28,7 @@ export interface AfterReply {
   hooks?: string;
   tools: string;
   end: string;
-  /** Where the next turn begins. */
+  /** The node that begins the next turn. */
   again: string;
   steps: TurnSteps;
 }
@@ -98,7 +98,7 @@ interface Answer {
   reply: AIMessage;
   /** Changes of the thread that layers make together with the reply. */
   updates: StateUpdate[];
-  /** How the structured answer was asked for. */
+  /** The method that asked for the structured answer. */
   strategy: Strategy | undefined;
 }
 
@@ -152,9 +152,8 @@ async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefi
 }
 
 /**
- * Turns what a provider throws into a failure of the run, after all wrappers had their chance at it. Only
- * the signal tells a cancelled run: a provider's own timeout goes by the same name. `undefined`: the time
- * of the run is over.
+ * Turns a provider's error into a failure of the run, after all wrappers had their chance to handle it. Only the signal
+ * marks a cancelled run: a provider's own timeout has the same name. `undefined`: the time of the run is used up.
  */
 async function answered(
   call: () => Promise<AIMessage | undefined>,
@@ -164,7 +163,7 @@ async function answered(
     return await call();
   } catch (error) {
     if (time.isOver()) return undefined;
-    // The task ends here; when the graph goes on, it starts again from its top and asks once more.
+    // The task ends here. When the graph continues, the task starts again from its top and asks once more.
     if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
     if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
     throw modelFailure(error);
@@ -187,7 +186,7 @@ export function nextTasks(messages: readonly BaseMessage[], after: AfterReply): 
   return open.length === 0 ? after.again : open.map(({ id }) => new Send(after.tools, { callId: id }));
 }
 
-/** Where a hook or wrapper sends the agent. */
+/** The place to which a hook or wrapper sends the agent. */
 export function jumpFrom(
   target: JumpTarget,
   messages: readonly BaseMessage[],

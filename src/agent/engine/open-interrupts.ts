@@ -41,7 +41,7 @@ export function questionId(interruptId: string, value: unknown): string {
 
 /**
  * The open interrupts of a thread, subagents included. They are read from the checkpoints, because LangGraph's
- * `getState` goes on listing answered interrupts while others of the same step are open.
+ * `getState` still lists answered interrupts while others of the same step are open.
  */
 export async function openInterrupts(
   checkpointer: BaseCheckpointSaver,
@@ -156,7 +156,7 @@ export const denialOfEdit = (problem: string): HitlResponse => ({
   ],
 });
 
-/** Whether an interrupt asks for an approval. */
+/** True if an interrupt asks for an approval. */
 export function isRequest(value: unknown): value is HitlRequest {
   return typeof value === "object" && value !== null && "actionRequests" in value;
 }
@@ -222,7 +222,7 @@ const isRefused = (answer: unknown): boolean =>
   "deepagent" in answer &&
   answer.deepagent === REFUSED.deepagent;
 
-/** Whether the running task alone has asked, in its graph and in those around it; if not, the answer is crossed out. */
+/** True if only the running task has asked, in its graph and the graphs around it; otherwise the answer is removed. */
 async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<boolean> {
   const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's
   const { thread_id, checkpoint_ns: own } = configurable;

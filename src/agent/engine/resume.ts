@@ -1,4 +1,4 @@
-/** Restores what the last process knew of an unfinished step, when a graph goes on from its checkpoint. */
+/** Restores the last process's knowledge of an unfinished step, when a graph continues from its checkpoint. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
@@ -15,7 +15,7 @@ type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /**
  * Restores the files that finished calls of this step changed before the process ended or the run paused. The state
- * has them only when the step is over. Each call of a step calls this before it looks at files.
+ * gets them only at the end of the step. Each call of a step calls this before it reads files.
  */
 export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   const { files: base } = readState(config, ["files"]);
@@ -77,7 +77,7 @@ export function callOf(writes: Writes, task: string): string | undefined {
 }
 
 /**
- * Notes with which step the run began, once. LangGraph counts anew each time a run goes on; the steps before that
+ * Records the step with which the run began, once. LangGraph counts from zero each time a run continues; earlier steps
  * are counted from the messages of the run. `turn`: graph steps of one turn.
  */
 export function noteFirstStep(config: RunnableConfig, turn: number): void {

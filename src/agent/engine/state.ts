@@ -172,8 +172,8 @@ export function sharedState(state: Readonly<Record<string, unknown>>): Record<st
 }
 
 /**
- * The values that a subagent changed since `before`, without files. Of a list in a
- * channel that folds (`folding`), only the added items: the agent has the rest already.
+ * The values that a subagent changed since `before`, without files. A list in a channel that folds (`folding`) contains
+ * only the added items: the agent already has the rest.
  */
 export function changedState(
   after: Readonly<Record<string, unknown>>,
@@ -276,7 +276,7 @@ function fromZodV3(shape: unknown): Record<string, BaseChannel> {
   return new StateSchema(shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
 }
 
-/** Whether it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
+/** True if it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
 function isAnnotation(schema: unknown): schema is { spec: ChannelDefinition } {
   return typeof schema === "object" && schema !== null && "spec" in schema && "lc_graph_name" in schema;
 }

@@ -51,7 +51,7 @@ export class StepFiles implements ThreadFiles {
     return new StepFiles(base, changes, parent, callId);
   }
 
-  /** Whether this process knows the step that started from `base`. */
+  /** True if this process knows the step that started from `base`. */
   static knows(base: FilesState): boolean {
     return stepChanges.has(base);
   }
@@ -104,7 +104,7 @@ export class StepFiles implements ThreadFiles {
   }
 }
 
-/** Whether `data` was made before `known`; content without a number is taken as the newest. */
+/** True if `data` was made before `known`; content without a number counts as the newest. */
 export function isOlder(data: FileData | null, known: FileData | null | undefined): boolean {
   return data?.revision !== undefined && known?.revision !== undefined && data.revision < known.revision;
 }

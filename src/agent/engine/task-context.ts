@@ -34,13 +34,13 @@ export interface TaskContext {
   effects?: EffectLog | undefined;
   /** Messages to the main agent. */
   inbox?: Inbox | undefined;
-  /** Whether answers wait that the graph gets only when it is resumed. */
+  /** True if answers are waiting that the graph gets only when it is resumed. */
   hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;
   trace?: RunTrace | undefined;
   /** Counts what the agent of this graph uses. */
   meter?: Meter;
-  /** Where in the tree of agents the graph works. */
+  /** Place of the graph in the tree of agents. */
   path?: AgentPath;
   /** Files of the agent that delegated. */
   files?: ThreadFiles;
@@ -70,7 +70,7 @@ export const withContext = (
   [CONTEXT_KEY]: { ...contextOf({ configurable: { ...configurable } }), ...changes },
 });
 
-/** Where in the tree of agents the task of `config` runs. */
+/** Place of the task of `config` in the tree of agents. */
 export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];
 
 /** LangGraph's count of steps over the whole thread. */
@@ -79,7 +79,7 @@ export function stepOf(config: RunnableConfig): number {
   return typeof step === "number" ? step : 0;
 }
 
-/** Whether somebody streams the steps of graphs inside the task of `config`. */
+/** True if a caller streams the steps of graphs inside the task of `config`. */
 export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
 
 /** The state the running task started from; once the task has ended, the one that its graph has reached. */
@@ -95,7 +95,7 @@ export function threadFiles(config: Scope, callId?: string): StepFiles {
   return StepFiles.of(base, contextOf(config).files, callId);
 }
 
-/** Whether the graph of this task goes on from a checkpoint. */
+/** True if the graph of this task continues from a checkpoint. */
 export const isResuming = (config: RunnableConfig): boolean => config.configurable?.[RESUMING_KEY] === true;
 
 /**

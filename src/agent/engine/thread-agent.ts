@@ -26,7 +26,7 @@ export class ThreadAgent implements Agent {
   }
 
   checkCall(tool: string, args: unknown, agent: AgentPath = []): ValidatedArgs {
-    const unknown: ValidatedArgs = { ok: false, message: `Nothing is known of the tool ${tool} here` };
+    const unknown: ValidatedArgs = { ok: false, message: `The tool ${tool} is unknown here` };
     return this.graph.checkCall(agent, tool, args) ?? unknown;
   }
 
@@ -124,7 +124,7 @@ export class ThreadAgent implements Agent {
     return { messages: [...unread(input.told ?? [], messages), task] };
   }
 
-  /** Whether the thread's newest state is of this run; its first version did not note that. */
+  /** True if the thread's newest state belongs to this run. The first version of this program did not record that. */
   async #hasRun(threadId: string, runId: string): Promise<boolean> {
     const thread = { configurable: { thread_id: threadId } };
     const { checkpointer } = this.graph;
@@ -143,7 +143,7 @@ type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<A
 const lostThread = (): RunFailure =>
   new RunFailure(
     "storage",
-    "What the run did until now is stored no more: its checkpoints were deleted, or replaced by an older copy. " +
+    "The run's earlier work is no longer stored: its checkpoints were deleted, or replaced by an older copy. " +
       "See in its events what it did, and start a new run for the rest.",
   );
 

@@ -188,10 +188,10 @@ async function runApproved(
   }
 }
 
-/** How often a call is tried whose file changes meanwhile, in places that the call does not change. */
+/** Maximum number of attempts for a call whose file others change at the same time, in other places. */
 const MAX_ATTEMPTS = 5;
 
-/** Whether the call did nothing because its file is not the version that the person was shown. */
+/** True if the call did nothing because its file is not the version shown to the person. */
 function isConflict(outcome: Outcome): boolean {
   const artifact = toolMessagesOf(outcome)[0]?.artifact as { code?: unknown } | null | undefined; // ours, or anything
   return artifact?.code === "conflict";
@@ -219,13 +219,13 @@ async function guarded(
 ): Promise<Outcome> {
   try {
     const outcome = await run();
-    // An error of a call that was aborted with its run is discarded: the run goes on later, or has told the model.
+    // An error of a call that was aborted with its run is discarded: the run continues later, or has told the model.
     if (toolMessagesOf(outcome).some(({ status }) => status === "error")) config.signal?.throwIfAborted();
     return outcome;
   } catch (error) {
     if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
-    // A subagent whose steps could not be stored has not failed: it goes on from its last checkpoint.
+    // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
     if (isTransient(error) && tools.get(toolCall.name)?.kind === "delegate") throw error;
     if (error instanceof MiddlewareFailure) {
       return toolOutcome(toolCall, toolError(middlewareText(toolCall), { code: error.code }));
@@ -236,7 +236,7 @@ async function guarded(
 }
 
 const middlewareText = ({ name }: ToolCall): string =>
-  `A middleware failed around this call. Whether ${name} ran is not known: check before you call it again.`;
+  `A middleware failed around this call. It is unknown whether ${name} ran: check before you call it again.`;
 
 function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
   if (time.isOver()) return `${name} ${time.why()}.`;

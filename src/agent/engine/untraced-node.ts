@@ -31,7 +31,7 @@ export function runUntraced(node: GraphNode, work: NodeFunction, routes: Routes)
   node.getNode = () => task;
 }
 
-/** Where the answers of a node go in LangGraph. */
+/** LangGraph's routes for the answers of a node. */
 interface Routes {
   name: string;
   /** The node that follows every answer, if one does. */
@@ -76,8 +76,8 @@ class UntracedNode extends Runnable {
 }
 
 /**
- * Whether a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain
- * looks for those when a graph begins too, whose tasks get no callbacks at all when there is nothing.
+ * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
+ * looks for those when a graph begins. If it finds none, the tasks of that graph get no callbacks.
  */
 export function isObserved({ callbacks }: RunnableConfig): boolean {
   if (callbacks === undefined) return false;
@@ -126,12 +126,12 @@ function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): 
   ];
 }
 
-/** How far a graph has come. It is read from LangGraph on demand, not reported at every step. */
+/** Progress of a graph. It is read from LangGraph on demand, not reported at every step. */
 class Progress {
   #first: { task: RunnableConfig; step: unknown } | undefined;
   #hasEndedStep = false;
 
-  /** Whether its first step, and so anything at all, was done. */
+  /** True if the first step has finished, so there is any result. */
   get hasEndedStep(): boolean {
     return this.#hasEndedStep;
   }
@@ -176,6 +176,8 @@ export async function runWithoutStream(
 /** To be called by each task of a graph of ours when it begins. */
 export const noticeTask = (config: RunnableConfig): void => contextOf(config).progress?.notice(config);
 
-/** Whether the states of a graph are needed: somebody streams or observes it, or it resumes and only they say how far it was. */
+/**
+ * True if the states of a graph are needed: it is streamed or observed, or it resumes and only they show its progress.
+ */
 export const isWatched = (config: RunnableConfig): boolean =>
   isStreamed(config) || isResuming(config) || isObserved(config);

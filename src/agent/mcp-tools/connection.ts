@@ -47,7 +47,7 @@ export interface ConnectionOptions {
 
 interface Attempt {
   client: Promise<Client>;
-  /** Rejects when an agent has waited long enough; the attempt itself goes on. */
+  /** Rejects when an agent has waited long enough; the attempt itself continues. */
   patience: Promise<never>;
   /** The id of the server's process, if there is one. */
   pid: () => number | null;

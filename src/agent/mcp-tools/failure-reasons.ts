@@ -56,11 +56,11 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 const STATUSES: Readonly<Record<number, string>> = {
-  401: "it needs a token (HTTP 401); set headers.Authorization for it, or correct it",
+  401: "it needs a token (HTTP 401); set or correct headers.Authorization",
   403: "it refused access (HTTP 403); check its headers",
-  404: "it has nothing at this address (HTTP 404); check the path of its url",
-  405: "it takes no MCP requests at this address (HTTP 405); check the path of its url",
-  407: "the proxy before it needs a log-in (HTTP 407); put it into HTTPS_PROXY",
+  404: "it has no endpoint at this address (HTTP 404); check the path of its url",
+  405: "it does not accept MCP requests at this address (HTTP 405); check the path of its url",
+  407: "the proxy in front of it needs a login (HTTP 407); add it to HTTPS_PROXY",
   429: "it has had too many requests (HTTP 429); try again later",
 };
 
@@ -80,7 +80,7 @@ export function reasonOf(error: unknown, secrets: readonly string[], env: Enviro
 }
 
 function reasonOfStatus(status: number, error: Error, secrets: readonly string[]): string {
-  if (status < 400) return "it redirects to another address; configure the address it answers at";
+  if (status < 400) return "it redirects to another address; configure that address";
   const body: unknown = Reflect.get(Object(Reflect.get(error, "data")), "text");
   const said = typeof body === "string" && !/<\w/.test(body) ? redacted(body, secrets) : "";
   return STATUSES[status] ?? `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;

@@ -80,7 +80,10 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
   if (kept.length < chosen.length) {
     const count = chosen.length - kept.length;
-    left.push({ tool: `(${count} more)`, reason: `a server may offer ${MAX_TOOLS}; choose some by tools` });
+    left.push({
+      tool: `(${count} more)`,
+      reason: `a server may offer ${MAX_TOOLS}; select some with the setting tools`,
+    });
   }
   const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
   const absent = named.filter((name) => !listed.some((tool) => tool.name === name));
@@ -107,7 +110,7 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   return { tools, gated, problems: [], leftOut: left.map((one) => ({ ...one, server })), notes };
 }
 
-/** Whether a person approves a call by default: not if the tool says that it only reads. */
+/** True if a person approves a call by default: all calls but those of tools declared read-only. */
 function isGated(
   { approve, alwaysAllow = [] }: McpServerConfig,
   tool: string,

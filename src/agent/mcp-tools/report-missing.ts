@@ -18,7 +18,7 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
   const warnings = [
     ...missing.problems.map(
       ({ server, reason }) =>
-        `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`,
+        `The MCP server '${server}' is not available: ${reason}. The run continues without its tools.`,
     ),
     ...missing.leftOut.map(leftOutText),
     ...notes.slice(0, MOST_NOTES),
@@ -48,13 +48,11 @@ function noteOn({ problems, leftOut }: Missing): string {
   const servers = problems.map(({ server }) => server).join(", ");
   const tools = leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
   return [
-    ...(servers === ""
-      ? []
-      : [`These MCP servers are not available now, and neither are their tools: ${servers}.`]),
+    ...(servers === "" ? [] : [`These MCP servers and their tools are not available now: ${servers}.`]),
     ...(tools === "" ? [] : [`These tools of MCP servers cannot be used: ${headOf(tools, MAX_NAMED)}.`]),
     ...(servers + tools === ""
       ? []
-      : ["Do what can be done without them, and say in your answer what they would have been needed for."]),
+      : ["Do as much as possible without them, and say in your answer what you needed them for."]),
   ].join(" ");
 }
 

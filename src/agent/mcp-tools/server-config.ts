@@ -4,7 +4,7 @@ import { headOf } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 
-/** Which calls of a server's tools a person approves. */
+/** Calls of a server's tools that a person approves. */
 type McpApproval = "writes" | "all" | "none";
 
 interface ToolPolicy {

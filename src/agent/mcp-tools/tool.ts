@@ -21,7 +21,7 @@ export interface McpToolOptions {
   resultProblem: SchemaCheck | undefined;
 }
 
-/** Whether the server says that a call changes nothing. */
+/** True if the server declares that a call changes nothing. */
 const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
 
 /** True if the server says that a second call with the same arguments changes nothing more. */
@@ -92,7 +92,7 @@ function failureText(error: unknown, { connection, tool }: McpToolOptions): stri
   const code: unknown = Reflect.get(Object(error), "code");
   const isUnbegun = code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
   if (typeof code === "number" || code === "INVALID_RESULT") {
-    const doubt = isUnbegun || isReadOnly(tool) ? "" : ", and may have carried it out all the same";
+    const doubt = isUnbegun || isReadOnly(tool) ? "" : ", and may have run it anyway";
     return `${server} answered the call with an error${doubt}: ${reason}`;
   }
   const doubt = isReadOnly(tool)
@@ -120,7 +120,7 @@ function resultOf(answer: ReadResult, options: McpToolOptions): ToolResult {
   const text = cutMiddle(texts.join("\n\n"), MAX_TEXT);
   if (answer.isError) return toolError(text || "the tool failed and gave no reason");
   const media = blocks.filter(({ type }) => type !== "text");
-  if (media.length === 0) return { content: text || "The tool answered with nothing." };
+  if (media.length === 0) return { content: text || "The tool returned nothing." };
   return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...media] };
 }
 
@@ -137,10 +137,9 @@ function noteOn(
   { structuredContent, isError, isOdd }: ReadResult,
   options: McpToolOptions,
 ): string | undefined {
-  if (isOdd) return "Parts of this answer are not in the form of MCP, and are given as they came.";
+  if (isOdd) return "Parts of this answer do not follow MCP, and are passed unchanged.";
   if (isError || !options.resultProblem) return undefined;
-  if (structuredContent === undefined)
-    return "The tool promised structured content, and answered without it.";
+  if (structuredContent === undefined) return "The tool promised structured content, but returned none.";
   const problem = options.resultProblem(structuredContent);
   return problem && `This answer does not match the tool's outputSchema: ${oneLine(problem, 300)}`;
 }

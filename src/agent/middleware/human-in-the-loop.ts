@@ -57,7 +57,7 @@ export type GateState = AgentState & { structuredResponse?: Record<string, unkno
 export interface InterruptOnConfig {
   /** Default: all three. */
   allowedDecisions?: DecisionType[];
-  /** What to tell the person, up to 20,000 characters. Default, also when it fails: the tool's own preview. */
+  /** Text for the person, up to 20,000 characters. Default, also if it fails: the tool's own preview. */
   description?:
     | string
     | ((call: ToolCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<string>);
@@ -164,7 +164,7 @@ function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias
   if (!isRecord(value)) {
     throw new ConfigurationError(
       "INVALID_GATE",
-      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object says how.`,
+      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
     );
   }
   const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));

@@ -80,7 +80,7 @@ function shown(path: string, text: string): string {
   if (text.length <= MAX_CHARS) return text;
   const head = headOf(text, MAX_CHARS);
   const lines = head.split("\n").length - 1;
-  return `${head}\n[cut here: the file has ${text.length} characters; read on with read_file ${path}, offset ${lines}]`;
+  return `${head}\n[cut here: the file has ${text.length} characters; continue with read_file ${path}, offset ${lines}]`;
 }
 
 function memoryBlock(contents: MemoryContents): string {

@@ -171,7 +171,7 @@ export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
 /** The code of errors of middleware that throws or answers in a wrong form. */
 const MIDDLEWARE_ERROR = "middleware_error";
 
-/** Where middleware is at work. */
+/** The place where middleware runs. */
 export interface MiddlewareCall {
   middleware: string;
   hook: string;

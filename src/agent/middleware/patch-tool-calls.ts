@@ -40,7 +40,7 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   return repaired;
 }
 
-/** Whether every reply is followed by the results of its calls, in their order, and by nothing else of the kind. */
+/** True if every reply is followed by the results of its calls in their order, and by no other results. */
 function isWhole(messages: readonly BaseMessage[]): boolean {
   const made = new Set<string>();
   let due: ReadonlyArray<{ id?: string }> = [];
@@ -73,8 +73,8 @@ export function patchToolCallsMiddleware(): Middleware {
 }
 
 /**
- * Asks the model; if its provider refuses the request for its media, leaves those out and asks again. The state takes
- * what was left out with the reply, so that the thread goes on without it.
+ * Asks the model; if its provider refuses the request for its media, removes those and asks again. The state records
+ * the removed media with the reply, so the thread continues without them.
  */
 async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
   const { model, runtime, state } = request;
@@ -228,7 +228,7 @@ function toOpenAi(block: Block): Block {
     return { type: "image_url", image_url: { url: `data:${mimeType};base64,${data}` } };
   if ("source_type" in block) return block;
   if (mimeType !== "application/pdf")
-    return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model cannot take]` };
+    return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model does not accept]` };
   const named = { filename: "file.pdf", ...(metadata as object | undefined) };
   return { type: "file", source_type: "base64", mime_type: mimeType, data, metadata: named };
 }

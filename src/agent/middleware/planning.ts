@@ -36,7 +36,7 @@ function callsInReply(state: AgentState, name: string): number {
 
 /** The warning about entries that the prompt has no room for. */
 export const unlisted = (entries: "skills" | "subagents", listed: number): string =>
-  `The prompt has no room for all ${entries}: it lists ${listed} of them, and the agent can find the others in their folders. limits.listedCharacters sets the room.`;
+  `The prompt has no room for all ${entries}: it lists ${listed} of them, and the agent can find the others in their folders. limits.listedCharacters sets the limit.`;
 
 /** Texts about delegating for the agent. */
 export interface DelegationOptions {

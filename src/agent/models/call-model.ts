@@ -14,7 +14,7 @@ import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { monotonicClock, pause } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { oneLine, ordinal } from "../../core/text.ts";
+import { oneLine } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { type Scope, agentPath, contextOf, emit, meterOf } from "../engine/task-context.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
@@ -30,7 +30,7 @@ import {
 } from "./reply.ts";
 import { ModelStreamBrokenError } from "./silence.ts";
 
-/** How long a failed call is tried again when the agent has no limit of its own, in milliseconds. */
+/** Default retry time of a failed call if the agent has no limit of its own, in ms. */
 const PATIENCE_MS = 60_000;
 /** The same while another model is ready to take over. */
 const SPARE_PATIENCE_MS = 5_000;
@@ -44,11 +44,11 @@ export interface OneTry {
 }
 
 /**
- * Calls a model. This is the only place where a failed call is tried again: after growing pauses, while the
- * failure may pass, until the patience of the agent is over (`limits.modelPatienceMs`). Each retry is reported to
- * those who watch, each try to the tracer of the run. Nothing of a broken answer is used.
+ * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
+ * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
+ * tracer of the run. Nothing of a broken answer is used.
  *
- * @throws what the model threw last; the reason of the signal, at once, when the run is stopped in a pause.
+ * @throws the last error of the model; the reason of the signal, at once, when the run is stopped in a pause.
  */
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
@@ -70,7 +70,7 @@ export async function callModel(
       if (pauseMs === undefined) throw error;
       const { reason, status } = facts;
       const seconds = Math.ceil(pauseMs / 1000);
-      const message = `${problemOf(facts)}, trying again in ${seconds} s (${ordinal(attempt)} time)`;
+      const message = `${problemOf(facts)}, retrying in ${seconds} s (attempt ${attempt})`;
       log.warn("model_call_retried", { model: modelName(model), reason, status, attempt, pauseMs });
       const told = { model: modelName(model), reason, message, attempt, pauseMs };
       emit(scope, { kind: "model_retry", agent: agentPath(scope), ...told });
@@ -80,9 +80,8 @@ export async function callModel(
 }
 
 /**
- * How long to wait before a call that failed is made again, in milliseconds. `undefined`: it is given up.
- * `chance`, from 0 to 1, spreads the tries of agents that failed together; the pause that the provider asks for
- * is never cut short.
+ * Pause before a failed call is retried, in ms; `undefined`: it is given up. `chance`, from 0 to 1, spreads the tries
+ * of agents that failed together. The pause that the provider asks for is never cut short.
  */
 export function pauseAfter(
   { retryable, retryAfterMs = 0 }: Pick<FailureFacts, "retryable" | "retryAfterMs">,
@@ -121,9 +120,9 @@ async function callOnce(
 const joined = new WeakSet<BaseChatModel>();
 
 /**
- * Makes a model join the pieces of its streamed answers in linear time, up to `longest` bytes. LangChain makes
- * a message of all pieces at every further one, and each message reads the arguments of all its calls anew. Who
- * listens, by callbacks or by `stream`, has the pieces as they come.
+ * Makes a model join the pieces of its streamed answers in linear time, up to `longest` bytes. LangChain builds a
+ * message of all pieces for each new one, and each message parses the arguments of all its calls again. Listeners, by
+ * callbacks or by `stream`, still get the pieces at once.
  */
 export function joinStream(model: BaseChatModel, longest = LONGEST_REPLY): void {
   // LangChain sees that a model can stream by this method being overridden.
@@ -145,7 +144,7 @@ export function joinStream(model: BaseChatModel, longest = LONGEST_REPLY): void 
 class JoinedPieces extends ChatGenerationChunk {
   #message: BaseMessageChunk | undefined;
   #fields: AIMessageChunkFields;
-  /** How many bytes it may still take up. */
+  /** Number of bytes that it may still add. */
   #room: number;
   #isCut = false;
 
@@ -185,7 +184,7 @@ class JoinedPieces extends ChatGenerationChunk {
 /** Declared for blocks of content, it merges whatever has an index or an id. */
 const mergeLists = _mergeLists as <Item>(left?: Item[], right?: Item[]) => Item[] | undefined;
 
-/** As `AIMessageChunk.concat` merges, without reading arguments. */
+/** Merges like `AIMessageChunk.concat`, but does not parse arguments. */
 function merged(before: AIMessageChunkFields, next: AIMessageChunk): AIMessageChunkFields {
   const usage = before.usage_metadata ?? next.usage_metadata;
   const chunks = next.tool_call_chunks ?? [];

@@ -9,7 +9,7 @@ export interface ModelOptions {
   /** `provider:model`, a name that tells its provider, `offline` or `client`. Default: chosen from the keys in `env`. */
   model?: string | undefined;
   env: Environment;
-  /** Whether clients can lend their model here. Default false. */
+  /** True if clients can lend their model here. Default false. */
   lendable?: boolean;
 }
 
@@ -42,8 +42,8 @@ export type ModelChoice =
     };
 
 /**
- * Which model would be used and why, or why none can be. Looks at names and variables only: it loads no
- * provider and makes no request, so it is cheap enough to ask before every run.
+ * The model that would be used and the reason, or the reason why there is none. Reads only names and variables: it
+ * loads no provider and makes no request, so it is cheap enough to call before every run.
  */
 export function modelChoice({ model, env, lendable = false }: ModelOptions): ModelChoice {
   const wanted = model?.trim();
@@ -76,7 +76,7 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
     return {
       ok: false,
       code: "model_unknown",
-      message: `Model '${wanted}' names the provider '${provider}', which is unknown. Known providers: ${known}.`,
+      message: `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
     };
   }
   return providerChoice(provider, name, why, env);
@@ -129,7 +129,7 @@ const NOT_LENDABLE =
   "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.";
 
 function notASpec(wanted: string): string {
-  return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
+  return `Model '${wanted}' does not name its provider. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
 }
 
 function keyMissing(spec: string, key: string): string {
@@ -234,7 +234,7 @@ export function factsOf(provider: string): Provider {
   return facts;
 }
 
-/** The model used when only this provider's key is there, in the order keys are looked for. */
+/** The model used when this provider's key is the only one found, in the order keys are looked for. */
 export const DEFAULT_MODELS: readonly { readonly provider: string; readonly model: string }[] = [
   { provider: "anthropic", model: "claude-sonnet-4-5-20250929" },
   { provider: "openai", model: "gpt-5.4" },
@@ -265,7 +265,7 @@ export function variable(env: Environment, name: string): string | undefined {
   return env[name]?.trim() || undefined;
 }
 
-/** Where requests of a provider go, and the variable that says so if one does. */
+/** Address of a provider's requests, and the variable that sets it, if any. */
 export function endpointOf(provider: Provider, env: Environment): { url: string; from?: string } | undefined {
   if (provider.endpoint === undefined) return undefined;
   for (const name of provider.endpoint.variables) {

@@ -33,7 +33,7 @@ export interface ModelLender {
 /** Value of the interrupt of a model call that waits for a client to lend its model. */
 export const MODEL_AWAITED = "model_awaited";
 
-/** No client lends a model now: the agent stops where it is, and asks again when it goes on. */
+/** No client lends a model now: the agent stops here, and asks again when it continues. */
 export class ModelAwaited extends DeepAgentError {
   constructor() {
     super("model_awaited", "No client lends its model now.");

@@ -23,7 +23,7 @@ export function embedderProblem({ model, env }: EmbedderOptions): EmbedderProble
   if (choice.provider === "openai") return undefined;
   return {
     code: "model_unknown",
-    message: `Embeddings are made by openai:… models only, and '${choice.spec}' is none. Other services that speak OpenAI's protocol are reached by OPENAI_BASE_URL.`,
+    message: `Embeddings need an openai:… model, which '${choice.spec}' is not. Set OPENAI_BASE_URL to use other services with OpenAI's protocol.`,
   };
 }
 
@@ -88,7 +88,7 @@ function checkedVectors(vectors: readonly unknown[], count: number, model: strin
 const noVectors = (model: string, cause?: unknown): EmbeddingFailure =>
   new EmbeddingFailure(
     "embedding_invalid",
-    `${model} did not give one vector of numbers for each text. Check that the configured endpoint makes embeddings with it.`,
+    `${model} did not return one vector of numbers for each text. Check that the configured endpoint creates embeddings with it.`,
     { cause },
   );
 

@@ -12,11 +12,11 @@ import { saysOverflow } from "./provider-words.ts";
 const QUOTE_LIMIT = 300;
 
 /**
- * The run failure for what a model call threw. `code` is a stable failure reason; the message says what
- * happened and what to do next, quotes the provider where that helps, and holds no key and no stack.
+ * The run failure for an error of a model call. `code` is a stable failure reason. The message says what happened and
+ * what to do next, quotes the provider if that helps, and holds no key and no stack.
  *
- * Whether the run was cancelled is for the caller to ask its signal: a provider's timeout looks like an
- * abort by its name, and is mapped to `model_unavailable` here.
+ * The caller checks its own signal to find out if the run was cancelled: a provider's timeout looks like an abort by
+ * its name, and is mapped to `model_unavailable` here.
  */
 export function modelFailure(error: unknown, model?: string): RunFailure {
   if (error instanceof RunFailure) return error;
@@ -51,13 +51,13 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
 
 function unavailable(facts: FailureFacts): string {
   if (facts.foreign) {
-    return "what answered is no model. Check the configured endpoint, and whether a proxy or a sign-in page is in between.";
+    return "the endpoint did not answer like a model. Check the configured endpoint, and whether a proxy or a sign-in page is in between.";
   }
   if (facts.tls !== undefined) {
     return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
   }
   if (facts.reported) {
-    return `its provider answered with an error of its own${http(facts)}. Try again later, or choose another model.`;
+    return `its provider reported an internal error${http(facts)}. Try again later, or choose another model.`;
   }
   if (facts.network !== undefined) {
     return `the connection failed (${facts.network}). Check the network and the configured endpoint, then try again.`;
@@ -121,7 +121,7 @@ export interface FailureFacts {
   reason: ModelFailureReason;
   /** HTTP status, when the provider answered with one. */
   status?: number;
-  /** Whether the same request may succeed a little later. */
+  /** True if the same request may succeed a little later. */
   retryable: boolean;
   /** Pause the provider asks for. */
   retryAfterMs?: number;
@@ -216,14 +216,14 @@ const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current q
 const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
 const REFUSED_KIND = /invalid_request|content_policy|moderation/i;
-/** How Node words a connection that was lost while the body of an answer was read. */
+/** Node's words for a connection that was lost while the body of an answer was read. */
 const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
 /** The other end spoke no TLS, or its certificate is not trusted. */
 const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO)/;
-/** Longer words are no codes. */
+/** Longer words are not codes. */
 const LONGEST_KIND = 200;
 
 /** The error and its causes, outermost first. */
@@ -369,8 +369,8 @@ function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
 }
 
 /**
- * How providers tell the tokens of a request and of their window, and of the answer where it counts too; patterns
- * of one list follow each other in the text.
+ * Patterns for the token counts in providers' messages: of the request, of the window, and of the answer if it counts
+ * too. Patterns of one list follow each other in the text.
  */
 const TOLD: readonly (readonly RegExp[])[] = [
   [/(?<![\d,])(?<request>[\d,]+) \+ (?<answer>[\d,]+) > (?<window>[\d,]+)/],

@@ -16,7 +16,7 @@ export interface FallbackOptions {
   clock?: Clock;
 }
 
-/** How long a model that failed is passed over, so that not every call waits for its tries again. */
+/** Time during which a failed model is skipped, so that not every call waits for its retries. */
 const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
 const LONGEST_REST_MS = 3_600_000;
@@ -119,7 +119,7 @@ class FallbackChain {
     const { reason, status } = failureFacts(error);
     const why = error instanceof DeepAgentError ? error.code : reason;
     const http = status === undefined ? "" : `, HTTP ${status}`;
-    const message = `The model ${modelName(of)} could not answer (${why}${http}). The agent goes on with ${modelName(to)}.`;
+    const message = `The model ${modelName(of)} could not answer (${why}${http}). The agent continues with ${modelName(to)}.`;
     this.#log.warn("model_fallback", { from: modelName(of), to: modelName(to), reason: why });
     emit(runtime, { kind: "warning", agent: agentPath(runtime), message });
   }

@@ -1,4 +1,4 @@
-/** Which media providers take, and the words in which they refuse some. */
+/** Media types that providers accept, and the words with which they refuse others. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";

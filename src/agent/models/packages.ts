@@ -26,7 +26,7 @@ export function addedVersion(folder: string, name: string): string | undefined {
   }
 }
 
-/** Whether the package is installed where the program would find it without the folder. */
+/** True if the program would find the package without the folder. */
 export function isBesideProgram(name: string): boolean {
   try {
     createRequire(import.meta.url).resolve(name);
@@ -56,4 +56,4 @@ export function packageProblem(provider: string, folder: string): string | undef
 }
 
 export const packageMissing = (provider: string, name: string): string =>
-  `Models of ${provider} need the package ${name}, which is not there. Run \`deepagent-mcp models add ${provider}\`, with the --data-dir of the server if it has one, or choose an anthropic: or openai: model.`;
+  `Models of ${provider} need the package ${name}, which is not installed. Run \`deepagent-mcp models add ${provider}\`, with the --data-dir of the server if it has one, or choose an anthropic: or openai: model.`;

@@ -14,7 +14,7 @@ type Fields = Record<string, unknown>;
 interface Extras {
   /** The provider, by the address that answered. */
   origin: string;
-  /** Of OpenRouter, whole after the stream. */
+  /** Specific to OpenRouter; complete after the stream. */
   reasoning_details: Fields[];
   /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
   calls: Record<string, unknown>;

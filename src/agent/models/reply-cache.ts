@@ -16,8 +16,8 @@ type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
 const NAMESPACE = ["deepagent", "replies"];
 
 /**
- * Replies to requests that were made before: of the same model, with the same settings, tools and messages.
- * The calls of a cached reply are made anew each time. If the cache fails, the model is asked.
+ * Replies to earlier requests to the same model, with the same settings, tools and messages. The calls of a cached
+ * reply are run again each time. If the cache fails, the model is asked.
  */
 export class ReplyCache {
   readonly #cache: BaseCache;

@@ -60,7 +60,7 @@ export function finishReasonOf({
 
 const CUT = /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i;
 
-/** Whether a reply ended because it was as long as the model may answer, and not because it was whole. */
+/** True if a reply ended at the maximum length of an answer, before it was complete. */
 export const isCut = (reply: AIMessage): boolean => CUT.test(finishReasonOf(reply) ?? "");
 
 /** `reply` with the name of the model that gave it; streamed answers leave it out. */
@@ -112,7 +112,7 @@ const LONGEST_NAME = 128;
 /** `error` of a call whose arguments have too many values. */
 const TOO_MANY_VALUES = "too many values";
 
-/** How many bytes a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
+/** Number of bytes that a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
 export function sizeOfPiece({
   content,
   tool_call_chunks: chunks,
@@ -151,8 +151,9 @@ export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
 }
 
 /**
- * Makes the message of a reply's joined pieces. A call whose arguments are no JSON, or have too many values, becomes an
- * invalid call that keeps their beginning; LangChain would read them character by character, to make JSON of them.
+ * Makes the message of a reply's joined pieces. A call whose arguments are not valid JSON, or have too many values,
+ * becomes an invalid call that keeps their beginning. LangChain would parse them character by character to turn them
+ * into JSON.
  */
 export function replyOf(
   {
@@ -283,9 +284,9 @@ function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
 }
 
 /**
- * Calls whose arguments LangChain completed: when an answer is cut at the limit of output tokens, it closes
- * the JSON where it ended, and half a file would be written. Of a cut answer that was not streamed nobody can
- * tell whether its last call is whole.
+ * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the
+ * JSON at that point, and half a file would be written. If a cut answer was not streamed, nobody can tell whether its
+ * last call is complete.
  */
 function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
   if (!AIMessageChunk.isInstance(reply)) return new Set(isShort ? reply.tool_calls?.slice(-1) : []);
@@ -325,7 +326,7 @@ function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
 const nameOf = (given: string): string =>
   NAME.test(given) ? given : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 
-/** Half of a surrogate pair is no text that could be sent. */
+/** Half of a surrogate pair cannot be sent as text. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(args);
   if (!/\\ud[89a-f]/i.test(json)) return args;

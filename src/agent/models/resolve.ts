@@ -25,7 +25,7 @@ import { type WaitingLimits, limitSilence } from "./silence.ts";
 import { loadPackage, packageMissing } from "./packages.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
-/** How long a call may take to begin an answer. */
+/** Maximum time until a call begins to answer. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** Longest silence inside an answer: reasoning models think for minutes without a word. */
 const STREAM_IDLE_MS = 300_000;
@@ -36,7 +36,7 @@ export interface ResolveOptions extends ModelOptions {
   log?: Logger;
   /** Parameters of LangChain's class, by `provider:model` or its beginning; the longest match applies. */
   parameters?: Readonly<Record<string, Record<string, unknown>>> | undefined;
-  /** How long a call may take to begin an answer, in milliseconds. Default 120,000. */
+  /** Maximum time until a call begins to answer, in ms. Default 120,000. */
   requestMs?: number;
   /** Longest silence inside an answer, in milliseconds. Default 300,000. */
   idleMs?: number;
@@ -198,7 +198,7 @@ export class LazyModel {
     return this.#resolving;
   }
 
-  /** Whether the model takes media of this type; of one that is not known yet, it is taken as yes. */
+  /** True if the model accepts media of this type; also true if that is not known yet. */
   acceptsMedia(mimeType: string): boolean {
     return this.#resolved === undefined || mediaLimits(this.#resolved).each.accepts(mimeType);
   }

@@ -25,7 +25,7 @@ export class ModelSilentError extends ModelStreamBrokenError {
   }
 }
 
-/** Signs of life without content may go on for so many times the longest silence. */
+/** Factor on the longest silence: signs of life without content may continue for that long. */
 const KEPT_WARM = 3;
 
 /** Adds up the time in which a stream brought signs of life only. */

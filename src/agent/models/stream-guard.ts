@@ -67,7 +67,7 @@ function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
   });
 }
 
-/** Whether the body of a request demands a stream, as clients of providers word it. */
+/** True if the body of a request demands a stream, in the words of providers' clients. */
 function asksForStream(init: RequestInit | undefined): boolean {
   return typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body);
 }
@@ -131,7 +131,7 @@ const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
-/** Whether the answer came to its end with this event. @throws the failure that the event reports. */
+/** True if the answer ends with this event. @throws the failure that the event reports. */
 function isEnd(event: string): boolean {
   checkLength(Buffer.byteLength(event));
   let found = false;
@@ -162,7 +162,7 @@ function throwReported(data: string): void {
   );
 }
 
-/** How much of a call's arguments is collected at most, in characters, and for how long, in milliseconds. */
+/** Maximum length of a call's collected arguments, in characters, and maximum time to collect them, in ms. */
 const MOST_COLLECTED = 16_384;
 const COLLECT_MS = 100;
 
@@ -286,7 +286,7 @@ function readPiece(raw: string): (Form & { piece: string }) | undefined {
 
 const COLON = /\s*:\s*"/y;
 
-/** Where the JSON string that begins at `start` has its closing quote; -1 when it is none. */
+/** Index of the quote that closes the JSON string at `start`; -1 if there is none. */
 function endOfString(json: string, start: number): number {
   for (let at = start; at < json.length; at += 1) {
     const code = json.charCodeAt(at);
@@ -316,7 +316,7 @@ interface Place {
   key: string;
 }
 
-/** Where an event of the three protocols has a piece of arguments, if it has nothing but that. */
+/** Place of a piece of arguments in an event of the three protocols, if the event holds nothing else. */
 function argumentsIn(event: unknown): Place | undefined {
   const type = field(event, "type");
   if (type === "response.function_call_arguments.delta") return { parent: Object(event), key: "delta" };
@@ -387,7 +387,7 @@ function* partsOf(raw: string): Generator<string> {
   }
 }
 
-/** Where an event of the three protocols has a piece of text or of arguments, if it has nothing but that. */
+/** Place of a piece of text or arguments in an event of the three protocols, if the event holds nothing else. */
 function textIn(event: unknown): Place | undefined {
   const type = field(event, "type");
   if (type === "response.output_text.delta") return { parent: Object(event), key: "delta" };
@@ -403,7 +403,7 @@ function textIn(event: unknown): Place | undefined {
   return isText ? { parent: Object(said), key: "content" } : argumentsIn(event);
 }
 
-/** Where a failure is told in words. */
+/** Place of the words that describe a failure. */
 function errorIn(event: unknown): Place | undefined {
   const holders = [event, field(event, "error"), field(field(event, "response"), "error")];
   const parent = holders.find((holder) => typeof field(holder, "message") === "string");

@@ -25,16 +25,15 @@ import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "./m
 import { FILES_NOT_KNOWN, keptFiles, stateReached, statefulRunnable } from "./subagent-runner.ts";
 import { defined } from "../../core/defined.ts";
 
-/** Gives results to calls that will not be finished, because their thread goes on with something new. */
+/** Gives results to calls that will not be finished, because their thread continues with something new. */
 
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /**
- * Closes the calls of a step that will not be finished, because the thread goes on with something new. Each
- * gets a result that says how far it came. Files that a subagent had changed by then are merged and named.
+ * Closes the calls of a step that will not be finished, because the thread continues with something new. Each gets a
+ * result that states its progress. Files that a subagent had changed by then are merged and named.
  *
- * The results are stored as if the calls had ended so, each in one write: after a crash, those that are
- * missing are made again.
+ * The results are stored like those of the calls, each in one write: after a crash, missing ones are made again.
  */
 export async function closeAbandonedCalls(
   graph: AgentGraph,
@@ -49,8 +48,8 @@ export async function closeAbandonedCalls(
 }
 
 /**
- * The same for calls that wait for a person when a limit keeps the agent from going on. The graph may go on
- * then, and comes to its end. False when none waits.
+ * The same for calls that wait for a person when a limit stops the agent. The graph may then run to its end. False if
+ * no call waits.
  */
 export async function closeCallsAtLimit(
   graph: AgentGraph,
@@ -119,7 +118,7 @@ interface LeftCall {
   call: ToolCall;
   /** The files that its subagent had changed, merged with those of its siblings. */
   files: MergedFiles;
-  /** How far that agent had come. */
+  /** Progress of that agent. */
   reached: Progress;
 }
 
@@ -182,7 +181,7 @@ async function openStep(
   return { config, writes, state, left, changed: filesReducer(true)(base, updates) };
 }
 
-/** How far the subagent of a call had come. */
+/** Progress of a call's subagent. */
 interface Progress {
   state: Partial<AgentState>;
   changed: FilesUpdate;
@@ -190,7 +189,7 @@ interface Progress {
   isUnknown?: true;
 }
 
-/** How far the subagent of a call had come, as far as checkpoints tell. */
+/** Progress of a call's subagent, if checkpoints tell it. */
 async function subagentStep(
   { facts }: AgentGraph,
   checkpointer: BaseCheckpointSaver,
@@ -221,7 +220,7 @@ function callSent(send: Send | undefined, messages: readonly BaseMessage[]): Too
   return AIMessage.isInstance(reply) ? reply.tool_calls?.find(({ id }) => id === callId) : undefined;
 }
 
-/** Whether a call was still to be approved, and so had not begun. */
+/** True if a call was waiting for approval, so it had not begun. */
 function isWaiting(writes: Writes, task: string): boolean {
   const own = writes.filter(([writer]) => writer === task);
   const isAsked = own.some(
@@ -240,7 +239,7 @@ interface Fate extends Ending {
 const WHY = {
   cancelled: "the run was cancelled",
   failed: "the run failed",
-  replaced: "the conversation went on with a new message",
+  replaced: "the conversation continued with a new message",
 } as const;
 
 function resultOf({ name, args }: ToolCall, fate: Fate): string {
@@ -276,8 +275,8 @@ const notRun = (tools: readonly string[]): string[] =>
     : [];
 
 /**
- * The results of the finished calls of an unfinished step. LangGraph forgets them when a thread goes on with a
- * new message instead, and calls that took effect would be reported as cancelled.
+ * The results of the finished calls of an unfinished step. LangGraph drops them when a thread continues with a new
+ * message, and calls that took effect would be reported as cancelled.
  */
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,

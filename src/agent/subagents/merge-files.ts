@@ -7,7 +7,7 @@ import type { StepFiles } from "../engine/step-files.ts";
 /** Two agents changed one file at the same places; both contents are kept. */
 export interface FileConflict {
   path: string;
-  /** Where the content went that came second; none when it was a deletion. */
+  /** Path of the content that came second; `undefined` if it was a deletion. */
   copy: string | undefined;
   /** The call that changed the path first, if it is known. */
   first: string | undefined;
@@ -19,9 +19,9 @@ export interface MergedFiles {
 }
 
 /**
- * Brings a subagent's files back without losing anything. A path that somebody else changed meanwhile is
- * merged line by line; where both changed the same lines, the path keeps what was there first and the
- * subagent's content goes beside it.
+ * Brings a subagent's files back without losing anything. A path that others changed at the same time is merged line by
+ * line. If both changed the same lines, the path keeps the earlier content and the subagent's content is written next
+ * to it.
  */
 export function mergeFiles(
   changed: FilesState,

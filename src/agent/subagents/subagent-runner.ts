@@ -42,7 +42,7 @@ import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 
 /** The line about files in the report of a foreign subagent that shows no state before its end. */
 export const FILES_NOT_KNOWN =
-  "Which files it had changed is not known: it does not tell its state while it works.";
+  "The files it had changed are unknown: it does not report its state while it works.";
 
 /** A runnable that tells its state while it works, with a graph that reads it from checkpoints. */
 interface StatefulRunnable {
@@ -143,17 +143,17 @@ export interface BuiltSubagent {
   readonly runnable: SubagentRunnable;
   /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
   readonly graph?: AgentGraph;
-  /** Goes on from the conversation of the agent that delegates. */
+  /** Continues from the conversation of the agent that delegates. */
   readonly isFork: boolean;
   /**
-   * After a crash it goes on from its own checkpoint, and its calls are checked one by one. What a foreign one
-   * does nobody knows: its whole task is one call.
+   * After a crash it continues from its own checkpoint, and its calls are checked one by one. The calls of a foreign
+   * subagent are unknown: its whole task is one call.
    */
   readonly accountsForCalls: boolean;
 }
 
 /** Last line of the report of a subagent that lost its model. */
-const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
+const GOES_ON = "Start it again with the same description, and it continues from where it was.";
 
 /** Starts subagents, each on its own copy of the state, and brings back one report each. */
 export class SubagentRunner implements Subagents {
@@ -248,7 +248,7 @@ export class SubagentRunner implements Subagents {
       else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
       return report(reached, subagent, scope, account);
     } catch (error) {
-      // One whose steps could not be stored has not failed: it goes on from its last checkpoint.
+      // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
       if (isGraphBubbleUp(error) || isTransient(error) || (config.signal?.aborted ?? false)) throw error;
       const failure = graphFailure(error);
       const said = failure instanceof NoStructuredResponse ? failure.said : "";
@@ -352,7 +352,7 @@ interface Account {
   failure?: string;
   /** Its last words, if the state does not have them. */
   said?: string;
-  /** Where it can go on, when it failed because it lost its model. */
+  /** Checkpoint from which it can continue, if it failed because it lost its model. */
   place?: string | undefined;
 }
 
@@ -438,7 +438,7 @@ export function keptFiles(files: FilesUpdate): string[] {
 }
 
 const NO_ANSWER =
-  "it ended without an answer. A runnable gives back a text, a message, or a state with `messages`.";
+  "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
 
 /** The structured answer as JSON, else the last text of the assistant, else the text of the last message. */
 function answerOf(state: Partial<AgentState>): string {

@@ -48,7 +48,7 @@ export function readMounts(root: BackendSource, routes: Readonly<Record<string, 
     if (!valid.ok || !route.startsWith("/") || valid.path === "/") {
       throw new ConfigurationError(
         "INVALID_ROUTE",
-        `The route '${route}' is not usable: give an absolute path other than '/', such as '/memories/'`,
+        `The route '${route}' is not usable: use an absolute path other than '/', such as '/memories/'`,
       );
     }
     return { prefix: valid.path, source };

@@ -31,7 +31,7 @@ import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
-/** How an error text names a missing entry. */
+/** The word for a missing entry in error texts. */
 type Expected = "file" | "directory" | "path";
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -41,9 +41,9 @@ const REASONS: Readonly<Record<string, string>> = {
   ENFILE: "too many files are open; try again",
   ENAMETOOLONG: "the name is too long",
   EBUSY: "it changed while it was opened; try again",
-  ENOTEMPTY: "files were added to it meanwhile; try again",
-  EALIAS: "Windows takes this name for something else; choose another one",
-  ENOROOT: "the root directory is no longer there; it must be made again",
+  ENOTEMPTY: "files were added to it during the call; try again",
+  EALIAS: "Windows reads this name as something else; choose another one",
+  ENOROOT: "the root directory no longer exists; create it again",
   EIO: "the device reports an input/output error",
 };
 
@@ -76,7 +76,7 @@ function failureOf(thrown: unknown, path: string, expected: Expected): errors.Ba
   }
 }
 
-/** As `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
+/** Like `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
 function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
   const code = codeOf(thrown);
   if (code === "ENOTDIR") return errors.parentIsFile(path);
@@ -252,12 +252,12 @@ class DiskOperations extends PutOperations implements Operations, DiskTree {
     return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(this.jail, at, options);
   }
 
-  /** Whether a path is the root and the root was not made yet. */
+  /** True if a path is the root and the root does not exist yet. */
   #isUnmade({ segments }: FilesystemPath): boolean {
     return segments.length === 0 && this.jail.isUnmade;
   }
 
-  /** Searches in the directory at a path, or asks `ofFile` when a file is there. */
+  /** Searches in the directory at a path, or calls `ofFile` if the path is a file. */
   async #search<Result>(
     at: FilesystemPath,
     run: (root: SearchRoot) => Promise<Result>,

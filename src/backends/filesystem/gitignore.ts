@@ -19,7 +19,7 @@ export class GitignoreRules {
   readonly #directory: string;
   readonly #above: GitignoreRules | undefined;
 
-  /** `directory` is relative, without slashes around it. Skips lines that are no patterns. */
+  /** `directory` is relative, without slashes around it. Skips lines without a pattern. */
   constructor(text: string, directory: string, above: GitignoreRules | undefined) {
     this.#rules = text
       .replace(/^\ufeff/, "")
@@ -35,7 +35,7 @@ export class GitignoreRules {
     return this.#rules.length === 0 && this.#above === undefined;
   }
 
-  /** Whether a path below the directory is excluded. Its parents must not be. Both are relative to the same folder. */
+  /** True if a path below the directory is excluded. Its parents must not be. Both are relative to the same folder. */
   exclude(path: string, isDirectory: boolean): boolean {
     const below = this.#directory === "" ? path : path.slice(this.#directory.length + 1);
     const rule = this.#rules.find(
@@ -131,7 +131,7 @@ export class GitignoreTree {
     this.#prefix = searched.map((name) => `${name}/`).join("");
   }
 
-  /** Whether a path, or a directory on the way to it, is excluded. */
+  /** True if a path, or a directory on the way to it, is excluded. */
   excludes(path: string, isDirectory: boolean): boolean {
     const rules = this.#rulesFor(path);
     return rules === undefined || isLeftOut(this.#prefix + path, isDirectory, rules);

@@ -49,7 +49,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const DIRECTORY = constants.O_DIRECTORY ?? 0;
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
 
-/** Whether entries can be opened relative to a directory descriptor, as on Linux. */
+/** True if entries can be opened relative to a directory descriptor, as on Linux. */
 export const hasDescriptorPaths = (platform: NodeJS.Platform = process.platform): boolean =>
   platform === "linux" && existsSync("/proc/self/fd");
 
@@ -104,15 +104,15 @@ class DescriptorDirectory implements DirectoryHandle {
 }
 
 /**
- * Whether Windows takes a name for something else: a device (`nul`, `com1.txt`), a stream of a file
- * (`a.txt:b`), or the name without the periods and spaces at its end. `.` is the directory itself.
+ * True if Windows reads a name as something else: a device (`nul`, `com1.txt`), a stream of a file (`a.txt:b`), or the
+ * name without the periods and spaces at its end. `.` is the directory itself.
  */
 export const isWindowsAlias = (name: string): boolean =>
   name !== "." && (/[:\0]/.test(name) || /[. ]$/.test(name) || WINDOWS_DEVICE.test(name));
 
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
-/** How often a directory is read again because it changed meanwhile. */
+/** Maximum number of times a directory is read again because it changed. */
 const MAX_ATTEMPTS = 5;
 
 /**
@@ -187,7 +187,7 @@ class NamedDirectory implements DirectoryHandle {
     // This handle keeps nothing open.
   }
 
-  /** Runs something, and undoes and repeats it if a directory on the way changed meanwhile. */
+  /** Runs something, and undoes and repeats it if a directory on the way changed during the run. */
   #undisturbed<Result>(run: () => Result, undo: (result: Result) => void = () => {}): Result {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();

@@ -38,7 +38,7 @@ export class HiddenEntries {
     return this.#paths.length === 0 ? directory : new GuardedDirectory(directory, new HiddenNow(this.#paths));
   }
 
-  /** Whether there is a hidden entry anywhere below a directory. */
+  /** True if there is a hidden entry anywhere below a directory. */
   areBelow(directory: BigIntStats): boolean {
     const identity = identityOf(directory);
     return this.#paths.some((path) => {
@@ -64,7 +64,7 @@ class HiddenNow {
     this.#parents = setOf(paths.map((path) => identityAt(dirname(path))));
   }
 
-  /** Whether an entry is hidden. A file with several names is, if one of them is in a hidden directory. */
+  /** True if an entry is hidden. A file with several names is hidden if one of them is in a hidden directory. */
   has(stats: BigIntStats): boolean {
     const identity = identityOf(stats);
     if (this.#entries.has(identity)) return true;
@@ -165,7 +165,7 @@ export interface JailEntry {
 export interface WalkOptions {
   /** Makes missing directories. Default false. */
   create?: boolean;
-  /** Whether a link at the end stands for itself or its target. Default `target`. */
+  /** Tells if a link at the end stands for itself or its target. Default `target`. */
   lastLink?: "itself" | "target";
   /** Default `inside`: links are followed as long as they stay below the root. */
   links?: "inside" | "none";
@@ -175,11 +175,11 @@ export interface WalkOptions {
 export interface Followed {
   /** From the root, free of links. */
   segments: readonly string[];
-  /** Undefined if nothing is there. */
+  /** Undefined if nothing exists at the path. */
   stats: BigIntStats | undefined;
 }
 
-/** The first thing on a path that keeps a walk from going on, or the entry at its end. */
+/** The first obstacle on a path that stops a walk, or the entry at its end. */
 type Step =
   | { located: JailEntry }
   | { target: string; above: readonly string[]; rest: readonly string[] }
@@ -188,9 +188,9 @@ type Step =
 const MAX_LINKS = 40;
 
 /**
- * A directory that no path leads out of. Paths are walked segment by segment from the open root. Each name is looked
- * up in the directory that was just opened; a link is read, and its target is walked in the same way. So the entry
- * that was checked is the one that is used, whatever is swapped meanwhile. Throws Node's file system errors and
+ * A directory that no path leads out of. Paths are walked segment by segment from the open root. Each name is looked up
+ * in the directory that was just opened; a link is read, and its target is walked in the same way. So the checked entry
+ * is the one that is used, even if others swap entries during the walk. Throws Node's file system errors and
  * `AccessError`.
  */
 export class Jail {
@@ -214,7 +214,7 @@ export class Jail {
     if (this.#wasThere) openRoot(this.root, byDescriptor).close();
   }
 
-  /** Whether the root was not made yet. It counts as empty then, not as missing. */
+  /** True if the root does not exist yet. It then counts as empty, not as missing. */
   get isUnmade(): boolean {
     return !this.#wasThere && !existsSync(this.root);
   }
@@ -248,8 +248,8 @@ export class Jail {
   }
 
   /**
-   * Follows the links of a path, whose end need not exist. Gives undefined if it leads out, in circles, or through
-   * something that is no directory or cannot be read.
+   * Follows the links of a path, whose end need not exist. Returns undefined if it leads out, in circles, or through
+   * something that cannot be read or is not a directory.
    */
   follow(segments: readonly string[], lastLink?: WalkOptions["lastLink"]): Followed | undefined {
     if (this.isUnmade) return { segments, stats: undefined };

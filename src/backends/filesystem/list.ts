@@ -13,7 +13,7 @@ import { codeOf } from "../../core/errors.ts";
 export interface WalkRequest {
   /** Decides which directories are read. */
   glob: Pick<Glob, "reaches">;
-  /** Whether a link leads to a file and belongs to the result. Default: no link does. */
+  /** True if a link leads to a file and belongs to the result. Default: no link does. */
   isFile?(link: string): boolean;
   /** Called with the names in each directory, before one of its files or directories is asked about. */
   onNames?(directory: string, names: readonly string[]): void;
@@ -70,7 +70,7 @@ class Level {
     this.names = this.#read();
   }
 
-  /** Gives the files up to the next directory of the walk, and that directory; without one the level is over. */
+  /** Returns the files up to the next directory of the walk, and that directory; without one the level has ended. */
   advance(names: readonly string[], ahead: number): { files: readonly string[]; child: Level | undefined } {
     this.#startAhead(names, ahead);
     const files: string[] = [];

@@ -42,7 +42,7 @@ const writeAt = promisify(writeWithCallback);
 const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 
-/** Whether a name belongs to an unfinished write, which is never shown. */
+/** True if a name belongs to an unfinished write, which is never shown. */
 export const isTemporaryName = (name: string): boolean =>
   name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
@@ -70,7 +70,7 @@ interface NewContent {
   mayProceed?(): boolean;
 }
 
-/** Whether the mode of a file lets no one write to it. */
+/** True if the mode of a file denies writing to everyone. */
 export const isReadOnly = ({ mode }: BigIntStats): boolean => (mode & 0o222n) === 0n;
 
 /** The part of a result that says that a file was changed under all its names. */
@@ -309,7 +309,7 @@ export interface PathEdit extends Edit {
   maxFileSize: number;
 }
 
-/** How often an edit is tried while other processes replace the file. */
+/** Maximum number of attempts for an edit while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 /**

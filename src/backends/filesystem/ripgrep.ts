@@ -314,7 +314,7 @@ function quotedText(reader: Reader): string | undefined {
   return output.length === 0 && isRepeated(reader) ? undefined : output.join("");
 }
 
-/** Whether a repetition comes next. The two dialects differ about a repetition of nothing. */
+/** True if a repetition comes next. The two dialects treat a repetition of nothing differently. */
 const isRepeated = (reader: Reader): boolean => /[*+?{]/.test(reader.characters[reader.at] ?? "");
 
 /** Translates the beginning of a group. Drops the flag `m`, which changes nothing for one line at a time. */

@@ -30,7 +30,7 @@ const MAX_GLOB_RESULTS = 100_000;
 export interface SearchRoot extends OpenDirectory {
   /** Tells the files that git ignores. */
   ignored: GitignoreTree;
-  /** Whether these are left out. Otherwise they come last. */
+  /** True if these are left out. Otherwise they come last. */
   leavesOut: boolean;
   /** Files that are not read. Default: none. */
   hidden?: HiddenFiles | undefined;
@@ -177,7 +177,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
   const portions = isUsable ? inOrder(root, glob, proposed.files) : walk();
-  // The files that were found before the time was over are searched all the same.
+  // Files found before the time was up are still searched.
   const until = proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline;
   const result = await searchIn(root, portions, search, { deadline: until });
   if (result.error !== undefined) return result;
@@ -332,7 +332,7 @@ async function* candidates(
 /** Opens a file and gives its descriptor to `use`, which closes it. */
 type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
 
-/** Loads the text of a file for a search. Skips a file that vanished or is no file any more. */
+/** Loads the text of a file for a search. Skips a file that vanished or is not a file any more. */
 async function loadText(
   name: string,
   { maxFileSize, hidden }: { maxFileSize: number; hidden: HiddenFiles | undefined },

@@ -194,7 +194,7 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
         if (isObject(result) && (result["error"] ?? undefined) === undefined && SHAPES[method](result))
           return result;
         const wrong = new TypeError(`${method} of the backend answered ${shapeOf(result)}`);
-        return fail(backendFailed(path, "its backend answered in a wrong form", wrong), method);
+        return fail(backendFailed(path, "its backend returned an invalid result", wrong), method);
       } catch (thrown) {
         return fail(thrownFailure(path, thrown), method);
       }

@@ -240,7 +240,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
     if (new.target === BaseSandbox) {
       throw new ConfigurationError(
         "ABSTRACT_SANDBOX",
-        "BaseSandbox is what sandboxes have in common; extend it by a class with `id` and `execute`, or use createSandbox.",
+        "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.",
       );
     }
     const options = readOptions("BaseSandbox", given, OPTIONS);

@@ -41,7 +41,7 @@ interface SandboxShape {
   processes: number;
   /** Bytes of `/tmp`, and of `/dev/shm`. */
   scratch: number;
-  /** Whether this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
+  /** True if this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
   hasSizeLimits: boolean;
 }
 
@@ -108,7 +108,7 @@ const START = [
   'exec "$5" -c "$6"',
 ].join("\n");
 
-/** How `bwrap` is started. */
+/** Arguments and files of a `bwrap` call. */
 interface BubblewrapCall {
   args: string[];
   /** Its input on the descriptors 3 and 4. */
@@ -224,9 +224,9 @@ export function visiblePath(path: string, readOnly: readonly SandboxMount[]): st
 export interface BubblewrapOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
-  /** As of `FilesystemBackend`. Default false. */
+  /** Same as in `FilesystemBackend`. Default false. */
   respectGitignore?: boolean;
-  /** As of `FilesystemBackend`. Commands find an empty folder or an unreadable file instead. */
+  /** Same as in `FilesystemBackend`. Commands find an empty folder or an unreadable file instead. */
   hidden?: readonly string[];
   /** The path at which commands see that folder, the same as in the agent's tree. Default `/workspace`. */
   mountPath?: string;
@@ -373,7 +373,7 @@ export async function probeBubblewrap(
     if (isMissing(error)) return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
     return {
       ok: false,
-      reason: `The program ${program} does not tell its version (${oneLine(errorMessage(error), 200)}).`,
+      reason: `The program ${program} does not report its version (${oneLine(errorMessage(error), 200)}).`,
     };
   }
   const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
@@ -387,7 +387,7 @@ export async function probeBubblewrap(
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
     return {
       ok: false,
-      reason: `Bubblewrap ${version} is installed but this system does not let it work (${said}). ${ALLOW}`,
+      reason: `Bubblewrap ${version} is installed but cannot run on this system (${said}). ${ALLOW}`,
     };
   }
 }

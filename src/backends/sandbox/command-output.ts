@@ -76,7 +76,7 @@ export class CommandOutput {
     this.#tell();
   }
 
-  /** As `finish`, and drops later output of a command that has been answered. */
+  /** Like `finish`, and drops later output of a command that has been answered. */
   close(): void {
     this.finish();
     this.#isClosed = true;
@@ -198,7 +198,7 @@ export function outputText(output: CommandOutput): string {
 export const withLine = (text: string, line: string): string =>
   text === "" || text.endsWith("\n") ? text + line : `${text}\n${line}`;
 
-/** Resolves when the time in seconds is over or `signal` aborts; never, if `settled` aborts before. */
+/** Resolves when the time in seconds is up or `signal` aborts; never, if `settled` aborts before. */
 export function stopReason(
   timeout: number,
   signal: AbortSignal | undefined,

@@ -94,7 +94,7 @@ export async function prepare(
   if (exitCode === 0) return;
   await sandbox.close();
   const code = timedOut === true ? "COMMAND_TIMEOUT" : "COMMAND_FAILED";
-  const what = timedOut === true ? "did not end in time" : `failed with exit code ${exitCode ?? "none"}`;
+  const what = timedOut === true ? "did not finish in time" : `failed with exit code ${exitCode ?? "none"}`;
   const tail = output.trim().slice(-OUTPUT_TAIL);
   throw new SandboxError(code, `The setup script of the sandbox ${what}; its output ends: ${tail}`);
 }
@@ -106,7 +106,7 @@ export async function setupScriptOf({
 }: SetupOptions): Promise<string | undefined> {
   if (setupScriptPath === undefined) return setupScript;
   if (setupScript !== undefined) {
-    throw new ConfigurationError("SANDBOX_SETUP", "Give setupScript or setupScriptPath, not both");
+    throw new ConfigurationError("SANDBOX_SETUP", "Set setupScript or setupScriptPath, not both");
   }
   try {
     return await readFile(setupScriptPath, "utf8");

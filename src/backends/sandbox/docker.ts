@@ -162,7 +162,7 @@ export class DockerSandbox extends BaseSandbox {
     return response;
   }
 
-  /** Ends a command in the container, where it goes on after the end of the program here. */
+  /** Ends a command in the container. It would outlive the local program. */
   async #endMarked(mark: string): Promise<void> {
     const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
     await runProgram(this.#runner, this.#options, args, END_TIMEOUT);
@@ -256,7 +256,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   own.revoke();
   throw new SandboxError(
     "COMMAND_FAILED",
-    `The directory ${workdir} could not be made in a container of '${image}'`,
+    `The directory ${workdir} could not be created in a container of '${image}'`,
   );
 }
 

@@ -41,8 +41,8 @@ export class Placeholders {
   readonly files: string[] = [];
 
   /**
-   * Holds `missing`, and a `commondir` in each of `gitFolders`. Leaves out names that were made meanwhile, and places
-   * where this user can make nothing. Throws other errors of the file system, and holds nothing then.
+   * Holds `missing`, and a `commondir` in each of `gitFolders`. Skips names that others created in between, and places
+   * where this user cannot create anything. Throws other errors of the file system, and then holds nothing.
    */
   static hold(missing: readonly string[], gitFolders: readonly string[]): Placeholders {
     const held = new Placeholders();

@@ -9,16 +9,16 @@ export interface NoSandbox {
   isTransient?: true;
 }
 
-/** How long a trial of the sandbox may take. */
+/** Time limit for a trial of the sandbox. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/** Whether `runProgram` failed at its time limit. */
+/** True if `runProgram` failed at its time limit. */
 export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
-/** Whether `runProgram` failed because there is no such program. */
+/** True if `runProgram` failed because the program does not exist. */
 export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT";
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
-  reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,
+  reason: `It is not known if commands can be isolated: ${program} did not answer within ${timeoutMs / 1000} s. The machine may be overloaded. Try again when it is less busy; a server does so before each run.`,
   isTransient: true,
 });

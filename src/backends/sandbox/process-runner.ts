@@ -23,11 +23,11 @@ export interface ProcessRequest {
   /** The whole environment; nothing is added. */
   env: Readonly<Record<string, string>>;
   cwd?: string;
-  /** As of `startChild`. */
+  /** Same as in `startChild`. */
   inputs?: readonly Uint8Array[];
   /** Bytes of output that are shown. */
   maxOutputBytes: number;
-  /** As of `ExecuteOptions`. */
+  /** Same as in `ExecuteOptions`. */
   keepBytes?: number | undefined;
   onOutput?: (chunk: string) => void;
   /** Called when the program has ended or could not be started; after it was terminated, when all of its group have. */
@@ -63,9 +63,9 @@ export interface RunnerOptions {
 }
 
 const PATIENCE_MS = 2000;
-/** How long the answer waits for the last output of a group that was asked to end. */
+/** Time to wait for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
-/** How long the answer waits for the end of killed processes. */
+/** Time to wait for the end of killed processes. */
 const KILL_MS = 2000;
 const SIGNAL_EXIT_BASE = 128;
 
@@ -227,7 +227,7 @@ class ProcessGroup implements RunningProcess {
     return this.id === undefined || !tryKill(groupOf(this.id), 0);
   }
 
-  /** Whether another process has the number of the ended leader. No process gets it while the group has members. */
+  /** True if another process has the number of the ended leader. No process gets it while the group has members. */
   #isReused(): boolean {
     return this.#leaderEnded && this.id !== undefined && tryKill(this.id, 0);
   }

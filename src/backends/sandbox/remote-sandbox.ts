@@ -58,7 +58,7 @@ const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 256 * 1024;
 /** After the end of a command, its output counts as complete if nothing arrives for this time. */
 const QUIET_MS = 2000;
-/** How long an answer waits for the end of a command that was stopped. */
+/** Time to wait for the end of a stopped command before the answer. */
 const LAST_WORDS_MS = 2000;
 const ENVIRONMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
@@ -238,7 +238,7 @@ export async function openRemote(provider: RemoteProvider, options: RemoteOption
   await sandbox.close();
   throw new SandboxError(
     "COMMAND_FAILED",
-    `The directory ${workdir} could not be made in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
+    `The directory ${workdir} could not be created in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
   );
 }
 

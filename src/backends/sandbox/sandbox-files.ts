@@ -46,7 +46,7 @@ export type Written =
 
 /** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
-/** How often a file is read if it changes meanwhile. */
+/** Maximum number of attempts to read a file that changes during the read. */
 const MAX_ATTEMPTS = 5;
 
 /** Thrown if the answer to a command is missing, cut off or unexpected. */
@@ -146,7 +146,7 @@ export class SandboxFiles {
     return said.get("result") as "deleted" | "missing" | "denied"; // the words DELETE ends with
   }
 
-  /** Gives undefined if the file changed meanwhile. */
+  /** Returns undefined if the file changed during the read. */
   async #readOnce(path: string, limit: number, options: CallOptions): Promise<Found | undefined> {
     const pieces: Buffer[] = [];
     let length = 0;
@@ -190,7 +190,7 @@ export class SandboxFiles {
     const { output } = await this.#run(commandFor(script, variables, mark), options);
     options.signal?.throwIfAborted();
     const said = parseAnswer(output, mark);
-    if (said === undefined) throw new SandboxAnswerError("the sandbox gave no complete answer");
+    if (said === undefined) throw new SandboxAnswerError("the sandbox returned an incomplete answer");
     return said;
   }
 

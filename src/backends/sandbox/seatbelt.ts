@@ -12,13 +12,13 @@ import { allPlaces, startingPlaces } from "./starting-places.ts";
 export interface SeatbeltOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
-  /** As of `FilesystemBackend`. Default false. */
+  /** Same as in `FilesystemBackend`. Default false. */
   respectGitignore?: boolean;
   /** Larger files are not searched and not edited by the file tools. Default 10. */
   maxFileSizeMb?: number;
   /** More folders that commands may read. */
   readOnly?: readonly string[];
-  /** As of `FilesystemBackend`, for commands too. */
+  /** Same as in `FilesystemBackend`, for commands too. */
   hidden?: readonly string[];
   /** The same as that of Bubblewrap. */
   protectsStarters?: boolean;
@@ -99,7 +99,7 @@ const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
  * see `seatbeltProblem`. Commands see the real path of the folder, because macOS cannot show it at another one.
  */
 export class SeatbeltBackend extends ShellBackend {
-  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  /** Throws `ConfigurationError` if `rootDir` is not a directory. */
   constructor(options: SeatbeltOptions) {
     const { respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
     const rootDir = realpathSync.native(resolve(options.rootDir));

@@ -50,7 +50,10 @@ class ProcessJobs implements BackgroundJobs {
   start(command: string, options: LaunchOptions = {}): JobResult {
     const running = [...this.#jobs.values()].filter(({ info }) => info.exitCode === undefined);
     if (running.length >= MAX_RUNNING) {
-      return { code: "unsupported", error: `${MAX_RUNNING} background jobs run already; stop one first` };
+      return {
+        code: "unsupported",
+        error: `${MAX_RUNNING} background jobs are already running; stop one first`,
+      };
     }
     const process = this.#start(command, options);
     if ("error" in process) return process;
@@ -217,7 +220,7 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
  * commands left behind.
  */
 export class LocalShellBackend extends ShellBackend {
-  /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
+  /** Takes the options of `FilesystemBackend`; the first command also creates a missing directory. */
   constructor(given: LocalShellOptions = {}) {
     const options = readOptions("LocalShellBackend", given, OPTIONS);
     const rootDir = realPath(options.rootDir ?? ".");

@@ -85,7 +85,7 @@ export class StarterGuards {
 
 function linkProblem(root: string, [link]: readonly string[]): string | undefined {
   if (link === undefined) return undefined;
-  return `${relative(root, link)} can start programs outside the sandbox and has a link on its path, which the sandbox cannot protect. A person has to approve each command in this workspace.`;
+  return `${relative(root, link)} can start programs outside the sandbox and has a link on its path, which the sandbox cannot protect. A person must approve each command in this workspace.`;
 }
 
 const codeText = (error: unknown): string => /^\w+/.exec(errorMessage(error))?.[0] ?? "unknown";
@@ -96,5 +96,5 @@ const REFUSED =
 /** The line that tells the model why a guarded command may have failed. */
 export function refusalNote(output: string): string | undefined {
   if (!REFUSED.test(output)) return undefined;
-  return "[Some files start programs outside the sandbox: hooks and settings of Git, and settings of editors and agents. Only a command that a person approved can change them. Ask the person to make that change.]";
+  return "[Some files start programs outside the sandbox: Git hooks and settings, and settings of editors and agents. Only a command that a person approved can change them. Ask the person to make that change.]";
 }

@@ -111,7 +111,7 @@ function checkNamespace(given: readonly string[]): string[] {
   if (missing >= 0) {
     throw new ConfigurationError(
       "STORE_NAMESPACE",
-      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so files would be shared by all that have no value there; give it for each run, or choose another part`,
+      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so everyone without a value there would share files; set it for each run, or choose another part`,
     );
   }
   if (parts.length === 0 || !parts.every((part) => COMPONENT.test(String(part)))) throw badNamespace(given);
@@ -122,7 +122,7 @@ function checkNamespace(given: readonly string[]): string[] {
 const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   new ConfigurationError(
     "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
+    `The store namespace ${JSON.stringify(namespace)} is not usable: use at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
   );
 
 /** A store that can bind a put to the version that was read. */
@@ -162,7 +162,7 @@ class StoreFiles implements FileStore {
 
   async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
     const value = toItem(data);
-    // An item that is no file counts as absent and is replaced.
+    // An item that is not a file counts as absent and is replaced.
     const now = await this.#item(path);
     const isFile = now !== null && fromItem(now.value) !== undefined;
     const isExpected =
@@ -202,8 +202,8 @@ class StoreFiles implements FileStore {
   }
 
   /**
-   * Gives every file of exactly this namespace. Skips namespaces that only start alike, which a search includes, and
-   * keys that appear on two pages because the store changed meanwhile.
+   * Yields every file of exactly this namespace. Skips namespaces with a common beginning, which a search includes, and
+   * keys that appear on two pages because the store changed in between.
    */
   async *#all(): AsyncGenerator<[string, FileData]> {
     const own = JSON.stringify(this.#namespace);
@@ -249,7 +249,7 @@ class StoreFiles implements FileStore {
   async #item(path: string): Promise<(Item & { version: string }) | null> {
     if (isVersioned(this.#store)) return this.#store.getVersioned(this.#namespace, path);
     const item = await this.#store.get(this.#namespace, path);
-    // A copy, because some stores go on changing the item that they gave.
+    // A copy, because some stores keep changing the item that they returned.
     return item && { ...item, version: JSON.stringify([item.updatedAt, item.value]) };
   }
 }
@@ -282,7 +282,7 @@ export class StoreBackend extends FileStoreBackend {
   readonly #runtime: BackendRuntime | undefined;
   readonly #options: StoreBackendOptions;
 
-  /** Throws `ConfigurationError` for a list of parts that is no namespace. */
+  /** Throws `ConfigurationError` for a list of parts that is not a valid namespace. */
   constructor(
     runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
     options?: StoreBackendOptions,

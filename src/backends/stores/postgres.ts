@@ -246,7 +246,7 @@ export class PostgresFiles implements FileStore {
     const names = wrong.map(([name, type]) => `${name} ${type}`).join(", ");
     throw new ConfigurationError(
       "POSTGRES_TABLE",
-      `the table ${this.#place.table} exists and is another one: it lacks ${names}; choose another name with the option table`,
+      `the table ${this.#place.table} exists with other columns: it lacks ${names}; choose another name with the option table`,
     );
   }
 
@@ -330,7 +330,7 @@ export class PostgresBackend extends FileStoreBackend {
     const given = readOptions("PostgresBackend", options, OPTIONS);
     const { connectionString, pool, table = "deepagent_files", maxFileSizeMb = 32, load } = given;
     if (connectionString !== undefined && pool !== undefined) {
-      throw unusable("give a connectionString or a pool");
+      throw unusable("set a connectionString or a pool");
     }
     if (!TABLE.test(table)) {
       throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");

@@ -232,15 +232,15 @@ const isConflict = (error: unknown): boolean => CONFLICTS.has(s3ErrorName(error)
 const unconditional = (): ConfigurationError =>
   new ConfigurationError(
     "S3_CONDITIONAL_WRITES",
-    "the S3 server ignores conditional writes, so that two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
+    "the S3 server ignores conditional writes, so two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
   );
 
 export interface S3BackendOptions extends S3Address {
   /** Beginning of the keys of these files, such as `team-a`. Default: all of the bucket. */
   prefix?: string;
   /**
-   * Whether writes are bound to the state that was read, which AWS and most servers can do. With false the last
-   * writer wins; that needs saying, because a server that ignores the condition loses changes silently: the first
+   * True if writes are bound to the state that was read; AWS and most servers support this. With false the last writer
+   * wins. It must be set explicitly, because a server that ignores the condition loses changes silently: the first
    * write tests it and refuses. Default true.
    */
   conditionalWrites?: boolean;
@@ -261,11 +261,12 @@ const OPTIONS: OptionTable<S3BackendOptions> = {
 };
 
 /**
- * Files as objects of an S3 bucket: key = prefix + path. Kept across threads and shared by all that use the bucket.
+ * Files as objects of an S3 bucket: key = prefix + path. They are kept across threads and shared by all users of the
+ * bucket.
  *
- * `ls` lists with a delimiter, `glob` lists the keys below its folder, `grep` gets the objects below its folder
- * whose names its filter accepts. Objects whose keys are no paths, such as folder markers, are skipped. Needs the
- * package `@aws-sdk/client-s3`.
+ * `ls` lists with a delimiter, `glob` lists the keys below its folder, `grep` gets the objects below its folder whose
+ * names its filter accepts. Objects whose keys are not paths, such as folder markers, are skipped. Needs the package
+ * `@aws-sdk/client-s3`.
  */
 export class S3Backend extends FileStoreBackend {
   readonly #files: S3Files;

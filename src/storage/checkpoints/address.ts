@@ -1,4 +1,4 @@
-/** Where LangGraph's checkpoints and writes belong. */
+/** Addresses of LangGraph's checkpoints and writes. */
 import type { RunnableConfig } from "@langchain/core/runnables";
 
 /** The rows that a configuration of LangGraph points to. */

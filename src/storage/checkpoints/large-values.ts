@@ -22,7 +22,7 @@ export interface BlobStore {
   readonly atOnce: number;
   /** Stores a value that the graph refers to, and returns its name. */
   put(owner: GraphAddress, content: Uint8Array): Promise<Uint8Array>;
-  /** Throws StorageError when it is not there. */
+  /** Throws StorageError if the value is missing. */
   get(name: Uint8Array): Promise<Uint8Array>;
 }
 

@@ -5,7 +5,9 @@ export class TaskResults {
   /** By thread, then by checkpoint, then by task. */
   readonly #threads = new Map<string, Map<string, Map<string, Promise<void>>>>();
 
-  /** Remembers a result until it is stored. One that fails stays until the thread is taken anew or it is added again. */
+  /**
+   * Keeps a result until it is stored. A failed one stays until the thread is taken again or the result is added again.
+   */
   add({ thread, namespace }: GraphAddress, checkpoint: string, task: string, stored: Promise<void>): void {
     const checkpoints = this.#threads.get(thread) ?? new Map<string, Map<string, Promise<void>>>();
     const key = keyOf(namespace, checkpoint);

@@ -22,7 +22,7 @@ export interface WriteRow {
 /** Channels of errors, requests and answers: a task with other writes has finished. */
 export const UNFINISHED = Object.keys(WRITES_IDX_MAP);
 
-/** How much is revived between two turns of the event loop. */
+/** Number of values revived between two turns of the event loop. */
 const VALUES_PER_TURN = 64;
 const BYTES_PER_TURN = 200_000;
 
@@ -59,7 +59,7 @@ export function addSends(
   checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : first();
 }
 
-/** Whether a checkpoint has all of these facts; one that is `undefined` says nothing. */
+/** True if a checkpoint has all of these facts; `undefined` facts are ignored. */
 export function hasMetadata(
   { metadata }: CheckpointTuple,
   wanted: Readonly<Record<string, unknown>>,

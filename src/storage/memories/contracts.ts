@@ -3,7 +3,7 @@ import type { BaseStore, Item, PutOperation } from "@langchain/langgraph-checkpo
 import type { Engine, Statement, Steps } from "../sql/steps.ts";
 import type { NamespaceRange } from "./namespaces.ts";
 
-/** How long items live; the names and units of LangGraph's Postgres store. */
+/** Lifetime of items, with the names and units of LangGraph's Postgres store. */
 export interface TtlConfig {
   /** Minutes an item lives for which `put` says nothing. Default: for ever. */
   defaultTtl?: number;
@@ -13,7 +13,7 @@ export interface TtlConfig {
   sweepIntervalMinutes?: number;
 }
 
-/** What one put or read may say about lifetimes, beyond LangGraph's operations. */
+/** Lifetime options of one put or read, beyond LangGraph's operations. */
 export interface Lifetime {
   /** Minutes; `null` for ever. Default: `ttl.defaultTtl` of the store. */
   ttl?: number | null;
@@ -43,7 +43,7 @@ export interface TextHit {
 export interface MemoryStore extends BaseStore {
   /** The items at or below `namespacePrefix` that contain words of the query, with the text around the match. */
   searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]>;
-  /** Deletes the items whose time is over; gives their number. */
+  /** Deletes expired items; returns their number. */
   sweepExpiredItems(signal?: AbortSignal): Promise<number>;
 }
 
@@ -53,7 +53,7 @@ export interface Ranked {
   score?: number;
 }
 
-/** What the index gets of one put. */
+/** The part of one put that the index gets. */
 export interface IndexedText {
   /** For the parameters of `MemoryDatabase.columns`. */
   values: Statement["values"];

@@ -144,7 +144,7 @@ WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
       item,
       vectors: vectors.map((vector) => bytesOf(unitVector(vector))),
     }));
-    // In the order in which others take their locks. An item is kept as it is until the transaction is over.
+    // In the order in which others take their locks. An item cannot change until the transaction ends.
     const sorted = prepared.toSorted((one, other) => one.item.id - other.item.id);
     const isCurrent = `
 SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${this.#database.isSearched} FOR SHARE`;

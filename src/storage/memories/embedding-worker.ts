@@ -7,12 +7,12 @@ import { type EmbeddedItem, type PassageIndex, type UnembeddedItem, passagesOf }
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;
 const PASSAGES = 64;
-/** How often the queue is looked at, in milliseconds: several changes of one item count once. */
+/** Interval between two looks at the queue, in ms: several changes of one item count once. */
 const LOOK_MS = 2000;
 /** After a failure, in milliseconds; each pause is twice the one before. */
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 300_000;
-/** How often the model is marked as in use, in milliseconds. */
+/** Interval between two marks of the model as in use, in ms. */
 const TOUCH_MS = 3_600_000;
 
 export interface EmbeddingWorkerOptions {

@@ -44,7 +44,7 @@ export const storeEmbeddings = (
 
 /** Items that are near in meaning, of which the best are shown. */
 const NEAREST = 50;
-/** How long a service that failed is not asked again, in milliseconds. */
+/** Pause after a failure of the service, in ms. */
 const REST_MS = 15_000;
 
 /**

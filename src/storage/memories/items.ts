@@ -13,7 +13,7 @@ export interface ItemPosition {
 /** The items from a place up to another, which is not among them. */
 export type Stretch = { namespace: string; key: string; toNamespace: string; toKey: string };
 
-/** Whether a statement begins with the item at the place or behind it. */
+/** Start of a statement: with the item at the place, or behind it. */
 export type Start = ">=" | ">";
 
 export interface ItemRow extends ItemPosition {

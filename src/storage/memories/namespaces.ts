@@ -52,7 +52,7 @@ export function checkAddress(namespace: readonly string[], key: string): void {
 const unusable = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
-/** Whether the namespace fulfils all conditions; `*` stands for any one part. */
+/** True if the namespace meets all conditions; `*` stands for any one part. */
 function matchesNamespace(namespace: readonly string[], conditions: readonly MatchCondition[]): boolean {
   return conditions.every(({ matchType, path }) => {
     const start = matchType === "prefix" ? 0 : namespace.length - path.length;
@@ -106,7 +106,7 @@ const OPERATORS: Readonly<Record<string, (actual: unknown, wanted: unknown) => b
   $nin: (actual, wanted) => !Array.isArray(wanted) || !wanted.some((one) => isEqual(actual, one)),
 };
 
-/** Whether the top-level fields of `value` are as `filter` says: a value, or operators such as `{ $gte: 3 }`. */
+/** True if the top-level fields of `value` match `filter`: a value, or operators such as `{ $gte: 3 }`. */
 export function matchesFilter(value: Record<string, unknown>, filter: Record<string, unknown>): boolean {
   return Object.entries(filter).every(([field, wanted]) => {
     const actual = Object.hasOwn(value, field) ? value[field] : undefined;

@@ -1,4 +1,4 @@
-/** How items are found by their meaning: passages of their texts, and vectors of those. */
+/** Search by meaning: passages of the items' texts, and vectors of those passages. */
 import type { Embedder } from "../../core/embedder.ts";
 import { headOf } from "../../core/text.ts";
 import { snippetOf } from "./text-query.ts";
@@ -72,7 +72,7 @@ export interface PassageIndex {
   release(items: readonly UnembeddedItem[]): Promise<void>;
   /** Removes items from the queue until they change; they have no vector then. */
   giveUp(items: readonly UnembeddedItem[]): Promise<void>;
-  /** Stores vectors of items. An item that changed meanwhile stays in the queue. */
+  /** Stores vectors of items. An item that has changed since stays in the queue. */
   store(embedded: readonly EmbeddedItem[]): Promise<void>;
   /**
    * The items at or below the prefix that have a passage like the query, the most alike first.
@@ -89,7 +89,7 @@ export interface PassageIndex {
   touch(): Promise<void>;
 }
 
-/** How long no other process takes an item that one took, in milliseconds. */
+/** Time during which no other process takes an item that one has taken, in ms. */
 export const CLAIM_MS = 120_000;
 
 /** Keeps of each item the passage that is most like the query. */

@@ -144,7 +144,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     return this.#writes.runAll(items, work);
   }
 
-  /** As inherited; the item may have a lifetime. @throws MemoryTooLarge */
+  /** Same as inherited; the item may have a lifetime. @throws MemoryTooLarge */
   override async put(
     namespace: string[],
     key: string,
@@ -416,7 +416,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     return listedNamespaces(stored, operation);
   }
 
-  /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */
+  /** Deletes expired items, some in each turn of the event loop; returns their number. */
   async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
     this.#sweptAt = this.#clock();
     const values = { now: this.#sweptAt, limit: SWEPT };

@@ -120,7 +120,7 @@ export function excerpt(text: string, { words }: TextQuery): string {
   return snippetOf(`${start > 0 ? "…" : ""}${rest}`);
 }
 
-/** Where `word` stands by itself, else where it begins a word, else where it is a part of one, else -1. */
+/** First position of `word` by itself, else at the beginning of a word, else inside a word, else -1. */
 function firstWord(text: string, word: string): number {
   let beginning = -1;
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
@@ -134,8 +134,8 @@ function firstWord(text: string, word: string): number {
 const isOfWord = (unit: string): boolean => /[\p{L}\p{N}]/u.test(unit);
 
 /**
- * What a full-text search finds of a stored value: `null` when it is the text in `content`, which the
- * index reads itself. Bytes have no text. `fields` are paths such as `title` or `parts[*].text`.
+ * Text of a stored value for the full-text search: `null` for the text in `content`, which the index reads itself.
+ * Bytes have no text. `fields` are paths such as `title` or `parts[*].text`.
  */
 export function textToIndex(value: Record<string, unknown>, fields?: readonly string[]): string | null {
   if (fields !== undefined) return fields.flatMap((field) => textsAt(value, field)).join("\n");
@@ -163,7 +163,9 @@ function strings(value: unknown): string[] {
 
 const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path).flatMap(strings);
 
-/** What is at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`, or with `$` all of it. */
+/**
+ * Values at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`; `$` is the whole value.
+ */
 export function valuesAt(value: unknown, path: string): unknown[] {
   const steps = path === "$" ? [] : (path.match(/\{[^{}]*\}|[^.[\]{}]+|\[[^[\]]*\]/g) ?? []);
   let reached = [value];

@@ -29,7 +29,7 @@ export class Access {
 
   #where(setting: string, value: string): Access {
     if (this.#role === undefined) return this;
-    // As a number, because it has to be a part of the text: parameters need a statement of their own.
+    // A hexadecimal value, because it has to be a part of the text: parameters need a statement of their own.
     const hex = Buffer.from(value.replaceAll("\0", "\ufffd")).toString("hex");
     const text = `convert_from(decode('${hex}', 'hex'), 'UTF8')`;
     const confinement = `SELECT set_config('role', '${this.#role}', true), set_config('deepagent.${setting}', ${text}, true)`;

@@ -5,7 +5,7 @@ import type { Answer, Engine, Steps } from "../sql/steps.ts";
 import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
-/** How often a transaction is carried out again that was in the way of another. */
+/** Maximum number of attempts for a transaction that conflicted with another. */
 const TRIES = 8;
 
 const LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";

@@ -15,7 +15,7 @@ const COPY_MS = 3_600_000;
 /** Runs that one transaction forgets. */
 const RUNS_AT_ONCE = 100;
 
-/** As `RunRepository.prune`. Space is free for what comes; files get smaller when somebody runs VACUUM FULL. */
+/** Implements `RunRepository.prune`. The freed space is reused; files shrink only after VACUUM FULL. */
 export async function prune(
   pool: Pool,
   { maxAgeMs, maxBytes }: Retention,
@@ -50,7 +50,7 @@ export async function prune(
   return report;
 }
 
-/** As `RunRepository.assertWritable`. */
+/** Implements `RunRepository.assertWritable`. */
 export async function assertWritable(pool: Pool): Promise<void> {
   await pool.query("DELETE FROM runs WHERE false");
 }
@@ -68,7 +68,7 @@ export const storedBytes = (pool: Pool): Promise<number> =>
      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`,
   );
 
-/** How many runs make up what is stored above `maxBytes`, taken as of equal size: files do not shrink at once. */
+/** Number of runs that make up the storage above `maxBytes`, counted with equal sizes: files do not shrink at once. */
 async function excessRuns(pool: Pool, maxBytes: number): Promise<number> {
   const stored = await storedBytes(pool);
   const runs = await numberOf(pool, "SELECT count(*) FROM runs");

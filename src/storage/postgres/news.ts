@@ -13,14 +13,14 @@ import { postgresError } from "./errors.ts";
 const GATHER_MS = 10;
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;
-/** How often everybody looks, whatever was told: a notification may have been lost with a connection. */
+/** Interval at which every server looks, even without news: a notification may be lost with a connection. */
 const LOOK_EVERY_MS = 2000;
 const LONGEST_PAUSE_MS = 5000;
 /** A connection on which this process does not hear itself for so long is replaced, in milliseconds. */
 const DEAF_MS = 10_000;
 const DEAF = "The connection that listens for changes of other servers was silent and is replaced.";
 const POOLED =
-  "No change of other servers is heard: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
+  "No notifications from other servers arrive: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
 
 export class ChangeNews {
   readonly #pool: Pool;
@@ -38,7 +38,7 @@ export class ChangeNews {
   /** When this process last told itself something, by the monotonic clock, until it has heard it. */
   #toldAt: number | undefined;
   #lagMs: number | undefined;
-  /** Whether anything was ever heard. */
+  /** True if any notification ever arrived. */
   #hasHeard = false;
 
   constructor(pool: Pool, newClient: () => Client, schema: string) {
@@ -87,7 +87,7 @@ export class ChangeNews {
     }
   }
 
-  /** How long news took to come when it was measured last. */
+  /** Delay of notifications when it was last measured. */
   lag(): { newsLagMs?: number } {
     const since = this.#toldAt === undefined ? 0 : monotonicClock() - this.#toldAt;
     return this.#lagMs === undefined ? {} : { newsLagMs: Math.max(this.#lagMs, since) };

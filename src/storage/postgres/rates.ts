@@ -8,7 +8,7 @@ export const POSTGRES_RATES: readonly Migration[] = [
   {
     version: 1,
     name: "what is left of limits of requests",
-    // A crash of Postgres may empty it: then every limit begins anew.
+    // A crash of Postgres may empty it: then every limit starts from zero.
     sql: `
 CREATE UNLOGGED TABLE rate_buckets (
   key TEXT PRIMARY KEY,

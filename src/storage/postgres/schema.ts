@@ -95,7 +95,7 @@ async function bringUp(
   }
 }
 
-/** Whether a newer version has changed the tables. */
+/** True if a newer version has changed the tables. */
 export async function isNewer(access: Access): Promise<boolean> {
   const found = await query<{ component: string; version: number }>(
     access,

@@ -1,4 +1,4 @@
-/** Which servers there are on one Postgres, and where each of them works. */
+/** The servers on one Postgres, and the place where each of them works. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
 import type { Migration } from "../sqlite/migrations.ts";
@@ -18,7 +18,7 @@ export const POSTGRES_SERVERS: readonly Migration[] = [
   { version: 1, name: "the servers that are there", sql: TABLES },
 ];
 
-/** How often a server says that it is there, and for how long that holds, in milliseconds. */
+/** Interval at which a server reports that it is alive, and validity of a report, in ms. */
 const SAY_MS = 10_000;
 const HOLDS_MS = 30_000;
 

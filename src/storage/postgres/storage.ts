@@ -15,7 +15,7 @@ import { sessionStore } from "./sessions.ts";
 import { ServerList } from "./servers.ts";
 import { secret, streamStore } from "./streams.ts";
 
-/** How often a server asks Postgres for the time and for the version of the tables, in milliseconds. */
+/** Interval at which a server asks Postgres for the time and for the version of the tables, in ms. */
 const ASK_MS = 10_000;
 
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */

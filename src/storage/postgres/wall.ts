@@ -74,7 +74,7 @@ async function checkRole(client: PoolClient, role: string): Promise<void> {
   const todo = mine === null ? `CREATE ROLE ${role} NOLOGIN; ${grant}` : grant;
   throw new ConfigurationError(
     "INVALID_CONFIG",
-    `storageRole names a Postgres role that this server cannot take on. Have it made: ${todo};`,
+    `storageRole names a Postgres role that this server cannot use. Have an administrator run: ${todo};`,
   );
 }
 
@@ -101,6 +101,6 @@ async function checkEffect(client: PoolClient, role: string): Promise<void> {
   if (rows.length === 0) return;
   throw new ConfigurationError(
     "INVALID_CONFIG",
-    `storageRole names a Postgres role that row-level security does not bind, because it is a superuser, has BYPASSRLS or is a member of the owner of the tables. Name a role that is none of that.`,
+    `storageRole names a Postgres role that row-level security does not bind, because it is a superuser, has BYPASSRLS or is a member of the owner of the tables. Name another role.`,
   );
 }

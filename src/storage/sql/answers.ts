@@ -25,13 +25,13 @@ const TOO_LATE: Decision = {
   type: "reject",
   expired: true,
   message:
-    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
+    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody reviewed it. " +
     "Do what is possible without it, and say in your answer what is left undone.",
 };
 
 /**
- * Stores a person's decision; the run can go on once its interrupt is decided whole. An answer that comes after the
- * deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before, and nothing changed.
+ * Stores a person's decision; the run can continue once its interrupt is decided completely. An answer after the
+ * deadline is rejected: the deadline decides. `undefined`: it was decided or withdrawn before, and nothing changed.
  */
 export function* decide(
   principal: Principal,
@@ -80,7 +80,7 @@ function* takes(id: string, runId: string, now: number): Steps<boolean> {
   return changes === 1;
 }
 
-/** Stores a reply to a model call, if it is the first; the run can go on. */
+/** Stores a reply to a model call, if it is the first; the run can then continue. */
 export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {
   const found = yield* getToChange(run.principal, run.id);
   if (found === undefined || isFinal(found.status)) return false;

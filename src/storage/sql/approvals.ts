@@ -91,7 +91,7 @@ export function* countPendingOf(principal: Principal): Steps<number> {
   return row?.pending ?? 0;
 }
 
-/** Of all principals. The index of undelivered approvals has the pending ones and few others. */
+/** Counts for all principals. The index of undelivered approvals has the pending ones and few others. */
 export function* countAllPending(): Steps<number> {
   const sql = "SELECT count(*) AS pending FROM approvals WHERE delivered = 0 AND status = 'pending'";
   return (yield* first<{ pending: number }>(sql))?.pending ?? 0;

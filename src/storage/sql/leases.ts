@@ -21,7 +21,7 @@ export type OpenRunRow = RunRow & { status: OpenStatus };
 export interface ClaimedRow {
   lease: Lease;
   before: RunRow;
-  /** How often a server ended while it worked on the run, one time soon after the other. */
+  /** Number of times a server crashed while it worked on the run, one soon after the other. */
   crashes: number;
 }
 
@@ -53,7 +53,7 @@ const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS 
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
 
-/** Whether any run waits that a server of this environment could take. */
+/** True if any waiting run could be taken by a server of this environment. */
 export function* anyWaiting(environment: string): Steps<boolean> {
   const sql = `SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`;
   return (yield* first(sql, { environment })) !== undefined;
@@ -84,7 +84,7 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
   return { lease, before, crashes };
 }
 
-/** Where a run stands in line; `undefined` for one that does not wait for its turn. */
+/** Place of a run in line; `undefined` if it does not wait for its turn. */
 export function* placeOf(runId: string): Steps<Place | undefined> {
   const queued = yield* first<{ environment: string }>(
     `SELECT environment FROM runs
@@ -94,7 +94,7 @@ export function* placeOf(runId: string): Steps<Place | undefined> {
   return queued && (yield* placesIn(queued.environment)).get(runId);
 }
 
-/** Where all runs stand in line that wait for a server of this environment, by id. */
+/** Places in line of all runs that wait for a server of this environment, by id. */
 export function* placesIn(environment: string): Steps<Map<string, Place>> {
   const waiting = yield* all<Waiting>(
     `SELECT id, principal, ${RANK} AS rank FROM runs
@@ -107,7 +107,7 @@ export function* placesIn(environment: string): Steps<Map<string, Place>> {
   return new Map(turns.map(([id, number]) => [id, { number, waiting: waiting.length, atWork }]));
 }
 
-/** How many runs of each principal all servers of the environment work on. */
+/** Number of runs of each principal that all servers of the environment work on. */
 function* loads(environment: string): Steps<Map<string, number>> {
   const rows = yield* all<{ principal: string; count: number }>(
     `SELECT principal, count(*) AS count FROM runs INDEXED BY runs_leased
@@ -157,7 +157,7 @@ export function* held(lease: Lease, lock = ""): Steps<OpenRunRow> {
   return row;
 }
 
-/** The same, and keeps others from changing it until the transaction is over. */
+/** The same, but locks the row until the transaction ends. */
 export const heldToChange = (lease: Lease): Steps<OpenRunRow> => held(lease, " FOR UPDATE");
 
 export function* renew(
@@ -191,7 +191,7 @@ export function* fenceOff(lease: Lease): Steps<void> {
 
 const valuesOf = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
 
-/** Work that went on for so long did not bring its server down. */
+/** A stretch of work this long did not crash its server. */
 const HARMLESS_MS = 600_000;
 
 function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): number {

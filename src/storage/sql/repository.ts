@@ -50,7 +50,7 @@ export interface Housekeeping {
   assertWritable(): Promise<void>;
   /** This process changed a run; for engines whose other processes have to be told. */
   changed?(runId: string): void;
-  /** How long its other processes take to hear of changes. */
+  /** Delay until its other processes hear of changes. */
   lag?(): Pick<RunStatistics, "newsLagMs">;
   /** Tells `listener` of what other processes change, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
@@ -267,7 +267,7 @@ function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | un
   return { lease, run: toRun(before), recovered, crashes };
 }
 
-/** Where a run stands in line follows from the runs of all principals. */
+/** A run's place in line depends on the runs of all principals. */
 async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSummary[]> {
   const queued = found.filter(({ status, leasedUntil }) => status === "working" && leasedUntil === undefined);
   const environments = [...new Set(queued.map(({ environment }) => environment))];
@@ -316,7 +316,7 @@ function queriesOf(engine: Engine): RunQueries {
         };
       });
       if (seen?.run.status !== "working") return seen;
-      // Where it stands in line follows from the runs of all principals.
+      // Its place in line depends on the runs of all principals.
       return { ...seen, place: await engine.read(() => leases.placeOf(runId)) };
     },
     approval: (principal, runId, approvalId) =>

@@ -203,7 +203,7 @@ function subagentsOf(row: SummaryRow): RunSummary["subagents"] {
     : { completed, failed: failed + open, cancelled: 0, open: 0 };
 }
 
-/** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */
+/** The end of a run. While the run works, `answer` holds the newest text, in case the run breaks off. */
 function outcome(
   row: RunRow,
 ): Pick<Run, "answer" | "structured" | "stopReason" | "failure" | "cancelReason"> {

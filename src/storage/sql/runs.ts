@@ -36,7 +36,7 @@ export function* get(principal: Principal, runId: string): Steps<Run | undefined
   return row && toRun(row);
 }
 
-/** The same, and keeps others from changing it until the transaction is over. */
+/** The same, but locks the row until the transaction ends. */
 export function* getToChange(principal: Principal, runId: string): Steps<Run | undefined> {
   const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal FOR UPDATE";
   const row = yield* first<RunRow>(sql, { id: runId, principal });
@@ -142,7 +142,7 @@ function* startedWith(principal: Principal, key: string | undefined): Steps<Run 
   return row && toRun(row);
 }
 
-/** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
+/** Finds the obstacle to a start with this request, without changing anything; `undefined`: there is none. */
 export function* obstacle(
   principal: Principal,
   request: StartRequest,
@@ -256,7 +256,9 @@ function* addMessage(
   return { kind: "sent", run: yield* existing(principal, runId) };
 }
 
-/** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
+/**
+ * `ended`: it had ended before, and nothing changed. The server that works on it keeps its lease until it has stopped.
+ */
 export function* cancel(
   principal: Principal,
   runId: string,
@@ -304,7 +306,7 @@ export function* beginCopy(principal: Principal, id: string, now: number): Steps
   });
 }
 
-/** False when the copy was given up meanwhile. */
+/** False if the copy was given up in between. */
 function* takeCopy(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM thread_copies WHERE id = @id AND (principal = @principal OR principal IS NULL)";
   return (yield* change(sql, { id, principal })) === 1;
@@ -315,7 +317,7 @@ function* takeCopy(principal: Principal, id: string): Steps<boolean> {
  * the same request, so that a client which gave up and calls again does not start a second run.
  */
 
-/** How long after its end a run is still what a repeated call asks for, in milliseconds. */
+/** Time after its end during which a repeated call still gets the run, in ms. */
 const RECENT_MS = 3_600_000;
 
 /** The run that the same request asked for in vain: it is open, or completed not long ago. */
@@ -345,7 +347,7 @@ export function* noteCall(principal: Principal, runId: string, request: StartReq
   );
 }
 
-/** Whether the newest call that asked for the run began by `begunAt`, and was not answered. */
+/** True if the newest call for the run began by `begunAt` and was not answered. */
 export function* isUnanswered(principal: Principal, runId: string, begunAt: number): Steps<boolean> {
   const row = yield* first(
     `SELECT id FROM runs WHERE id = @id AND principal = @principal AND unanswered_call IS NOT NULL

@@ -3,31 +3,31 @@ import type { Migration } from "../sqlite/migrations.ts";
 /**
  * Tables of runs.
  *
- * - `runs.runnable` without a `lease_owner` is the work queue: a row in it waits for a server that has the
- *   same `environment`. It is 0 while a run waits for people, and when it is over. `runs.runnable_since` tells
- *   since when; the order in line does not follow it, as clocks are set.
- * - `runs.in_flight` is 1 from claiming a run until it pauses or ends: found at a claim, the run was
- *   broken off there by a crash or a shutdown.
- * - `runs.lease_epoch` counts claims: with `lease_owner` it fences off whoever lost the run.
- * - `runs.in_flight` is 2 after a shutdown in order, so that only crashes are counted. `runs.crashes` counts those
- *   that followed one another without a long stretch of work, which `runs.claimed_at` tells.
- * - `runs.forked_from` is the point of another thread that the run's thread began from; `thread_copies` holds
- *   threads that are being copied, until a run has them.
- * - `runs.traceparent` is the first span of a run, where one was made.
+ * - `runs.runnable` without a `lease_owner` is the work queue: a row in it waits for a server with the same
+ *   `environment`. It is 0 while a run waits for people, and after its end. `runs.runnable_since` is the start of that
+ *   wait; the order in line does not follow it, because clocks can be set.
+ * - `runs.in_flight` is 1 from claiming a run until it pauses or ends: if a claim finds 1, the run was broken off by a
+ *   crash or a shutdown.
+ * - `runs.lease_epoch` counts claims: with `lease_owner` it fences off a server that lost the run.
+ * - `runs.in_flight` is 2 after an orderly shutdown, so that only crashes are counted. `runs.crashes` counts
+ *   consecutive crashes without a long stretch of work in between, measured by `runs.claimed_at`.
+ * - `runs.forked_from` is the point of another thread from which the run's thread began; `thread_copies` holds threads
+ *   that are being copied, until a run has them.
+ * - `runs.traceparent` is the first span of a run, if it has one.
  * - `runs.cost_nanos` are billionths of a US dollar, without the `unpriced_calls`.
- * - `runs.unanswered_call` is the newest call that waits for the run, as a digest of its request, until it is
- *   answered; `runs.asked_at` is since when.
- * - `run_events.identity` names what an event tells about, so that a repeat is found through the index.
- * - `approvals.delivered` is 1 once the agent has taken the answer in. `approvals.expires_at` is when a pending
- *   approval is denied, by any server; `approvals.same` is the key of a grant for the rest of the run.
- * - `effects` are calls with outside effects of runs that are not over: without `ended_at` a call was begun and how
- *   it went is unknown. `outcome` is in the encoding of checkpoints that `type` names.
- * - `run_messages` are what people told runs while they worked; the agent's thread tells which of them it has read.
- * - `pruned_threads` are threads whose runs are forgotten, and whose checkpoints may still be there.
+ * - `runs.unanswered_call` is the newest call that waits for the run, as a digest of its request, until it is answered;
+ *   `runs.asked_at` is its time.
+ * - `run_events.identity` names the subject of an event, so that the index finds a repeat.
+ * - `approvals.delivered` is 1 once the agent has received the answer. `approvals.expires_at` is the time at which any
+ *   server denies a pending approval; `approvals.same` is the key of a grant for the rest of the run.
+ * - `effects` are calls with outside effects of unfinished runs: without `ended_at`, a call was begun and its result is
+ *   unknown. `outcome` is in the encoding of checkpoints that `type` names.
+ * - `run_messages` are messages that people sent to running runs; the agent's thread records which of them it has read.
+ * - `pruned_threads` are threads whose runs are deleted, and whose checkpoints may still exist.
  * - `run_grants` are calls that a person approved for the rest of a run.
  * - `used_answers` are signed answers of clients that were used up.
- * - `model_requests` are model calls that a client answers, by a digest of what is asked: asked again after a crash,
- *   a call finds its reply. `epoch` is of the lease that last asked; `waiting`: nobody answered while the run worked.
+ * - `model_requests` are model calls that a client answers, by a digest of the request: a call that is repeated after a
+ *   crash finds its reply. `epoch` is of the lease that last asked; `waiting`: nobody answered while the run worked.
  */
 const TABLES = `
 CREATE TABLE threads (

@@ -18,7 +18,7 @@ export interface Ending {
   cancelReason?: string;
 }
 
-/** How the run before this one in its thread ended, when it did not complete. */
+/** The end of the previous run in the thread, if it did not complete. */
 export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
   const row = yield* first<Pick<RunRow, "status">>(
     `SELECT earlier.status FROM runs earlier JOIN runs run USING (thread_id)

@@ -16,7 +16,7 @@ export interface Statement {
 
 export interface Answer {
   readonly rows: object[];
-  /** How many rows were inserted, updated or deleted. */
+  /** Number of rows that were inserted, updated or deleted. */
   readonly changes: number;
 }
 
@@ -24,8 +24,8 @@ export interface Answer {
 export type Steps<T> = Generator<Statement, T, Answer>;
 
 /**
- * What stores runs. Throws StorageError when the data cannot be read or written now, and in the place of a
- * SyntaxError, which steps throw when a row holds what no version wrote.
+ * The database engine of runs. Throws StorageError if the data cannot be read or written now. It also replaces a
+ * SyntaxError, which steps throw when a row holds something that no version wrote.
  */
 export interface Engine {
   /** For what a principal asks for, or is done for it: where there is a second wall, it is confined to its rows. */
@@ -56,7 +56,7 @@ export function* change(sql: string, values: Statement["values"] = {}): Steps<nu
   return (yield { sql, values }).changes;
 }
 
-/** Keeps other transactions from starting runs of the principal until this one is over. Comes before a run is locked. */
+/** Keeps other transactions from starting runs of the principal until this one ends. Comes before a run is locked. */
 export function* lockPrincipal(principal: Principal): Steps<void> {
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended(@principal, 0))";
   yield { sql, values: { principal }, isLock: true };

@@ -1,4 +1,4 @@
-/** What the holder of a lease reads and writes of its run. */
+/** Reads and writes of a run by the holder of its lease. */
 import { createHash } from "node:crypto";
 import type {
   AgentInput,
@@ -43,7 +43,7 @@ import { NANOS } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
-/** Whether these are the very questions that are stored under this interrupt. */
+/** True if exactly these questions are stored under this interrupt. */
 function* isRepeated(runId: string, { id, request }: PendingInterrupt): Steps<boolean> {
   for (const [index, { name, args }] of request.actionRequests.entries()) {
     const known = yield* approvals.get(runId, approvalId(id, index));
@@ -249,7 +249,7 @@ export class StoredWork implements WorkLog {
   }
 
   async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
-    await this.#syncCheckpoints(); // who goes on is to find what the agent stored last
+    await this.#syncCheckpoints(); // the next server must find the agent's last writes
     await this.#note(lease, function* ({ id }) {
       yield* change("UPDATE runs SET in_flight = 2 WHERE id = @id", { id });
       yield* journal.append(id, { kind: "run_parked", agent: [], data: {} }, now);
@@ -286,7 +286,7 @@ export class StoredWork implements WorkLog {
         values,
       );
     };
-    // Does nothing for a call that has an outcome, or whose run is over.
+    // Does nothing for a call that has an outcome, or whose run has ended.
     const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
       change(
         `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome

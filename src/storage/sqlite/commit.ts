@@ -7,12 +7,12 @@ import { checkpointInThread } from "./threads.ts";
 
 const FULL = 2;
 
-/** How far the log of one connection is on the disk. */
+/** Progress of one connection's log on its way to the disk. */
 interface LogState {
   /** The flush of the log under way; what was committed after it began needs the next one. */
   underWay?: Promise<void>;
   next?: Promise<void>;
-  /** Whether a flush failed; a later success says nothing about the same bytes then. */
+  /** True if a flush failed; a later success then proves nothing about the same bytes. */
   isDoubtful: boolean;
 }
 
@@ -78,7 +78,7 @@ async function flushOnce(database: Database, state: LogState): Promise<void> {
     state.isDoubtful = true;
     throw new StorageError(
       "storage_io",
-      `The disk did not take what was written to ${databaseName(database.name)}. Check the disk and try again.`,
+      `The disk did not accept writes to ${databaseName(database.name)}. Check the disk and try again.`,
       { cause: thrown },
     );
   }
@@ -93,7 +93,7 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Whether every commit of the connection waits for the disk. */
+/** True if every commit of the connection waits for the disk. */
 export const flushesItself = (database: Database): boolean =>
   Number(database.pragma("synchronous", { simple: true })) >= FULL;
 
@@ -162,7 +162,7 @@ const LONG_LOG = 1000;
  * grow, because SQLite reuses it only when all of it is in the file.
  */
 const FULL_LOG = 8000;
-/** From so many pages on a commit writes the log into the file itself and blocks the event loop meanwhile. */
+/** Number of pages from which a commit writes the log into the file itself, which blocks the event loop. */
 const TOO_LONG_LOG = 64_000;
 const LOOK_EVERY_MS = 250;
 

@@ -10,8 +10,8 @@ import { openConnection } from "./driver.ts";
 import { openInThread } from "./threads.ts";
 
 /**
- * Gives a function that throws once the file at `path` was deleted, moved or replaced, or a link leads elsewhere.
- * SQLite itself would go on writing to the open file, and nobody would ever find what is stored there.
+ * Returns a function that throws once the file at `path` was deleted, moved or replaced, or a link leads elsewhere.
+ * SQLite itself would continue to write to the open file, and nobody would ever find that data.
  */
 function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
@@ -39,9 +39,9 @@ function statsOf(path: string): Stats | undefined {
 const isSame = (one: Stats, other: Stats | undefined): boolean =>
   other !== undefined && one.ino === other.ino && one.dev === other.dev;
 
-/** How long opening a file or reading from it waits for another connection, in milliseconds. */
+/** Maximum time that opening or reading a file waits for another connection, in ms. */
 const LONG_WAIT_MS = 5000;
-/** How long work is tried again while another connection holds the lock, in milliseconds. */
+/** Time during which work is retried while another connection holds the lock, in ms. */
 const PATIENCE_MS = 5000;
 /** Between two tries; each pause is twice the one before. */
 const FIRST_PAUSE_MS = 10;
@@ -51,10 +51,10 @@ const LONGEST_PAUSE_MS = 100;
 const queues = new WeakMap<object, Promise<void>>();
 
 /**
- * Does `work`, a transaction or a statement that writes, at once; when another connection holds the lock it
- * is tried again later, and the event loop goes on meanwhile. Those with the same `queue`, most often the
- * database, take turns in the order they came, and only the first of them tries: each try holds up the event
- * loop for the connection's timeout. Throws what `work` throws, the lock's error when it is held for too long.
+ * Runs `work`, a transaction or a writing statement, at once. If another connection holds the lock, it is retried
+ * later, and the event loop runs in between. Work with the same `queue`, most often the database, takes turns in order
+ * of arrival, and only the first tries: each try blocks the event loop for the connection's timeout. Throws the error
+ * of `work`, or the lock's error if it is held for too long.
  */
 export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> {
   const before = queues.get(queue);
@@ -177,14 +177,14 @@ export interface DatabaseOptions {
 const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
 
 /**
- * How long a write waits for another connection's lock, in milliseconds: long enough for most commits.
- * Nothing else happens in this process meanwhile; who may wait longer does it by `whenUnlocked`.
+ * Maximum time that a write waits for another connection's lock, in ms: long enough for most commits. It blocks this
+ * process; callers that may wait longer use `whenUnlocked`.
  */
 const SHORT_WAIT_MS = 5;
 const MEMORY = ":memory:";
 /** The pause before a statement that was refused at once is tried again, in milliseconds. */
 const BUSY_PAUSE_MS = 20;
-/** How long opening waits for other processes while the event loop goes on, in milliseconds. */
+/** Maximum time that opening waits for other processes while the event loop runs, in ms. */
 const OPENING_MS = 20_000;
 /** Recovering a log that is longer than this takes a noticeable time. */
 const LONG_LOG_BYTES = 1_000_000;
@@ -206,8 +206,8 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
 }
 
 /**
- * Opens the database as `openDatabase` does, for a program that serves clients meanwhile. The event loop goes on
- * while a lock of another process is waited for, and while a long log is recovered.
+ * Opens the database like `openDatabase`, for a program that serves clients at the same time. The event loop runs
+ * during the wait for another process's lock, and during the recovery of a long log.
  */
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
   const path = file === MEMORY ? MEMORY : resolve(file);
@@ -331,13 +331,13 @@ function assertOwnAndWhole(
   if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
-/** How much a connection caches. The system caches the file too, and SQLite's default of 16 MB was only growth. */
+/** Cache size of a connection. The system caches the file too, and SQLite's default of 16 MB only added memory. */
 const CACHE_KIB = 4000;
 
 /** Sets the connection up; makes so many `tries` at what SQLite refuses without waiting for the busy timeout. */
 function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
   database.pragma("trusted_schema = OFF");
-  // Reading the schema finds a file that is no database before anything could be written to it.
+  // Reading the schema detects a file of another kind before anything could be written to it.
   database.prepare("SELECT count(*) FROM sqlite_schema").get();
   // Only a new file can be made one that gives free space back; see `returnSpace`.
   if (pragmaNumber(database, "page_count") === 0) {

@@ -116,7 +116,7 @@ export function storageError(thrown: unknown, name: string): unknown {
   return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
 }
 
-/** Whether another connection's lock is the only thing in the way. */
+/** True if only another connection's lock is in the way. */
 export function isBusy(thrown: unknown): boolean {
   return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 }
@@ -131,7 +131,7 @@ export function directoryError(name: string, thrown: unknown, hasLinks: boolean)
     ENOTDIR: "a part of its path is a file",
     ENOENT: hasLinks
       ? "a link on its path leads to a place that does not exist"
-      : "no directory can be made there",
+      : "no directory can be created there",
     ELOOP: "the links on its path lead in a circle",
     ENOSPC: "there is no space left",
   };

@@ -105,8 +105,8 @@ function apply(database: Database, component: string, migration: Migration): voi
 }
 
 /**
- * Copies the file to `<file>.<component>-v<version>.backup`. The caller holds the write lock, so no other
- * process makes the same copy; a second connection reads the last committed state meanwhile.
+ * Copies the file to `<file>.<component>-v<version>.backup`. The caller holds the write lock, so no other process makes
+ * the same copy; a second connection reads the last committed state.
  */
 function backUp(database: Database, component: string, version: number): void {
   if (database.memory) return;

@@ -6,7 +6,7 @@ import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts"
 import { readInThread } from "./threads.ts";
 import { type Migration, migrate } from "./migrations.ts";
 
-/** How many messages are deleted between two turns of the event loop; each may be as long as a result. */
+/** Number of messages deleted between two turns of the event loop; each may be as long as a result. */
 const DELETED_PER_TURN = 20;
 const CHARACTERS_PER_TURN = 1024 * 1024;
 /** Adding up the sizes of so many messages takes about 2 ms. */

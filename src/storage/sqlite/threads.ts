@@ -1,4 +1,4 @@
-/** Statements that a thread carries out on a connection of its own, so that the event loop goes on meanwhile. */
+/** Statements that a worker thread runs on its own connection, so that the event loop is not blocked. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { driverModule, sqliteError } from "./driver.ts";
@@ -77,7 +77,7 @@ async function begun(query: Query): Promise<{ rows: unknown[]; close: () => Prom
   }
   const close = async (): Promise<void> => {
     const ended = once(worker, "exit");
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread is no window
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
     worker.postMessage("close");
     await ended;
   };

@@ -180,7 +180,7 @@ describe("a call", () => {
       const events = await answer(agent, second, approve);
       expect(events.at(-1)).toMatchObject({ kind: "finished" });
       expect(ran).toEqual([]);
-      if (depth === 0) expect((await texts(agent))[0]).toMatch(/^Error: act is not the call any more/);
+      if (depth === 0) expect((await texts(agent))[0]).toMatch(/^Error: act is no longer the call/);
     },
   );
 

@@ -267,7 +267,7 @@ describe("permissions where links lead to another place", () => {
     for (const text of [above, around]) {
       expect(text).toContain("open text");
       expect(text).not.toContain("private text");
-      expect(text).toContain("[not searched: files that a person must allow to be read.");
+      expect(text).toContain("[not searched: files that need a person's approval to be read.");
     }
     expect(inside).toContain("private text");
   });

@@ -61,7 +61,7 @@ describe("where commands run", () => {
     onTestFinished(() => shell.close());
     for (const prompt of await promptsOf({ backend: mounted(shell) })) {
       expect(prompt).toContain(
-        "## Commands\n`execute` runs commands in a sandbox, without network. They start in `/workspace` and see its files under the same paths. Nothing else of the file tree exists for them, neither scratch files of `/` nor other folders: write what a command needs below `/workspace/`. A command is ended after 60 seconds unless its call says otherwise. Output of more than 5000 bytes goes into a file that the answer names.",
+        "## Commands\n`execute` runs commands in a sandbox, without network. They start in `/workspace` and see its files under the same paths. Nothing else of the file tree exists for them, neither scratch files of `/` nor other folders: write what a command needs below `/workspace/`. A command is stopped after 60 seconds unless its call says otherwise. Output over 5000 bytes is saved in a file that the answer names.",
       );
     }
   });

@@ -226,7 +226,7 @@ describe("an approval", () => {
     }
     expect(events.at(-1)).toMatchObject({ kind: "finished" });
     expect(ran).toEqual([{ n: 2 }, { n: 2 }]);
-    expect((await texts(agent))[0]?.text).toMatch(/^Error: failing was changed when it had run already/);
+    expect((await texts(agent))[0]?.text).toMatch(/^Error: failing was changed after it had run/);
   });
 
   it("is not asked for when the predicate says so, and is when the predicate fails", async () => {

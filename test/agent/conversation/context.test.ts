@@ -110,7 +110,7 @@ describe("summarization", () => {
     expect(events).toContainEqual({
       kind: "warning",
       agent: [],
-      message: expect.stringContaining("a summary of its beginning could not be made"),
+      message: expect.stringContaining("its beginning could not be summarized"),
     });
   });
 

@@ -123,8 +123,8 @@ it("subagents, skills and instructions that are too large are left out or cut, w
   const agent = createDeepAgent({ model, backend, memory: ["/AGENTS.md"], log });
   await agent.invoke({ messages: [new HumanMessage("go")] });
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
-    { event: "agent_file_skipped", problem: expect.stringContaining("too large to load whole") },
-    { event: "skill_skipped", problem: expect.stringContaining("too large to load whole") },
+    { event: "agent_file_skipped", problem: expect.stringContaining("too large to load at once") },
+    { event: "skill_skipped", problem: expect.stringContaining("too large to load at once") },
     { event: "memory_cut", path: "/AGENTS.md", characters: 2_000_000, shown: 40_000 },
   ]);
 });
@@ -166,7 +166,9 @@ describe("subagents of a library user's files", () => {
   });
 
   it("need a backend that is there", async () => {
-    await expect(loadSubagents({ backend: () => backendWith({}) })).rejects.toThrow("is made for each call");
+    await expect(loadSubagents({ backend: () => backendWith({}) })).rejects.toThrow(
+      "is created for each call",
+    );
     expect(await loadSubagents({ backend: backendWith({}) })).toEqual([]);
   });
 });

@@ -22,7 +22,7 @@ describe("parameters of an agent", () => {
     [
       "a file tool that there is not",
       { filesystem: { tools: ["read" as "read_file"] } },
-      "filesystem names 'read', which is no file tool. File tools are ls, read_file,",
+      "filesystem names 'read', which is not a file tool. File tools are ls, read_file,",
     ],
     [
       "a text for no file tool, of a subagent",
@@ -81,7 +81,7 @@ describe("parameters of an agent", () => {
       { subagents: [untyped({ name: "far", description: "d", graphId: "g" })] },
       "an assistant of a LangGraph server",
     ],
-    ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a tool of a provider"],
+    ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a provider's own tool"],
     ["a gate that is a text", { interruptOn: { ls: untyped("yes") } }, "interruptOn has \"yes\" for 'ls'"],
     ["a gate that is nothing", { interruptOn: { ls: untyped(null) } }, "interruptOn has null for 'ls'"],
     [

@@ -142,7 +142,7 @@ describe("resuming an agent", () => {
     const seen = model.requests[1]?.messages.filter((message) => ToolMessage.isInstance(message));
     expect(seen?.map(({ text }) => text).slice(1)).toEqual([
       "said",
-      "Tool call was cancelled: the conversation went on with a new message while write_file waited for a person's approval. It was not run.",
+      "Tool call was cancelled: the conversation continued with a new message while write_file waited for a person's approval. It was not run.",
     ]);
   });
 

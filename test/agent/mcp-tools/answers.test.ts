@@ -198,7 +198,7 @@ describe("a sloppy server", () => {
         /^order 4711\n\n\[This answer does not match the tool's outputSchema: .*number\]$/,
       ),
       "[Resource x://y?k=[hidden]]",
-      "Error: The MCP server odd answered the call with an error, and may have carried it out all the same: no: [hidden]",
+      "Error: The MCP server odd answered the call with an error, and may have run it anyway: no: [hidden]",
       '{"$filter":"x"}',
     ]);
     const told = JSON.stringify([events, model.requests.map(({ messages }) => messages)]) + log();

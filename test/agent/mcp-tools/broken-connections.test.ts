@@ -128,13 +128,13 @@ describe("a call whose connection broke", () => {
 
 describe("a server that cannot be used is named with its reason", () => {
   it.each([
-    [401, "it needs a token (HTTP 401); set headers.Authorization for it, or correct it"],
+    [401, "it needs a token (HTTP 401); set or correct headers.Authorization"],
     [403, "it refused access (HTTP 403); check its headers"],
-    [404, "it has nothing at this address (HTTP 404); check the path of its url"],
-    [405, "it takes no MCP requests at this address (HTTP 405); check the path of its url"],
-    [407, "the proxy before it needs a log-in (HTTP 407); put it into HTTPS_PROXY"],
+    [404, "it has no endpoint at this address (HTTP 404); check the path of its url"],
+    [405, "it does not accept MCP requests at this address (HTTP 405); check the path of its url"],
+    [407, "the proxy in front of it needs a login (HTTP 407); add it to HTTPS_PROXY"],
     [429, "it has had too many requests (HTTP 429); try again later"],
-    [302, "it redirects to another address; configure the address it answers at"],
+    [302, "it redirects to another address; configure that address"],
     [500, "it answered with HTTP 500: out of words, [hidden]"],
   ])("%i", async (status, text) => {
     const { url } = await sloppyHttp(({ response }) => {

@@ -187,14 +187,14 @@ describe("a server that cannot be used", () => {
     const events = await collect(agent, TASK);
     const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
     expect(warnings).toEqual([
-      "The MCP server 'absent' is not available: its command was not found. The run goes on without its tools.",
-      "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run goes on without its tools.",
-      "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run goes on without its tools.",
+      "The MCP server 'absent' is not available: its command was not found. The run continues without its tools.",
+      "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run continues without its tools.",
+      "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run continues without its tools.",
     ]);
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     expect(model.requests[0]?.tools).toContain("toy__store");
     expect(model.requests[0]?.messages[0]?.text).toContain(
-      "These MCP servers are not available now, and neither are their tools: absent, keyless, silent.",
+      "These MCP servers and their tools are not available now: absent, keyless, silent.",
     );
     for (const server of ["absent", "keyless", "silent"]) {
       expect(log()).toContain(`"mcp_server_unavailable","server":"${server}"`);
@@ -282,7 +282,7 @@ describe("a server at a URL", () => {
     );
     const { mcp, log } = open({ far: remote(first.url) });
     expect((await mcp.forAgent()).problems).toEqual([
-      { server: "far", reason: "it redirects to another address; configure the address it answers at" },
+      { server: "far", reason: "it redirects to another address; configure that address" },
     ]);
     expect(new Set(seen)).toEqual(new Set([SECRET]));
     expect(log()).not.toContain(SECRET);

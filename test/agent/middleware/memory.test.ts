@@ -117,7 +117,7 @@ describe("memory", () => {
     const { memory = "" } = partsOf(model.requests[0]?.messages);
     expect(memory.length).toBeLessThan(41_000);
     expect(memory).toMatch(
-      /😀\n\[cut here: the file has 60006 characters; read on with read_file \/memories\/AGENTS\.md, offset 3\]$/u,
+      /😀\n\[cut here: the file has 60006 characters; continue with read_file \/memories\/AGENTS\.md, offset 3\]$/u,
     );
   });
 

@@ -48,7 +48,7 @@ describe.each([
       {
         kind: "warning",
         agent: [],
-        message: `The model ${name(first)} could not answer (model_unavailable, HTTP 529). The agent goes on with ${name(second)}.`,
+        message: `The model ${name(first)} could not answer (model_unavailable, HTTP 529). The agent continues with ${name(second)}.`,
       },
     ]);
     expect(failing.server.requests).toHaveLength(1);

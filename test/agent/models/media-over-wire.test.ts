@@ -89,7 +89,9 @@ describe.each(PROVIDERS)("media over $protocol", (protocol) => {
     const sent = bodyOf(server.requests[1]);
     expect(sent).toContain(base64(FILES["image/jpeg"]));
     expect(sent).toContain("image/jpeg");
-    expect(sent).toContain("[image/bmp, 3 × 2 px, 30 bytes: Not shown. The model does not take this format.");
+    expect(sent).toContain(
+      "[image/bmp, 3 × 2 px, 30 bytes: Not shown. The model does not accept this format.",
+    );
     expect(sent).toContain("[image/png, 0 bytes: Not shown. It cannot be read: it is empty (0 bytes).");
     expect(sent).toContain("[image/png: Its data is not base64. Fetch it again.]");
     expect(sent).toContain("http://www.w3.org/2000/svg");
@@ -197,12 +199,12 @@ test("limits of Anthropic hold before it refuses", async () => {
   expect(bodyOf(server.requests[0])).toContain(base64(png(2001, 9)));
   await ask(many);
   expect(bodyOf(server.requests[1])).toMatch(
-    /at most 2000 pixels a side here.*at most 2000 pixels a side here/,
+    /at most 2000 pixels per side here.*at most 2000 pixels per side here/,
   );
   await ask(Array.from({ length: 90 }, (_, at) => image(png(5, at + 1))));
   const last = bodyOf(server.requests[2]);
   expect(last.split('"media_type":"image/png"')).toHaveLength(101);
-  expect(last).toContain("left out, because the conversation has more media than the model takes");
+  expect(last).toContain("left out, because the conversation has more media than the model accepts");
   expect(last).toContain(base64(png(5, 90)));
   expect(server.refusals).toEqual([]);
 });
@@ -210,7 +212,7 @@ test("limits of Anthropic hold before it refuses", async () => {
 test("OpenAI gets no animation; a fallback gets what its own provider takes", async () => {
   const { server, ask } = await setUp(openai, () => ({ text: "seen" }));
   await ask([image(gif(3, 2, 2), "image/gif"), image(gif(3, 2), "image/gif")]);
-  expect(bodyOf(server.requests[0])).toContain("The model takes no animated GIF.");
+  expect(bodyOf(server.requests[0])).toContain("The model does not accept animated GIFs.");
   expect(bodyOf(server.requests[0])).toContain(base64(gif(3, 2)));
 
   const spare = await startWireServer(() => ({ text: "spare" }));
@@ -225,6 +227,6 @@ test("OpenAI gets no animation; a fallback gets what its own provider takes", as
   const animated = image(gif(3, 2, 2), "image/gif");
   const { messages } = await agent.invoke({ messages: [new HumanMessage({ content: [animated] })] });
   expect(messages.at(-1)?.text).toBe("spare");
-  expect(bodyOf(down.requests[0])).toContain("The model takes no animated GIF.");
+  expect(bodyOf(down.requests[0])).toContain("The model does not accept animated GIFs.");
   expect(bodyOf(spare.requests[0])).toContain(base64(gif(3, 2, 2)));
 });

@@ -59,7 +59,7 @@ describe("a task on a workspace", () => {
     expect(events.filter((event) => event.kind === "tool_finished" && event.status === "error")).toEqual([]);
 
     const report = await read(workspace, "/deepagent-report.md");
-    expect(report).toContain("It is no language model");
+    expect(report).toContain("It is not a language model");
     expect(report).toContain("/workspace/src/tides.ts:3 `export function predictTide(hour: number) {`");
     expect(report).toContain("/workspace/src/waves.ts:1 `// TODO: shallow water`");
     expect(report).toContain("/workspace/docs/tides.md:3");

@@ -248,8 +248,20 @@ describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
   });
 
   test.each([
-    ["a page instead of an answer", "text/html", "<html>Sign in</html>", "model_unavailable", /is no model/],
-    ["JSON instead of a stream", "application/json", "{}", "model_unavailable", /is no model/],
+    [
+      "a page instead of an answer",
+      "text/html",
+      "<html>Sign in</html>",
+      "model_unavailable",
+      /did not answer like a model/,
+    ],
+    [
+      "JSON instead of a stream",
+      "application/json",
+      "{}",
+      "model_unavailable",
+      /did not answer like a model/,
+    ],
     ["events that are no JSON", "text/event-stream", "data: {not\n\n", "model_stream_broken", /middle/],
   ])("%s", async (_name, type, body, code, message) => {
     const url = await httpServer(type, body);

@@ -65,7 +65,7 @@ describe.each(PROVIDERS)("over $protocol", (protocol) => {
       [1, 2, 3].map((attempt) => ({ reason, attempt })),
     );
     for (const retry of retries) expect(retry.message).toMatch(message);
-    expect(retries[2]?.message).toMatch(/, trying again in \d+ s \(3rd time\)$/);
+    expect(retries[2]?.message).toMatch(/, retrying in \d+ s \(attempt 3\)$/);
     expect(server.requests).toHaveLength(4);
   });
 
@@ -125,7 +125,7 @@ describe("pauses", () => {
     });
     expect(outcome).toContainEqual({ kind: "finished", answer: "now" });
     expect(retries).toMatchObject([{ pauseMs: 120_000 }, { pauseMs: 120_000 }]);
-    expect(retries[0]?.message).toBe("model rate limited (HTTP 429), trying again in 120 s (1st time)");
+    expect(retries[0]?.message).toBe("model rate limited (HTTP 429), retrying in 120 s (attempt 1)");
   });
 
   test("are not begun when the provider asks for more than the patience", async () => {

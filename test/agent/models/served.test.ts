@@ -61,7 +61,7 @@ it("goes on with a fallback model, and says so in the journal", async () => {
   expect(text).toContain("the spare one answered");
   const events = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
   expect(JSON.stringify(events)).toContain(
-    "The model claude-test could not answer (model_not_found, HTTP 404). The agent goes on with gpt-4.1.",
+    "The model claude-test could not answer (model_not_found, HTTP 404). The agent continues with gpt-4.1.",
   );
 });
 

@@ -20,7 +20,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
     const [, second, third] = server.requests;
     expect(second?.messages.at(-2)).toMatchObject({ role: "assistant", text: "One, tw" });
     expect(third?.messages.at(-2)).toMatchObject({ role: "assistant", text: "o, thr" });
-    expect(lastText(third!)).toMatch(/^Your reply was cut at the limit of output tokens\. Go on/);
+    expect(lastText(third!)).toMatch(/^Your reply was cut at the limit of output tokens\. Continue/);
     await goOn();
     expect(server.requests.at(-1)?.messages.map(({ text }) => text)).toContain("One, two, three.");
   });
@@ -91,7 +91,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
     const { go, goOn, server } = await thread([ls, {}, {}]);
     await expect(go()).rejects.toMatchObject({
       code: "no_answer",
-      message: expect.stringContaining("ended without an answer, though it was asked again"),
+      message: expect.stringContaining("gave no answer, even when asked again"),
     });
     expect(server.requests).toHaveLength(3);
     await goOn("failed");
@@ -110,9 +110,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
     const { go, server } = await thread([{ toolCalls: [task] }, ls, {}, {}]);
     expect((await go()).at(-1)).toEqual({ kind: "finished", answer: "end" });
     const [report] = server.requests.at(-1)?.messages.at(-1)?.toolResults ?? [];
-    expect(report?.text).toMatch(
-      /^Error: subagent 'general-purpose' failed: The model ended without an answer/,
-    );
+    expect(report?.text).toMatch(/^Error: subagent 'general-purpose' failed: The model gave no answer/);
     expect(report?.text).toMatch(/What it said before:\nlooking$/);
   });
 });

@@ -197,7 +197,7 @@ describe("a runnable without a state as a subagent", () => {
     const agent = agentDelegating(runnable);
     await collect(agent(), { kind: "task", task: "go" });
     expect((await result(agent))?.text).toBe(
-      "Error: subagent 'foreign' failed: no disk\n\nWhich files it had changed is not known: it does not tell its state while it works.",
+      "Error: subagent 'foreign' failed: no disk\n\nThe files it had changed are unknown: it does not report its state while it works.",
     );
   });
 });

@@ -200,7 +200,7 @@ describe("files of a subagent that was at work when its run ended and the thread
   it.each([
     ["cancelled", "Tool call was cancelled: the run was cancelled"],
     ["failed", "Tool call did not complete: the run failed"],
-    [undefined, "Tool call was cancelled: the conversation went on with a new message"],
+    [undefined, "Tool call was cancelled: the conversation continued with a new message"],
   ] as const)("are merged with what its siblings changed, and named (%s)", async (after, told) => {
     const mine = { id: "m", name: "write_file", args: { file_path: "/m.md", content: "mine" } };
     const calls = [mine, delegate("a", ...changes, waiting), waiting, delegate("b", edit("line 7", "seven"))];

@@ -192,7 +192,7 @@ describe("CompositeBackend deletion", () => {
     const result = await backend.delete("/a");
     expect(result.code).toBe("io");
     expect(result.error).toBe(
-      "'/a' was deleted only in part (removed: /a): Deletes are not allowed under /a/m/c.txt",
+      "'/a' was deleted only partly (removed: /a): Deletes are not allowed under /a/m/c.txt",
     );
   });
 });

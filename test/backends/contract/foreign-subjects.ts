@@ -51,7 +51,7 @@ const diskSkips: Skips = [
 const flatSkips: Skips = [
   {
     reason: "keys are flat: nothing tells a file from a directory above another",
-    cases: ["write: a file is no directory"],
+    cases: ["write: a file is not a directory"],
   },
   {
     reason: "it gives the length of a text in characters as its size",
@@ -62,7 +62,7 @@ const flatSkips: Skips = [
     cases: [
       "read: text in another encoding is refused",
       "read: UTF-16 with a byte order mark is text",
-      "read: bytes after the mark of UTF-16 that are no text are binary",
+      "read: bytes after the mark of UTF-16 that are not text are binary",
       "write: stores a text in the encoding asked for",
       "edit: text in UTF-16 stays in it",
       "readRaw: gives the whole text with its type and times",

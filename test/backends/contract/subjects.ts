@@ -34,7 +34,7 @@ const storeSkips = {
         "readRaw: a missing file and a directory are told apart",
         "edit: a missing file and a directory are told apart",
         "write: a directory is not replaced",
-        "write: a file is no directory",
+        "write: a file is not a directory",
       ],
     },
   ],

@@ -37,7 +37,7 @@ describe("a root that is gone or replaced", () => {
       replace();
       for (const result of await failures(backend)) {
         expect(result.code).toBe("io");
-        expect(result.error).toMatch(/could not be accessed: the root directory is no longer there/);
+        expect(result.error).toMatch(/could not be accessed: the root directory no longer exists/);
         expect(result.error).not.toContain(base);
       }
     }

@@ -96,12 +96,12 @@ describe("compileGlob", () => {
     ["[a", "a '[' is not closed"],
     ["[", "a '[' is not closed"],
     ["[a/b]", "a '[' is not closed"],
-    ["[b-a]", "a range in brackets runs backwards"],
+    ["[b-a]", "a range in brackets is reversed"],
     ["{a,b", "a '{' is not closed"],
     ["a\\", "the pattern ends in a backslash"],
     ["a\0", "the pattern contains a NUL character"],
     ["x".repeat(1001), "the pattern is longer than 1000 characters"],
-    ["{a,b}".repeat(9), "the braces stand for more than 256 patterns"],
+    ["{a,b}".repeat(9), "the braces expand to more than 256 patterns"],
     [`${"{".repeat(17)}a${"}".repeat(17)}`, "braces are nested more than 16 deep"],
   ])("of %j says what is wrong", (pattern, reason) => {
     expect(compileGlob(pattern)).toMatchObject({ ok: false, error: `Invalid glob pattern: ${reason}` });

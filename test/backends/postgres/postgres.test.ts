@@ -107,7 +107,7 @@ describe("PostgresBackend", { tags: "postgres" }, () => {
     await pool.query("create table invoices (path text primary key, content bytea, version int)");
     await pool.query("insert into invoices values ('/a.txt', 'mine', 1)");
     expect(await failure({ connectionString: server.url, table: "invoices" })).toBe(
-      "'/a.txt' could not be accessed: the table invoices exists and is another one: it lacks content text, encoding text, size bigint, version uuid, created_at timestamp with time zone, modified_at timestamp with time zone; choose another name with the option table",
+      "'/a.txt' could not be accessed: the table invoices exists with other columns: it lacks content text, encoding text, size bigint, version uuid, created_at timestamp with time zone, modified_at timestamp with time zone; choose another name with the option table",
     );
     expect((await pool.query("select * from invoices")).rows).toMatchObject([{ path: "/a.txt", version: 1 }]);
   });

@@ -69,7 +69,7 @@ describe("S3Backend", () => {
   it("does not write where conditions are ignored, unless the last writer may win", async () => {
     const backend = open({ prefix: "unsafe", conditionalWrites: true });
     expect((await backend.write("/a.txt", "a")).error).toBe(
-      "'/a.txt' could not be accessed: the S3 server ignores conditional writes, so that two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
+      "'/a.txt' could not be accessed: the S3 server ignores conditional writes, so two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
     );
     expect(await keys("unsafe")).toEqual([]);
     expect((await open({ prefix: "unsafe" }).write("/a.txt", "a")).error).toBeUndefined();
@@ -87,7 +87,7 @@ describe("S3Backend", () => {
   it("says what is wrong with the connection, without secrets", async () => {
     const credentials = { accessKeyId: "N0BODY", secretAccessKey: "wr0ng-secret" };
     expect(await failure({ credentials })).toBe(
-      "'/a.txt' could not be accessed: the S3 server denies access to the bucket; check the credentials and what they permit",
+      "'/a.txt' could not be accessed: the S3 server denies access to the bucket; check the credentials and their permissions",
     );
     expect(await failure({ bucket: "nowhere" })).toBe(
       "'/a.txt' could not be accessed: the bucket does not exist; create it or choose another",

@@ -270,7 +270,7 @@ describe("a command that nobody approved", { tags: "bwrap" }, () => {
     symlinkSync("shared", join(root, ".claude"));
     const sandbox = await open(root);
     expect(sandbox.approvalReason()).toMatch(
-      /^\.claude can start programs .* A person has to approve each command/,
+      /^\.claude can start programs .* A person must approve each command/,
     );
     expect((await sandbox.execute("touch x")).output).toMatch(/^Error: The command was not run: \.claude/);
     expect(await sandbox.execute("touch x", { approved: true })).toMatchObject({ exitCode: 0 });

@@ -136,7 +136,7 @@ describe("FileTree", () => {
     const files = tree("{principal}/deep");
     make("project/alice", "a file in its place");
     const open = () => files.mounts({ principal: "alice" });
-    expect(open).toThrow("The folder of workspaceFolder cannot be made below the workspace (ENOTDIR).");
+    expect(open).toThrow("The folder of workspaceFolder cannot be created below the workspace (ENOTDIR).");
   });
 
   it("has no workspace without one", async () => {

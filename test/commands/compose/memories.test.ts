@@ -79,5 +79,5 @@ it("a setting that cannot work is said with the hits, and the rest works", async
   await first.call("run_deep_agent", { task: "note ships" });
   const { text, structured } = await first.call("search_memories", { query: "dock" });
   expect(text).toContain("/memories/ships.md");
-  expect(structured["note"]).toContain("Embeddings are made by openai:… models only");
+  expect(structured["note"]).toContain("Embeddings need an openai:… model");
 });

@@ -72,7 +72,7 @@ describe("the tools of a subagent", () => {
     ["constructor", ""],
     ["", ""],
   ])("a name that nothing has is told with the nearest: %s", (name, hint) => {
-    const problem = `Subagent 'scribe' names the tool '${name}', which does not exist here; it works without.${hint}`;
+    const problem = `Subagent 'scribe' names the tool '${name}', which does not exist here; it works without it.${hint}`;
     expect(chosen({ tools: [name] }).notes).toEqual([problem]);
     expect(chosen({ disallowedTools: [name] }).notes).toEqual([problem]);
   });

@@ -72,7 +72,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
     {
       name: "Subagent",
       ok: false,
-      text: "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without. Did you mean toy__store?",
+      text: "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
     },
     { name: "Subagent", ok: true, text: expect.stringContaining("'WebFetch', which belongs to Claude Code") },
     { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },

@@ -169,7 +169,7 @@ test.runIf(process.platform === "linux")(
     await terminal.until(/ANTHROPIC_API_KEY \(not shown\)/);
     terminal.type("wrong");
     terminal.type("\u0015two words\r");
-    await terminal.until(/A key has no blanks/);
+    await terminal.until(/A key consists of/);
     terminal.type(`${KEY}x`);
     terminal.type("\u007f\r");
     await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*›/);
@@ -274,7 +274,7 @@ test("without a terminal it says which flags to give, and with them asks nothing
 
 test.each([
   [["--client", "notepad"], "Unknown client"],
-  [["--client", "cursor", "--model", "nonsense"], "does not say whose model it is"],
+  [["--client", "cursor", "--model", "nonsense"], "does not name its provider"],
   [
     ["--client", "cursor", "--model", "offline", "--approvals", "maybe"],
     "--approvals is one of usual, all, files, none.",

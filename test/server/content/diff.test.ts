@@ -89,7 +89,7 @@ describe("rows", () => {
       "~ 2 more lines are not shown",
     ]);
     expect(rows("Create /x.png (image/png, 12 bytes)")).toEqual(["~ Create /x.png (image/png, 12 bytes)"]);
-    expect(rows("--- /a\n+++ /a\n[no change of content]")).toEqual(["~ no change of content"]);
+    expect(rows("--- /a\n+++ /a\n[content unchanged]")).toEqual(["~ content unchanged"]);
   });
 });
 

@@ -205,11 +205,11 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
   expect([...notes].sort()).toEqual(["c", "z"]);
   const again = await allowed.call("answer_deep_agent", answer(2, "approve"));
   expect(again).toMatchObject({ isError: false, structured: { status: "completed" } });
-  expect(again.text).toContain("This was decided already: approved (answer_deep_agent).");
+  expect(again.text).toContain("This has already been decided: approved (answer_deep_agent).");
   const other = await allowed.call("answer_deep_agent", answer(1, "approve"));
   expect(other).toMatchObject({ isError: true });
   expect(other.text).toBe(
-    "This was decided already: rejected (answer_deep_agent). Your decision was not used; " +
+    "This has already been decided: rejected (answer_deep_agent). Your decision was not used; " +
       "check_deep_agent tells how the run stands.",
   );
   expect(notes).toHaveLength(2);

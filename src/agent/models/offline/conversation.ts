@@ -37,7 +37,7 @@ export interface Row<Work> {
   text: string;
   /** The arguments of the calls to make now; none when there is nothing to do. */
   args: (work: Work) => Record<string, unknown>[];
-  /** Whether the row may use a tool that the turn has used already; `args` says then when it is done. */
+  /** True if the row may use a tool again in the same turn; `args` then says when it is done. */
   repeats?: boolean;
 }
 
@@ -94,7 +94,7 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
   };
 }
 
-/** How refusals begin, also where the status of a result was lost on the way. */
+/** Beginning of refusals, also if the status of a result was lost on the way. */
 const REFUSED = /^(?:Error: |User rejected the tool call)/;
 
 /** The calls of one tool, in order. */

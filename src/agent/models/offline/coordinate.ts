@@ -28,12 +28,12 @@ import {
 /** The tools without which an agent examines the files itself. */
 export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
-const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
+const INTRODUCTION = "I am the offline model: fixed rules instead of a language model.";
 
 interface Work extends Survey {
   turn: Turn;
   tools: Tools;
-  /** Whether the task, or a later message, forbids changes. */
+  /** True if the task, or a later message, forbids changes. */
   isReadOnly: boolean;
   report: Write | undefined;
   note: Write | undefined;
@@ -211,7 +211,7 @@ function answer(work: Work): string {
     noteLine(work),
     turn.remarks.length === 0
       ? ""
-      : `While I worked you said ${turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ")}: I heed only a wish that nothing be changed, and went on with the task.`,
+      : `While I worked you said ${turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ")}: I heed only a wish that nothing be changed, and continued with the task.`,
     earlierTasks(turn),
     writtenPath(report) !== undefined ? "" : `---\n\n${reportText(work)}`,
   ]
@@ -221,7 +221,7 @@ function answer(work: Work): string {
 
 const CITATIONS_SHOWN = 8;
 
-/** Where the citations of an answer may come from, the best first: how a part of a report begins, and its title here. */
+/** Sources of an answer's citations, the best first: the beginning of a report's part, and its title here. */
 const MATCHES: readonly [string, string] = ["`", "Some of the matches"];
 const MARKS: readonly [string, string] = ["Open marks", "Some of the open marks"];
 const BEGINNINGS: readonly [string, string] = ["Read,", "How the files that seem to matter most begin"];
@@ -284,7 +284,7 @@ function examinedAreas({ turn, areas }: Work): { area: Area; report: string; fai
 const TASK_LIMIT = 2000;
 const SECTION_LIMIT = 12_000;
 const METHOD =
-  "Written by the offline model of deepagent-mcp. It is no language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.";
+  "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.";
 
 /** The whole report as Markdown. */
 function reportText(work: Work): string {

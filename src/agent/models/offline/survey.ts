@@ -26,9 +26,9 @@ export interface Survey {
   folders: string[];
   /** Areas to examine; complete once the folders are listed. */
   areas: Area[];
-  /** Whether `/memories/` is kept for later threads. */
+  /** True if `/memories/` is kept for later threads. */
   remembers: boolean;
-  /** Whether there are notes of earlier tasks. */
+  /** True if there are notes of earlier tasks. */
   hasNotes: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface Area {
 export interface AreaFolder {
   /** With a trailing slash. */
   path: string;
-  /** Whether the folders below count, too. */
+  /** True if the folders below count, too. */
   deep: boolean;
 }
 
@@ -68,7 +68,7 @@ export function surveyOf(turn: Turn): Survey {
   };
 }
 
-/** Whether the listing of `/` has the folder. */
+/** True if the listing of `/` has the folder. */
 export function isMounted(turn: Turn, folder: string): boolean {
   return listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
 }
@@ -164,14 +164,14 @@ const OWN_REPORT = /^deepagent-report(?:-\d+)?\.md$/;
 
 const isSkippedFolder = (name: string): boolean => SKIPPED_FOLDER.test(name);
 
-/** Whether a file below `base` is examined: not generated, not a dependency, not a secret, not a report of ours. */
+/** True if a file below `base` is examined: it is not generated, a dependency, a secret or one of our reports. */
 export function isExamined(path: string, base: string): boolean {
   const segments = path.slice(base.length).split("/");
   const name = segments.pop() ?? "";
   return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !OWN_REPORT.test(name);
 }
 
-/** How many of the words a path contains. */
+/** Number of the words that a path contains. */
 export function relevance(path: string, words: readonly string[]): number {
   const lower = path.toLowerCase();
   return words.filter((word) => lower.includes(word.toLowerCase())).length;
@@ -197,7 +197,7 @@ const GOAL_LIMIT = 1000;
 
 export function writeAssignment(area: Area, goal: string, words: readonly string[]): string {
   return [
-    `Examine ${area.title} and report what is there.`,
+    `Examine ${area.title} and report your findings.`,
     "",
     ...area.folders.map(({ path, deep }) => `Folder${deep ? "" : ", without subfolders"}: ${path}`),
     `Goal: ${oneLine(goal, GOAL_LIMIT)}`,

@@ -55,8 +55,8 @@ SELECT task_id, channel, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id ORDER BY task_id, idx`;
 
 /**
- * One row, unless the thread was taken with another token than this process holds. Who takes it meanwhile waits
- * for this commit. The commit does not wait for the disk: `sync` does.
+ * One row, unless the thread was taken with a token that this process does not hold. Another process that takes it
+ * waits for this commit. The commit does not wait for the disk: `sync` does.
  */
 const HELD = `
 quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
@@ -97,7 +97,7 @@ const REPLACE_WRITES = putWrites(
 const SYNC =
   "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')";
 
-/** Checkpoints go first: without them it is no thread any more. */
+/** Checkpoints go first: without them it does not count as a thread any more. */
 const TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
 
 /**
@@ -135,8 +135,8 @@ interface ProcessState {
 }
 
 /**
- * What LangGraph stores, one statement for each thing. A step's checkpoint is stored after the results it was made
- * of, and nothing in a thread that another process has taken since.
+ * Stores LangGraph's data with one statement per item. A step's checkpoint is stored after the results it was made of.
+ * A thread that another process has taken since gets nothing.
  */
 export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpoints {
   readonly #access: Access;

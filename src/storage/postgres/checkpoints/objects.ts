@@ -16,16 +16,16 @@ export interface ObjectPlace extends S3Address {
 
 /** Requests at the same time; the SDK has 50 connections. */
 const AT_ONCE = 16;
-/** How long one request may take with its repetitions, in milliseconds. */
+/** Maximum time of one request with its repetitions, in ms. */
 const ANSWER_MS = 15_000;
 /** The object that tells which Postgres the others belong to. */
 const MARK = "deepagent-storage-id";
 
 /**
- * The bucket that belongs to a Postgres. An object has a random id of its own, which is never used again: deleting one
- * that nothing refers to cannot meet anybody who stores the same text anew, however late the request arrives.
+ * The bucket that belongs to a Postgres. An object has a random id of its own, which is never reused. Deleting an
+ * unreferenced object therefore cannot hit another writer of the same text, however late the request arrives.
  *
- * Throws StorageError: all of it may pass or be set right, so runs wait.
+ * Throws StorageError: every failure may pass or be fixed, so runs wait.
  */
 export class LargeObjects {
   readonly #access: Access;
@@ -127,7 +127,7 @@ export class LargeObjects {
         const { text, isOutage } = s3Problem(thrown);
         throw new StorageError(
           isOutage ? "storage_io" : "storage_directory",
-          `Large values cannot be kept in the S3 bucket that storageS3 names: ${text}. It is tried again.`,
+          `Large values cannot be kept in the S3 bucket that storageS3 names: ${text}. It is retried.`,
           { cause: thrown },
         );
       }
@@ -201,8 +201,8 @@ export async function sweepObjects(
 export const NO_PLACE =
   "Large values of this Postgres are in an S3 bucket, and this server has no setting storageS3. Set it as on the other servers.";
 const NOT_THE_PLACE =
-  "The place that storageS3 names is not the one where the large values of this Postgres are. Name that one, or copy all of its objects to the new place first.";
+  "The bucket and prefix of storageS3 do not hold the large values of this Postgres. Name the right ones, or copy all objects there first.";
 const NOT_KEPT =
-  "The S3 bucket that storageS3 names does not give back what was written. Check the server and its rules.";
+  "The S3 bucket that storageS3 names does not return what was written to it. Check the server and its rules.";
 const PLACE_TAKEN =
-  "The place that storageS3 names has the large values of another Postgres. Name another bucket or prefix.";
+  "The bucket and prefix of storageS3 hold the large values of another Postgres. Name another bucket or prefix.";

@@ -72,8 +72,8 @@ ORDER BY chain.depth DESC
 ON CONFLICT DO NOTHING`;
 
 /**
- * What was written after an earlier checkpoint than the newest made the next one, and has no place behind a copy
- * of it. Of the newest, results of calls that had ended go along, but not what waits for an answer.
+ * Selects the writes to copy. Writes after an earlier checkpoint made the next one, so they have no place behind a copy
+ * of it. For the newest checkpoint, results of finished calls are copied, but not open questions.
  */
 const COPY_WRITES = `${CHAIN}
 INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)

@@ -24,9 +24,9 @@ CREATE INDEX store_items_words ON store_items USING gin (words);
 CREATE INDEX store_items_expiring ON store_items (expires_at) WHERE expires_at IS NOT NULL;`;
 
 /**
- * As in SQLite: `store_models` are the embedding models in use, `store_unembedded` is the queue of each, and
- * `store_passages` has vectors of length 1 as 32-bit floats. Items that are older than a model are put in its queue
- * from `to_fill` downwards, newer and changed ones by the trigger.
+ * Same as in SQLite: `store_models` are the embedding models in use, `store_unembedded` is the queue of each, and
+ * `store_passages` has vectors of length 1 as 32-bit floats. Items older than a model are added to its queue from
+ * `to_fill` downwards, newer and changed ones by the trigger.
  */
 const EMBEDDINGS = `
 CREATE TABLE store_models (

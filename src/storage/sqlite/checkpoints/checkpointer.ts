@@ -12,9 +12,9 @@ export interface SqliteCheckpointer extends BaseCheckpointSaver, Checkpoints {
   /** The messages of graphs inside the thread, with the checkpoint and the task of each. */
   nestedMessages(thread: string): AsyncGenerator<[RunnableConfig, task: string, unknown]>;
   put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata): Promise<RunnableConfig>;
-  /** As for runs; `token` is the one that this process holds, unless another is given. */
+  /** Same as for runs; `token` defaults to the one that this process holds. */
   tidyThread(thread: string, token?: FencingToken): Promise<void>;
-  /** As for runs; copies the newest checkpoint, unless another is named. */
+  /** Same as for runs; copies the newest checkpoint, unless another is named. */
   copyThread(source: string, target: string, checkpointId?: string): Promise<boolean>;
 }
 

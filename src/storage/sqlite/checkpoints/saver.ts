@@ -220,7 +220,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     for (const [index, { id: checkpointId, parent }] of this.#sql.way.all({ thread, id }).entries()) {
       if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) await ownTurn();
       const facts = this.#sql.step.get({ thread, id: checkpointId });
-      // A checkpoint of input alone has nothing in the channels yet. A missing one was deleted meanwhile.
+      // A checkpoint of input alone has nothing in the channels yet. A missing one was deleted in between.
       if (facts === undefined || facts.source === "input") continue;
       const rows = parent === null ? [] : this.#sql.messagesAt.all({ thread, id: parent });
       const messages = (await revive(rows, this.serde)).map(([, , value]) => value);

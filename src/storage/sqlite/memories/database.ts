@@ -74,7 +74,7 @@ interface MatchRow extends ItemPosition {
   id: number;
   /** Smaller for better matches. */
   rank: number;
-  /** Whether it is in the range that is searched, and has not expired. */
+  /** True if it is in the searched range and has not expired. */
   isThere: 0 | 1;
 }
 

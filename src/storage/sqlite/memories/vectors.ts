@@ -96,7 +96,7 @@ async function rank(
 function unit(vector: readonly number[] | undefined, dims: number): Float32Array {
   if (vector?.length === dims) return unitVector(vector);
   throw new TypeError(
-    `The embedding model gave ${vector?.length ?? 0} numbers instead of ${dims}: set index.dims to what it gives.`,
+    `The embedding model gave ${vector?.length ?? 0} numbers instead of ${dims}: set index.dims to that number.`,
   );
 }
 

@@ -29,8 +29,8 @@ const THREADS_PER_TURN = 200;
 const TURN_MS = 2;
 
 /**
- * Forgets runs that are over, oldest first, with their journal, approvals and result. With the last run of a thread
- * its conversation and files go too. A call that was broken off is continued by the next. Memories stay.
+ * Deletes finished runs, oldest first, with their journal, approvals and result. With the last run of a thread, its
+ * conversation and files are deleted too. The next call continues an interrupted one. Memories stay.
  */
 export async function prune(
   database: Database,
@@ -233,7 +233,7 @@ function takeWriteLock(database: Database): void {
   }
 }
 
-/** Whether the error, or a cause of it, is that of a lock. */
+/** True if the error, or a cause of it, is a lock error. */
 function isBusy(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return String(Reflect.get(error, "code")).startsWith("SQLITE_BUSY") || isBusy(error.cause);

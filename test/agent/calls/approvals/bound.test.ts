@@ -59,7 +59,7 @@ const preview = (open: PendingInterrupt | undefined) => shownIn(open)?.preview;
 async function askedAgain(agent: Agent, open: PendingInterrupt | undefined): Promise<PendingInterrupt> {
   const [again] = paused(await answer(agent, open, approve));
   expect(again?.id).not.toBe(open?.id);
-  expect(preview(again)?.summary).toContain("Asked again: it would not do what you were shown before");
+  expect(preview(again)?.summary).toContain("Asked again: its effect would differ from the one shown before");
   if (again === undefined) throw new Error("nothing was asked again");
   return again;
 }
@@ -155,7 +155,7 @@ describe("a change of a read-only file", () => {
     });
     await go(agent, [{ ...change("a.txt", "old", "new"), args: editOf("/a.txt") }]);
     expect(await texts(agent)).toEqual([
-      "Error: File '/a.txt' is read-only: its mode lets no one write to it. It is changed only after a person has approved that. Ask for it, or write to another file.",
+      "Error: File '/a.txt' is read-only: its mode denies writing to everyone. It can be changed only after a person approves that. Ask for approval, or write to another file.",
     ]);
     expect(read("a.txt")).toBe("old\n");
   });
@@ -195,7 +195,7 @@ describe("a change of a read-only file", () => {
     linkSync(at("a.txt"), at("b.txt"));
     const agent = fileAgent();
     const [open] = await ask(agent, change("a.txt", "old", "new"));
-    expect(preview(open)?.summary).toContain("; this file has 2 names and changes under all of them");
+    expect(preview(open)?.summary).toContain("; this file has 2 names; the change applies to all of them");
     await answer(agent, open, approve);
     expect([read("a.txt"), read("b.txt")]).toEqual(["new\n", "new\n"]);
     expect((await texts(agent)).at(-1)).toBe(
@@ -269,7 +269,7 @@ describe("an approved deletion", () => {
     symlinkSync("kept", at("link"));
     const agent = fileAgent();
     const [open] = await ask(agent, remove("link"));
-    expect(preview(open)?.summary).toBe("Delete the link /workspace/link; what it leads to stays");
+    expect(preview(open)?.summary).toBe("Delete the link /workspace/link; its target stays");
     unlinkSync(at("link"));
     mkdirSync(at("link"));
     writeFileSync(at("link/b.txt"), "b");

@@ -19,7 +19,7 @@ const run = async (params: DeepAgentParams, model = working()) => {
   return { agent, model, events, last: events.at(-1) };
 };
 const answerTo = (limit: string, rest: string) =>
-  `Stopped: the limit of ${limit} is reached. Send a follow-up message to go on.\n\n${rest}`;
+  `Stopped: the limit of ${limit} is reached. Send a follow-up message to continue.\n\n${rest}`;
 
 describe("a run that reaches a limit", () => {
   it.each<[string, string, DeepAgentParams, number]>([
@@ -51,7 +51,7 @@ describe("a run that reaches a limit", () => {
     const { last, model } = await run({ limits });
     expect(last).toMatchObject({
       stopReason,
-      answer: expect.stringMatching(/^Stopped: .* go on\.\n\nWhat it said before:\nLooking\.$/),
+      answer: expect.stringMatching(/^Stopped: .* continue\.\n\nWhat it said before:\nLooking\.$/),
     });
     expect(model.requests).toHaveLength(2);
   });
