@@ -223,7 +223,7 @@ describe.each(["/workspace/a.md", "/a.md"])("a read of %s beside a write in one 
     await answer(agent, open, approve);
     expect(await results()).toEqual([
       `Successfully wrote to '${path}'`,
-      `[From before write_file of the same reply, which waits for a person]\nError: File '${path}' not found`,
+      `[Result from before write_file of the same reply, which waits for a person]\nError: File '${path}' not found`,
     ]);
   });
 });

@@ -43,14 +43,14 @@ describe.each(["darwin", "linux"] as const)("the keychain of %s", (platform) => 
     });
     expect(await readSecret(NAME, { platform, env: { PATH: "/nowhere" } })).toEqual({
       ok: false,
-      problem: expect.stringMatching(/reached by (security|secret-tool), which is not installed/),
+      problem: expect.stringMatching(/needs (security|secret-tool), which is not installed/),
     });
   });
 
   test.each(["two words", "line\nbreak", "ключ", ""])("refuses to keep %j", async (secret) => {
     const keychain = fakeKeychain();
     const options = { platform, env: { PATH: keychain.path } };
-    expect(await keepSecret(NAME, secret, options)).toMatch(/no blanks/);
+    expect(await keepSecret(NAME, secret, options)).toMatch(/without blanks/);
     expect(keychain.calls()).toEqual([]);
   });
 });

@@ -131,7 +131,7 @@ describe("a change that is too long to compare", () => {
     expect(lines.slice(0, 5)).toEqual([
       "--- /f",
       "+++ /f",
-      "@@ from line 1: 20026 characters become 30; the beginning of each is shown @@",
+      "@@ from line 1: 20026 characters become 30; only the beginning of each is shown @@",
       "-same 1",
       "-same 2",
     ]);

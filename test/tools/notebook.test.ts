@@ -160,7 +160,7 @@ describe.each(BACKENDS)("a notebook over $name", ({ open }) => {
 
   test("loses outputs, whose text cannot be changed", async () => {
     const { edit, file } = await opened(JUPYTER);
-    expect(await edit("first", "1st")).toContain("those of cell 2 can be removed, but not changed");
+    expect(await edit("first", "1st")).toContain("the outputs of cell 2 can be removed, but not changed");
     expect(await file()).toBe(JUPYTER);
     await edit(`${SHOWN.slice(6, 12).join("\n")}\n`, "");
     const cell = JSON.parse(String(await file())).cells[1];

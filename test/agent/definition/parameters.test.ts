@@ -53,17 +53,17 @@ describe("parameters of an agent", () => {
     [
       "an answer with a tool's name",
       { tools: [gate], responseFormat: format.meta({ title: "gate" }) },
-      "'gate' is a tool",
+      "'gate' is both a tool and",
     ],
     [
       "a JSON schema with a tool's name",
       { responseFormat: { type: "object", title: "ls" } },
-      "'ls' is a tool",
+      "'ls' is both a tool and",
     ],
     [
       "a strategy with a tool's name",
       { responseFormat: toolStrategy(format.meta({ title: "task" })) },
-      "'task' is a tool",
+      "'task' is both a tool and",
     ],
     [
       "an answer for the provider alone",

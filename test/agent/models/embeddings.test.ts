@@ -142,9 +142,9 @@ describe("a setting of embeddings", () => {
     ["openai:nomic", { OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }, undefined],
     ["openai:text-embedding-3-small", {}, /needs the environment variable OPENAI_API_KEY/],
     ["text-embedding-3-small", { OPENAI_API_KEY: "k" }, /provider:model/],
-    ["anthropic:claude", { ANTHROPIC_API_KEY: "k" }, /openai:… models only/],
-    ["offline", {}, /openai:… models only/],
-    ["nobody:model", {}, /not known/],
+    ["anthropic:claude", { ANTHROPIC_API_KEY: "k" }, /need an openai:… model/],
+    ["offline", {}, /need an openai:… model/],
+    ["nobody:model", {}, /unknown provider/],
     ["openai:m", { OPENAI_BASE_URL: "ftp://x" }, /not an http/],
   ])("%s with %j", async (model, env, problem) => {
     const found = embedderProblem({ model, env });

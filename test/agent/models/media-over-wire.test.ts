@@ -195,7 +195,7 @@ test("limits of Anthropic hold before it refuses", async () => {
   const many = Array.from({ length: 30 }, (_, at) => image(png(at === 0 ? 2001 : 3, at + 1)));
   const { server, ask } = await setUp(anthropic, () => ({ text: "seen" }));
   await ask([image(png(8001, 2)), image(large), image(png(2001, 9))]);
-  expect(bodyOf(server.requests[0])).toMatch(/at most 8000 pixels a side.*takes up to 3\.8 MB/);
+  expect(bodyOf(server.requests[0])).toMatch(/at most 8000 pixels per side.*accepts up to 3\.8 MB/);
   expect(bodyOf(server.requests[0])).toContain(base64(png(2001, 9)));
   await ask(many);
   expect(bodyOf(server.requests[1])).toMatch(

@@ -28,7 +28,7 @@ import {
 /** The tools without which an agent examines the files itself. */
 export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
-const INTRODUCTION = "I am the offline model: fixed rules instead of a language model.";
+const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
 
 interface Work extends Survey {
   turn: Turn;
