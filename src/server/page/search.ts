@@ -63,7 +63,7 @@ async function read({ context, signal }: SearchRequest, text: string, namesOnly:
   const [waiting, counts, listed, files, memories] = await Promise.all([
     waitingFor(context),
     runs.counts(principal),
-    runs.summaries(principal, text === "" ? {} : { text }, { limit: MAX.each + 1 }),
+    runs.summaries(principal, text === "" ? {} : { text, tasksOnly: namesOnly }, { limit: MAX.each + 1 }),
     text === "" ? NO_FILES : filesWith(await runs.files(principal), text, { namesOnly, signal: until }),
     text === "" || namesOnly ? none : runs.searchMemories(principal, text, MAX.each + 1),
   ]);
