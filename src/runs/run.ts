@@ -143,6 +143,8 @@ export interface RunFilter {
   status?: RunStatus;
   /** In the task or the answer, whatever its case. */
   text?: string;
+  /** Leaves answers out, which are long. */
+  tasksOnly?: boolean;
 }
 
 export type ApprovalStatus = "pending" | "approved" | "edited" | "rejected" | "withdrawn";

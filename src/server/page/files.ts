@@ -1,5 +1,5 @@
 /** Reads folders and files for the page, searches them, and changes memories. */
-import type { Backend, FileInfo, GrepMatch } from "../../backends/backend.ts";
+import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
@@ -203,23 +203,45 @@ async function search(
   shared: Pick<ScreenContext, "runs" | "session"> | undefined,
 ): Promise<FilesFound> {
   const signal = AbortSignal.timeout(SEARCH_MS);
-  const options = { caseSensitive: false, maxPerFile: MAX.perFile, signal };
-  const [named, inside, memories] = await Promise.all([
-    backend.glob(`**/*${anyCase(query)}*`, "/", { signal }),
-    backend.grep(query, "/", null, MAX.matches, options),
+  const [found, memories] = await Promise.all([
+    searchFiles(backend, query, { under: "/", signal }),
     shared?.runs.searchMemories(shared.session.principal, query, MAX.hits),
   ]);
+  const { names, lines } = found;
+  const cut = found.isCut ? ["There are more results. Search for more of the name or the text."] : [];
+  return { names, lines, memories, notes: [...found.notes, ...cut] };
+}
+
+interface FileSearch {
+  under: string;
+  /** Leaves contents out. */
+  namesOnly?: boolean;
+  signal: AbortSignal;
+}
+
+/** Searches names and contents of files below a folder, in capital and small letters. */
+export async function searchFiles(
+  backend: Backend,
+  query: string,
+  { under, namesOnly = false, signal }: FileSearch,
+): Promise<Pick<FilesFound, "names" | "lines" | "notes"> & { isCut: boolean }> {
+  const options = { caseSensitive: false, maxPerFile: MAX.perFile, signal };
+  const [named, inside] = await Promise.all([
+    backend.glob(`**/*${anyCase(query)}*`, under, { signal }),
+    namesOnly ? undefined : backend.grep(query, under, null, MAX.matches, options),
+  ]);
   const names = (named.files ?? []).map(({ path }) => path);
-  const matches: GrepMatch[] = (inside.matches ?? []).slice(0, MAX.matches);
-  const failures = [named, inside].flatMap(({ code, error }) =>
-    error === undefined ? [] : [code === "aborted" ? "The search took too long and was stopped." : error],
+  const failures = [named, inside].flatMap((result) =>
+    result?.error === undefined
+      ? []
+      : [result.code === "aborted" ? "The search took too long and was stopped." : result.error],
   );
-  const cut =
-    names.length > MAX.names || inside.truncated === true
-      ? ["There are more results. Search for more of the name or the text."]
-      : [];
-  const notes = [...new Set([...failures, ...(named.notes ?? []), ...(inside.notes ?? []), ...cut])];
-  return { names: names.slice(0, MAX.names), lines: matches, memories, notes };
+  return {
+    names: names.slice(0, MAX.names),
+    lines: (inside?.matches ?? []).slice(0, MAX.matches),
+    notes: [...new Set([...failures, ...(named.notes ?? []), ...(inside?.notes ?? [])])],
+    isCut: names.length > MAX.names || inside?.truncated === true,
+  };
 }
 
 /** A pattern for `text` in capital and small letters. */

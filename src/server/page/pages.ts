@@ -26,6 +26,7 @@ import {
   waitingFor,
 } from "./screens.ts";
 import { type PageSession, may } from "./sessions.ts";
+import { searchScreen } from "./search.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
@@ -185,9 +186,14 @@ export class Pages {
     };
   }
 
-  /** Files and parts of a run stand still: a reload shows what is new. */
+  /** Files, results of a search and parts of a run stand still: a reload shows what is new. */
   async #answerStill(reply: Reply, asked: Asked): Promise<void> {
     const { session, url, runId, action } = asked;
+    if (url.pathname === "/search") {
+      const context = await this.#context(session);
+      const [query, now] = [url.searchParams, this.#options.clock()];
+      return this.#show(reply, 200, await searchScreen({ context, query, now, signal: reply.left() }));
+    }
     if (!/^\/files(?:\/|$)/.test(runId === undefined ? url.pathname : action))
       return this.#show(reply, 200, await this.#part(asked));
     const context = await this.#context(session);
@@ -276,7 +282,7 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** Whether an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|start$|log(?:in|out)$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
+  /^\/(?:$|review$|search$|start$|log(?:in|out)$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
 
 const TOO_MANY = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
 const UNREADABLE = renderNotice("The form could not be read", "Go back, reload the page and try again.");

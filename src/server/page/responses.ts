@@ -77,6 +77,13 @@ export class Reply {
     this.response.end();
   }
 
+  /** Aborts when the browser no longer waits for the answer. */
+  left(): AbortSignal {
+    const gone = new AbortController();
+    this.response.once("close", () => gone.abort());
+    return gone.signal;
+  }
+
   /** Makes the answer carry the proof of a tab's secret. */
   prove(proof: string): void {
     this.response.setHeader(PROOF_HEADER, proof);

@@ -43,6 +43,8 @@ const LISTED = 50;
 const MAX_PENDING = 50;
 /** Open runs whose agents and activity are read. */
 const MAX_VIEWS = 20;
+/** Characters of a task that an address brings. */
+const MAX_GIVEN = 200;
 /** Runs of one status that are looked through. */
 const MAX_OPEN = 50;
 
@@ -84,6 +86,7 @@ export async function homeScreen(
     settings,
     readiness,
     refused,
+    given: query.get("task")?.slice(0, MAX_GIVEN),
     counts,
     waiting,
     pending,

@@ -69,21 +69,23 @@ export function* listAll(limit: number): Steps<RunHead[]> {
 
 export function* summaries(
   principal: Principal,
-  { status: only, text }: RunFilter,
+  { status: only, text, tasksOnly = false }: RunFilter,
   limit: number,
   before?: string,
 ): Steps<RunSummary[]> {
+  // The engines do not agree on which letters belong together, except in ASCII.
+  const isPlain = text === undefined || /^[ -~]*$/.test(text);
   const values: Statement["values"] = {
     principal,
     before: before ?? null,
     limit,
     ...(only === undefined ? {} : { status: only }),
-    ...(text === undefined ? {} : { text: containing(text), lower: containing(text.toLowerCase()) }),
+    ...(text === undefined ? {} : { lower: containing(text.toLowerCase()) }),
+    ...(isPlain ? {} : { text: containing(text) }),
   };
-  const isFound = ["task", "answer"].flatMap((column) => [
-    `${column} LIKE @text ESCAPE '\\'`,
-    // The engines do not agree on which letters belong together.
+  const isFound = (tasksOnly ? ["task"] : ["task", "answer"]).flatMap((column) => [
     `lower(${column}) LIKE @lower ESCAPE '\\'`,
+    ...(isPlain ? [] : [`${column} LIKE @text ESCAPE '\\'`]),
   ]);
   const rows = yield* all<SummaryRow>(
     `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(

@@ -145,12 +145,20 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     await page.goto(way.link(pages.link({ principal: ME, purpose: "decide" })));
     await page.getByLabel("New task").fill("half a thought");
     await way.cut();
+    await page.locator(".dot.off").waitFor();
     await page.getByText("Not connected").waitFor();
-    await page.getByRole("alert").getByText("deepagent-mcp open").waitFor();
     await expect.poll(() => page.getByRole("button", { name: "Start run" }).isDisabled()).toBe(true);
-    await way.mend();
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.locator(".compose").getByText("The server does not answer").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
+    const notice = page.getByRole("alert");
+    await notice.getByText("deepagent-mcp open").waitFor();
+    expect(await notice.textContent()).toMatch(
+      /^Not connected since \d\d:\d\d.* Trying(?: again in \d s\.| …) Try now $/,
+    );
+    await way.mend();
+    await notice.getByRole("button", { name: "Try now" }).click();
+    await page.getByText("Live", { exact: true }).waitFor();
+    expect(await page.locator("[role=alert], .off-why, .dot.off").count()).toBe(0);
     expect(await page.getByLabel("New task").inputValue()).toBe("half a thought");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);

@@ -9,7 +9,7 @@ import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";
 import { grouped } from "./figures.ts";
 import { type FileTree, MEMORIES, folderOf, nameOf, renderTree } from "./file-tree.ts";
 import { icon } from "./icons.ts";
-import { choice, copyButton, mainOf } from "./pieces.ts";
+import { choice, copyButton, mainOf, marked } from "./pieces.ts";
 
 export interface FilesScreen {
   session: PageSession;
@@ -193,13 +193,15 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
 const LINES_BEFORE = 20;
 const LINES_OF_PAGE = 2000;
 
+/** Address of a found line below the address of files. */
+export function lineAddress(base: string, { path, line }: GrepMatch): string {
+  const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - LINES_BEFORE) } : {};
+  return `${filePath(base, path, from)}#L${line}`;
+}
+
 function results({ names, lines, memories, notes }: FilesFound, { base, query }: FileTree): Html {
   const link = (path: string): Html =>
     html`<a class="link anywhere" data-row href="${filePath(base, path)}">${displayText(path)}</a>`;
-  const toLine = ({ path, line }: GrepMatch): string => {
-    const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - LINES_BEFORE) } : {};
-    return `${filePath(base, path, from)}#L${line}`;
-  };
   const group = (title: string, items: readonly Html[]): Html | undefined =>
     items.length === 0
       ? undefined
@@ -224,7 +226,7 @@ function results({ names, lines, memories, notes }: FilesFound, { base, query }:
           .filter((match) => match.path === path)
           .map(
             (match) =>
-              html`<a class="line" data-row href="${toLine(match)}"
+              html`<a class="line" data-row href="${lineAddress(base, match)}"
                 ><span class="num faint">${match.line}</span
                 ><code class="cut">${marked(displayText(oneLine(match.text, 300)), query)}</code></a
               >`,
@@ -243,13 +245,4 @@ function results({ names, lines, memories, notes }: FilesFound, { base, query }:
     )}
     ${group("Contents", inside)} ${group("Memories", hits)}
     ${names.length + lines.length + hits.length === 0 ? html`<p class="note pad">No files match your search.</p>` : undefined}`;
-}
-
-/** `text` with the first place of the searched words marked. */
-function marked(text: string, query: string): Html {
-  const at = text.toLowerCase().indexOf(query.toLowerCase());
-  // A letter whose other case is longer would shift the place.
-  if (at === -1 || text.toLowerCase().length !== text.length) return html`${text}`;
-  const end = at + query.length;
-  return html`${text.slice(0, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end)}`;
 }

@@ -44,6 +44,8 @@ export interface HomeScreen {
   settings: StartSettings;
   readiness: Readiness;
   refused: Refused | undefined;
+  /** A task to begin with. */
+  given: string | undefined;
 }
 
 /** Settings of the server that count for every new run, in a few words each. */
@@ -97,7 +99,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
 }
 
 /** Names what a new run gets, and says before anything is typed what is missing. */
-function startForm({ settings, readiness: { model, refusal }, refused }: HomeScreen): Html {
+function startForm({ settings, readiness: { model, refusal }, refused, given }: HomeScreen): Html {
   const { folder, limits } = settings;
   const facts: Fact[] = [
     ...(folder === undefined ? [] : [{ kind: "folder" as const, text: folder }]),
@@ -116,6 +118,7 @@ function startForm({ settings, readiness: { model, refusal }, refused }: HomeScr
         send: "Start run",
         facts,
         refused,
+        given,
         off: isOff ? `${OBSTACLES[refusal.code] ?? NOT_NOW}. What you type is kept.` : undefined,
       })}
     </form>`;
@@ -182,7 +185,7 @@ function tools({ counts, both, filter }: HomeScreen): Html {
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
-    <form class="search" method="get" action="/" role="search">
+    <form class="search" method="get" action="/" role="search" data-live>
       ${filter.status === undefined ? undefined : html`<input type="hidden" name="status" value="${filter.status}" />`}
       ${searchField("Search runs", "Search tasks and answers", 200, filter.text)}
     </form>

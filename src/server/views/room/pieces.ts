@@ -79,15 +79,17 @@ export interface ComposeBox {
   send: string;
   facts?: readonly Fact[];
   refused?: Refused | undefined;
+  /** The text that it begins with; it has a draft of its own. */
+  given?: string | undefined;
   /** Why nothing can be sent now. */
   off?: string | undefined;
 }
 
 /** The field where a task is written; the direct content of a form. */
 export function composeBox(box: ComposeBox): Html {
-  const { id, label, placeholder, send, facts = [], off } = box;
+  const { id, label, placeholder, send, facts = [], given = "", off } = box;
   const refused = box.refused?.field === id ? box.refused : undefined;
-  const field = html`id="${id}" name="task" rows="2" maxlength="100000" required data-draft
+  const field = html`id="${id}" name="task" rows="2" maxlength="100000" required data-draft="${given}"
   placeholder="${placeholder}"`;
   const chips = facts.map(
     ({ kind, text }) =>
@@ -96,7 +98,7 @@ export function composeBox(box: ComposeBox): Html {
       >`,
   );
   return html`<label class="hide" for="${id}">${label}</label>
-    ${textArea(field, refused?.text ?? "")}
+    ${textArea(field, refused?.text ?? given)}
     ${refused && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${refused.problem}</span></p>`}
     <div class="compose-foot">
       ${chips}
@@ -139,3 +141,12 @@ export const searchField = (label: string, placeholder: string, limit: number, v
       placeholder="${placeholder}"
       value="${value}"
     />`;
+
+/** `text` with the first place of the searched words marked. */
+export function marked(text: string, query: string): Html {
+  const at = text.toLowerCase().indexOf(query.toLowerCase());
+  // A letter whose other case is longer would shift the place.
+  if (at === -1 || text.toLowerCase().length !== text.length) return html`${text}`;
+  const end = at + query.length;
+  return html`${text.slice(0, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end)}`;
+}

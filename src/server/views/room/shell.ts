@@ -2,6 +2,7 @@
 import { Html, html } from "../html.ts";
 import type { PageSession } from "../../page/sessions.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
+import { FINDER, SEARCH_LINK } from "./search.ts";
 
 export const ASSETS = {
   style: "/assets/page.css",
@@ -12,7 +13,7 @@ export const ASSETS = {
   code: "/assets/code.js",
 } as const;
 
-type Place = "runs" | "review" | "files";
+type Place = "runs" | "review" | "files" | "search";
 
 export interface Screen {
   title: string;
@@ -40,7 +41,8 @@ export function renderScreen({ place, waiting, isLive, session, main }: Screen):
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
-        ${isLive ? LIVE : undefined} ${session.isLoggedIn ? LOG_OUT : undefined}
+        ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
+        ${session.isLoggedIn ? LOG_OUT : undefined}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
           ${icon("help")}
         </button>
@@ -86,7 +88,7 @@ export function renderDocument(screen: Screen, { mark = "", address }: Partial<F
       ${renderScreen(screen)}
     </div>
     <div id="spoken" class="hide" aria-live="polite"></div>
-    ${KEYS}`;
+    ${screen.place === "search" || screen.session.run !== undefined ? undefined : FINDER} ${KEYS}`;
   const favicon = screen.waiting > 0 ? ICONS.asking : ICONS.calm;
   return documentOf({ title: titleOf(screen), favicon, body });
 }
@@ -119,7 +121,7 @@ export const titleOf = ({ title, waiting }: Screen): string =>
 export const ICONS = { calm: "/assets/icon.svg", asking: "/assets/icon-asking.svg" } as const;
 
 const KEYS_OF: readonly [keys: readonly string[], effect: string][] = [
-  [["/"], "Search"],
+  [["/", "Ctrl K"], "Search everything"],
   [["N"], "New run"],
   [["R"], "Review what waits for you"],
   [["J", "K"], "Next and previous row"],

@@ -40,7 +40,7 @@ addEventListener(
 );
 
 /* Drafts outlive a reload, and so do folds that a person opened or closed. */
-const draftKey = (field) => `draft ${location.pathname} ${field.id}`;
+const draftKey = ({ id, dataset }) => `draft ${location.pathname} ${id} ${dataset.draft}`;
 const foldKey = ({ id }) => `fold ${location.pathname} ${id}`;
 addEventListener("input", ({ target }) => {
   if (target.matches?.("[data-draft]")) sessionStorage.setItem(draftKey(target), target.value);

@@ -1,4 +1,6 @@
 /** Keys. None decides outside the request that has the focus. */
+import { openFinder } from "./search.js";
+
 const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
 const focusRow = (step) => {
   const all = rows();
@@ -17,7 +19,7 @@ const unfold = (name) => {
 const go = (selector) => document.querySelector(selector)?.click();
 
 const ACTIONS = {
-  "/": () => document.getElementById("q")?.focus(),
+  "/": openFinder,
   n: () => (document.getElementById("task") ? document.getElementById("task").focus() : go("a.brand")),
   r: () => go('.review-bar a, .top-nav a[href$="/review"]'),
   j: () => focusRow(1),

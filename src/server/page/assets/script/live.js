@@ -8,14 +8,16 @@ import { isLinked, isOurs, keep, request } from "./session.js";
  * stream, and of the others the one that was opened first, which tells at once what waits. The rest look now and then.
  */
 const LOOK_MS = 10_000;
-const AGAIN_MS = 2000;
-/** A break that is shorter is not told. */
-const BREAK_MS = 1500;
+/** Pauses before another try; the last one counts for all later tries. */
+const AGAIN_MS = [1000, 1000, 2000, 4000, 8000];
+/** A shorter break turns no button off, and one that is shorter than the second time is not told. */
+const [BREAK_MS, NOTICE_MS] = [1500, 5000];
 let isFirst = false;
 let isEnded = false;
 let stream = new AbortController();
 let next;
-let offline;
+/** When the stream broke off, the tries since then, the time of the next one, and timers until it is back. */
+let broken;
 
 /** Follows the screen that is shown; a stream that breaks off is asked for again with the mark of its newest update. */
 export function follow() {
@@ -29,8 +31,31 @@ export function follow() {
 async function followOnce(isLook, signal) {
   const isOver = await read(isLook, signal).catch(() => false);
   if (signal.aborted || isEnded || (isOver && !isLook)) return;
-  if (!isOver) offline ??= setTimeout(lose, BREAK_MS);
-  next = setTimeout(follow, isOver ? LOOK_MS : AGAIN_MS);
+  next = setTimeout(follow, isOver ? LOOK_MS : breakOff());
+}
+
+/** Notes that the stream is lost; gives the pause before the next try. */
+function breakOff() {
+  broken ??= {
+    since: new Date(),
+    tries: 0,
+    timers: [
+      setTimeout(setLive, BREAK_MS, false),
+      setTimeout(tellMissing, NOTICE_MS),
+      setInterval(count, 1000),
+    ],
+  };
+  document.querySelector(".dot")?.classList.add("off");
+  const pause = AGAIN_MS[Math.min(broken.tries, AGAIN_MS.length - 1)];
+  broken.tries += 1;
+  broken.next = Date.now() + pause;
+  count();
+  return pause;
+}
+
+function mend() {
+  for (const timer of broken?.timers ?? []) clearTimeout(timer);
+  broken = undefined;
 }
 
 /** Reads updates until the stream ends. True: the server ended it; false: it broke off. */
@@ -46,8 +71,7 @@ async function read(isLook, signal) {
     return false;
   }
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return false;
-  clearTimeout(offline);
-  offline = undefined;
+  mend();
   setLive(true);
   for await (const { id, event, data } of eventsOf(response.body)) {
     if (signal.aborted || event === "end") return true;
@@ -78,20 +102,45 @@ function setLive(isLive, word = "Not connected") {
   setText(document.getElementById("live-word"), isLive ? "Live" : word);
   document.body.classList.toggle("offline", !isLive);
   for (const button of document.querySelectorAll("form[method=post] button:not([hidden])")) judge(button);
+  explain(isLive);
   if (isLive) document.getElementById("gone")?.remove();
+}
+
+/** Says beside the first button of each form why it is off. */
+function explain(isLive) {
+  for (const reason of document.querySelectorAll(".off-why")) reason.remove();
+  for (const form of isLive ? [] : document.querySelectorAll("main form[method=post]")) {
+    const reason = Object.assign(document.createElement("span"), { className: "off-why small dim" });
+    reason.textContent = "The server does not answer";
+    form.querySelector("button:not([type=button])")?.before(reason);
+  }
 }
 
 const OPEN = "deepagent-mcp open";
 
-/** Tells that the server does not answer; the page goes on when it does. */
-function lose() {
-  setLive(false);
-  tellMissing();
+/** Tells since when the server does not answer; the page goes on when it does. */
+function tellMissing() {
+  const since = (broken?.since ?? new Date()).toLocaleTimeString([], {
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+  });
+  const advice = "What you see may be out of date. Your text stays here.";
+  const again = Object.assign(document.createElement("button"), { type: "button", className: "btn small" });
+  again.textContent = "Try now";
+  again.addEventListener("click", follow);
+  const seconds = Object.assign(document.createElement("span"), { id: "again" });
+  // It counts, and readers would hear each number.
+  seconds.setAttribute("aria-hidden", "true");
+  const command = isLinked ? [" If the server has stopped, run", OPEN] : [""];
+  tell(`Not connected since ${since}.`, advice + command[0], command[1], [seconds, again]);
+  count();
 }
 
-function tellMissing() {
-  if (isLinked) tell("The server does not answer.", "If it has ended, open the page again:", OPEN);
-  else tell("The server does not answer.", "Your text stays here.");
+/** Says when the page tries again. */
+function count() {
+  const left = Math.ceil(((broken?.next ?? 0) - Date.now()) / 1000);
+  setText(document.getElementById("again"), left > 0 ? `Trying again in ${left} s.` : "Trying …");
 }
 
 /** A form got no answer, and stays as it is. */
@@ -103,7 +152,7 @@ export function missAnswer() {
 /** The server refuses the session, or another program answers in its place. The screen stays, with what is typed. */
 export function end() {
   isEnded = true;
-  clearTimeout(offline);
+  mend();
   stream.abort();
   setLive(false, "Ended");
   if (isLinked)
@@ -112,20 +161,23 @@ export function end() {
   keep(undefined);
 }
 
-function tell(what, advice, command) {
+function tell(what, advice, command, more = []) {
   document.getElementById("gone")?.remove();
   const notice = document.createElement("p");
   notice.id = "gone";
+  notice.classList.toggle("amber", more.length > 0);
   notice.setAttribute("role", "alert");
   const strong = document.createElement("strong");
   strong.textContent = what;
   notice.append(strong, ` ${advice} `);
   if (command !== undefined)
-    notice.append(Object.assign(document.createElement("code"), { textContent: command }));
+    notice.append(Object.assign(document.createElement("code"), { textContent: command }), ". ");
+  for (const part of more) notice.append(part, " ");
   document.body.prepend(notice);
 }
 
 document.addEventListener("visibilitychange", () => isFirst || follow());
+addEventListener("online", follow);
 addEventListener("pageshow", ({ persisted }) => persisted && follow());
 addEventListener("pagehide", () => stream.abort());
 void navigator.locks?.request("first page", () => {

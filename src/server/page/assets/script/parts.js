@@ -21,11 +21,11 @@ export function dressDiffs() {
 }
 
 /* A link leads to a screen of its own, and the part of it that matters is shown below the link. */
-export async function partAt(address) {
-  const response = await request(address).catch(() => undefined);
+export async function partAt(address, options) {
+  const response = await request(address, options).catch(() => undefined);
   if (!response?.ok || !isOurs(response)) return null;
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  return page.querySelector("[data-part]");
+  const text = await response.text().catch(() => "");
+  return new DOMParser().parseFromString(text, "text/html").querySelector("[data-part]");
 }
 
 async function showPart(link) {

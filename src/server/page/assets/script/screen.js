@@ -10,7 +10,7 @@ import { restoreFolders } from "./tree.js";
 
 let waiting = 0;
 
-/** Times are told in the person's own time zone, durations go on. */
+/** Durations go on. */
 export function tick() {
   const now = Date.now();
   for (const element of document.querySelectorAll("[data-since]")) {
@@ -18,7 +18,8 @@ export function tick() {
   }
 }
 
-function localize() {
+/** Times are told in the person's own time zone, durations go on. */
+export function localize() {
   for (const element of document.querySelectorAll("time[data-clock]")) {
     const time = new Date(element.dateTime);
     const clock = time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });

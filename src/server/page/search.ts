@@ -1,0 +1,153 @@
+/** Searches everything that the page shows: runs, files, memories and commands. */
+import type { Backend, GrepMatch } from "../../backends/backend.ts";
+import type { RunStatus } from "../../runs/run.ts";
+import type { MemorySearch } from "../../runs/service.ts";
+import { MEMORIES } from "../views/room/file-tree.ts";
+import { TABS } from "../views/room/run-head.ts";
+import { type Command, KINDS, type Kind, has, renderSearch, startAddress } from "../views/room/search.ts";
+import type { Screen } from "../views/room/shell.ts";
+import { searchFiles } from "./files.ts";
+import { type ScreenContext, waitingFor } from "./screens.ts";
+import { filesPath, mayRun, runPath } from "./sessions.ts";
+
+const MAX = { query: 200, each: 50, roots: 20 };
+/** Time limits of a search, in milliseconds. */
+const PATIENCE_MS = { names: 2000, all: 10_000 };
+
+interface SearchRequest {
+  context: ScreenContext;
+  query: URLSearchParams;
+  now: number;
+  /** Aborts when nobody waits for the results. */
+  signal: AbortSignal;
+}
+
+export async function searchScreen(request: SearchRequest): Promise<Screen> {
+  const { context, query, now } = request;
+  const { session } = context;
+  const text = (query.get("q") ?? "").trim().slice(0, MAX.query).toWellFormed();
+  const isPart = query.get("part") === "names" && text !== "";
+  const { all, waiting, counts, files, memories } = await read(request, text, isPart);
+  const commands = commandsOf(text, query.get("run") ?? "", waiting, counts);
+  const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
+  if (mayRun(session) && (isFound || text === "")) commands.unshift(startCommand(text));
+  const runs = Object.values(counts).reduce((total, count) => total + count, 0);
+  const isCut = (kind: keyof typeof all): boolean =>
+    all[kind].length > MAX.each || (kind === "files" && files.isCut);
+  const main = renderSearch({
+    session,
+    query: text,
+    kind: KINDS.find((kind) => kind === query.get("kind")),
+    found: {
+      runs: all.runs.slice(0, MAX.each),
+      files: all.files.slice(0, MAX.each),
+      memories: all.memories.slice(0, MAX.each),
+      commands,
+    },
+    cut: new Set<Kind>((["runs", "files", "memories"] as const).filter(isCut)),
+    isPart,
+    places: `Searched ${runs === 1 ? "1 run" : `${runs} runs`}, ${files.places}, and memories. Hidden files are not searched.`,
+    notes: [...files.notes, ...(memories.note === undefined ? [] : [memories.note])],
+    now,
+  });
+  const title = text === "" ? "Search" : `Search: ${text}`;
+  return { title, place: "search", waiting, isLive: false, session, main };
+}
+
+async function read({ context, signal }: SearchRequest, text: string, namesOnly: boolean) {
+  const { runs, session, folderOf } = context;
+  const { principal } = session;
+  const patience = AbortSignal.timeout(namesOnly ? PATIENCE_MS.names : PATIENCE_MS.all);
+  const until = AbortSignal.any([signal, patience]);
+  const none: MemorySearch = { hits: [] };
+  const [waiting, counts, listed, files, memories] = await Promise.all([
+    waitingFor(context),
+    runs.counts(principal),
+    runs.summaries(principal, text === "" ? {} : { text, tasksOnly: namesOnly }, { limit: MAX.each + 1 }),
+    text === "" ? NO_FILES : filesWith(await runs.files(principal), text, { namesOnly, signal: until }),
+    text === "" || namesOnly ? none : runs.searchMemories(principal, text, MAX.each + 1),
+  ]);
+  const all = {
+    runs: byName(listed, text, ({ task }) => task).map((run) => ({ ...run, folder: folderOf?.(run) })),
+    files: [...files.names.map((path) => ({ path })), ...files.lines],
+    memories: byName(memories.hits, text, ({ path }) => path),
+  };
+  return { all, waiting, counts, files, memories };
+}
+
+/** Those whose names have the text come first. */
+const byName = <One>(found: readonly One[], text: string, nameOf: (one: One) => string): One[] =>
+  found.toSorted((one, other) => Number(has(nameOf(other), text)) - Number(has(nameOf(one), text)));
+
+interface FoundFiles {
+  names: string[];
+  /** The first line of each other file. */
+  lines: GrepMatch[];
+  notes: string[];
+  isCut: boolean;
+  /** Names the folders that were searched. */
+  places: string;
+}
+const NO_FILES: FoundFiles = { names: [], lines: [], notes: [], isCut: false, places: "files" };
+
+/** Memories are left out: their own search finds them without reading all of them. */
+async function filesWith(
+  backend: Backend,
+  text: string,
+  options: { namesOnly: boolean; signal: AbortSignal },
+): Promise<FoundFiles> {
+  const { files = [] } = await backend.ls("/");
+  const roots = files.map(({ path }) => path).filter((path) => path.endsWith("/") && path !== MEMORIES);
+  const searched = roots.slice(0, MAX.roots);
+  const found = await Promise.all(searched.map((under) => searchFiles(backend, text, { ...options, under })));
+  const names = found.flatMap((one) => one.names);
+  const lines = new Map(
+    found
+      .flatMap((one) => one.lines)
+      .toReversed()
+      .map((line) => [line.path, line]),
+  );
+  for (const name of names) lines.delete(name);
+  return {
+    names: names.toSorted((one, other) => one.length - other.length),
+    lines: [...lines.values()].toReversed(),
+    notes: [...new Set(found.flatMap((one) => one.notes))],
+    isCut: found.some((one) => one.isCut),
+    places: `the files in ${searched.map((path) => path.slice(1, -1)).join(", ")}`,
+  };
+}
+
+const startCommand = (text: string): Command => ({
+  name: text === "" ? "Start a run" : `Start a run with “${text}”`,
+  address: startAddress(text),
+  icon: "up",
+});
+
+/** Commands that make sense now and whose names have the text. `run`: the one whose screen is open, or empty. */
+function commandsOf(
+  text: string,
+  run: string,
+  waiting: number,
+  counts: Readonly<Record<RunStatus, number>>,
+): Command[] {
+  const ofRun = run === "" ? [] : ([...TABS, "files"] as const);
+  const commands: readonly Command[] = [
+    ...(waiting > 0
+      ? [{ name: "Review what waits for you", address: "/review", icon: "ask" as const, key: "R" }]
+      : []),
+    ...ofRun.map((tab) => ({
+      name: `Show ${tab} of this run`,
+      address: tab === "files" ? filesPath(run) : `${runPath(run)}/${tab}`,
+      icon: "list" as const,
+    })),
+    ...(counts.working > 0
+      ? [{ name: "Show runs at work", address: "/?status=working", icon: "work" as const }]
+      : []),
+    ...(counts.failed > 0
+      ? [{ name: "Show failed runs", address: "/?status=failed", icon: "fail" as const }]
+      : []),
+    { name: "Show all runs", address: "/", icon: "list" },
+    { name: "Browse files and memories", address: "/files", icon: "folder" },
+  ];
+  return commands.filter(({ name }) => has(name, text));
+}
