@@ -6,6 +6,7 @@ import "./script/copy.js";
 import { send } from "./script/forms.js";
 import "./script/keys.js";
 import { end, follow, missAnswer } from "./script/live.js";
+import "./script/menus.js";
 import { loadCode, loadMarkdown } from "./script/modules.js";
 import { focusTarget, mount, tick } from "./script/screen.js";
 import { askOtherTabs, isOurs, keep, request } from "./script/session.js";
