@@ -10,6 +10,7 @@ import {
   type RunView,
   STATUS_WORDS,
   isFinal,
+  nameOf,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
@@ -163,12 +164,12 @@ async function newsOf(
     session.run === undefined ? await runs.summaries(session.principal, {}, { limit: MAX_ENDS }) : [own];
   const ends = seen.flatMap((run): News[] => {
     if (run?.endedAt === undefined || run.endedAt - run.createdAt < LONG_RUN_MS) return [];
-    const { id, task, status } = run;
+    const { id, status } = run;
     return [
       {
         key: `end ${id}`,
         kind: "ends",
-        name: oneLine(task, 80),
+        name: oneLine(nameOf(run), 80),
         text: `Run ${STATUS_WORDS[status]}`,
         address: runPath(id),
       },
@@ -250,7 +251,7 @@ export async function runScreen(
   if (view === undefined) return undefined;
   const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
-  const own = pendingApprovals(view).map((approval) => ({ ...approval, task: view.run.task }));
+  const own = pendingApprovals(view).map((approval) => ({ ...approval, task: nameOf(view.run) }));
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
@@ -258,7 +259,7 @@ export async function runScreen(
     view,
     waiting,
     picture: (now) => ({
-      title: oneLine(view.run.task, 80),
+      title: oneLine(nameOf(view.run), 80),
       place: "runs",
       waiting,
       isLive: true,

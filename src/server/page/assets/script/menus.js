@@ -19,6 +19,10 @@ addEventListener(
   true,
 );
 addEventListener("click", ({ target }) => {
+  const name = target.closest?.("[data-dialog]")?.dataset.dialog;
+  if (name !== undefined) document.getElementById(name).showModal();
+});
+addEventListener("click", ({ target }) => {
   const menu = openMenu();
   if (menu === null || !target.isConnected) return;
   if (!menu.contains(target)) menu.open = false;

@@ -123,7 +123,7 @@ export function update({ title, icon, html, waiting: count }) {
       beforeNodeRemoved: (old) => !isAlert(old),
       // What a person has opened stays open, and a button that is off stays off.
       beforeAttributeUpdated: (name, element) =>
-        !(name === "open" && element.tagName === "DETAILS") &&
+        !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
         !(element.tagName === "BUTTON" && isRefused(element)),
     },
   });
