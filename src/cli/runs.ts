@@ -13,6 +13,7 @@ import {
   type RunHead,
   alreadyDecided,
   STATUS_WORDS,
+  nameOf,
 } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
@@ -138,7 +139,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       when,
       status:
         wordOf(run).padEnd(9) + (isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : ""),
-      task: oneLine(showControl(run.task), 200),
+      task: oneLine(showControl(nameOf(run)), 200),
     };
   });
   for (const { id, when, status, task } of rows) {

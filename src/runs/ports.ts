@@ -335,6 +335,13 @@ export interface RunRepository {
     reason: string,
     now: number,
   ): Promise<{ run: Run; ended: boolean } | undefined>;
+  /** `null`: the task stands for it again. False: no such run. */
+  rename(principal: Principal, runId: string, name: string | null): Promise<boolean>;
+  /**
+   * Takes a run that has ended away from its principal; the next `prune` deletes it. False: somebody works on it or is
+   * stopping it, or there is no such run.
+   */
+  disown(principal: Principal, runId: string): Promise<boolean>;
   /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
   decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
   /** Uses up a signed answer with all it says. `undefined`: it was used before, or has a problem; nothing counts. */

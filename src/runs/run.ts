@@ -59,6 +59,8 @@ export interface Run {
   /** Key of the servers that can continue it: only processes with the same text work on it. */
   environment: string;
   task: string;
+  /** What a person called it; absent: its task stands for it. */
+  name?: string;
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */
   createdAt: number;
@@ -79,6 +81,12 @@ export interface Run {
   /** Sequence number of the newest journal event. */
   lastSeq: number;
 }
+
+/** Longest name of a run, in characters. */
+export const MAX_NAME = 120;
+
+/** The text that stands for a run wherever it is named. */
+export const nameOf = ({ name, task }: Pick<Run, "name" | "task">): string => name ?? task;
 
 /** The status of a run in words. */
 export const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
@@ -112,6 +120,7 @@ export type RunHead = Pick<
   | "principal"
   | "environment"
   | "task"
+  | "name"
   | "status"
   | "createdAt"
   | "updatedAt"
@@ -172,8 +181,9 @@ export interface Approval {
   decision?: Decision;
 }
 
-/** One that waits, with the task of its run. */
+/** One that waits. */
 export interface PendingApproval extends Approval {
+  /** Of its run; the name if it has one. */
   task: string;
 }
 

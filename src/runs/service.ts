@@ -92,6 +92,8 @@ export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
   | { ok: false; code: "not_found"; message: string };
 
+export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
+
 export interface TellRequest {
   text: string;
   /** A repeated message with the same key changes nothing. */
@@ -213,6 +215,13 @@ interface RunStarter {
     reply: SamplingReply,
   ): Promise<ModelReplyOutcome>;
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
+  /** Gives a run another name, and changes nothing else. Without a name, its task stands for it. False: no such run. */
+  rename(principal: Principal, runId: string, name: string): Promise<boolean>;
+  /**
+   * Deletes a run that has ended, with its journal, approvals and result, and with the last run of a thread its
+   * conversation and files. Files in the workspace and memories stay.
+   */
+  delete(principal: Principal, runId: string): Promise<DeleteOutcome>;
 }
 
 /** Stores what people decided. What a method changes is stored before it returns. */

@@ -8,6 +8,7 @@ import { type IdSource, randomId } from "../core/ids.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { StorageError } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
 import { callTexts } from "./call-texts.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
@@ -21,19 +22,22 @@ import type {
   WorkLog,
 } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
-import type {
-  ModelCall,
-  PendingApproval,
-  Principal,
-  Run,
-  RunFilter,
-  RunHead,
-  RunStatus,
-  RunSummary,
-  RunView,
+import {
+  MAX_NAME,
+  type ModelCall,
+  type PendingApproval,
+  type Principal,
+  type Run,
+  type RunFilter,
+  type RunHead,
+  type RunStatus,
+  type RunSummary,
+  type RunView,
+  isFinal,
 } from "./run.ts";
 import type {
   CancelOutcome,
+  DeleteOutcome,
   MemorySearch,
   Readiness,
   RunPoint,
@@ -279,6 +283,26 @@ class Supervisor implements RunService {
     if (cancelled === undefined) return noRun(runId);
     await this.#worker.cancel(runId);
     return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
+  }
+
+  rename(principal: Principal, runId: string, name: string): Promise<boolean> {
+    const shown = oneLine(name, MAX_NAME);
+    return this.#runs.rename(principal, runId, shown === "" ? null : shown);
+  }
+
+  async delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
+    if (await this.#runs.disown(principal, runId)) {
+      await this.#prune({}, "keep", this.#clock()).catch((error: unknown) =>
+        this.#options.log.warn("runs.prune_failed", { error }),
+      );
+      return { ok: true };
+    }
+    const run = await this.#runs.read.run(principal, runId);
+    if (run === undefined) return noRun(runId);
+    const message = isFinal(run.status)
+      ? `Run ${runId} is still being stopped. Try again in a moment.`
+      : `Run ${runId} has not ended. Cancel it first, then delete it.`;
+    return { ok: false, code: "open", message };
   }
 
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {

@@ -628,6 +628,55 @@ export function runRepositoryContract(
       });
     });
 
+    describe("a name", () => {
+      test("stands beside the task in every list, and only its principal changes it", async () => {
+        const { run } = await waiting();
+        const name = "潮 📟 <b>& the fix</b>";
+        expect(await runs.rename("you", run.id, "mine")).toBe(false);
+        expect(await runs.rename(ME, "run_none", name)).toBe(false);
+        expect(await runs.rename(ME, run.id, name)).toBe(true);
+        expect(await runs.read.run(ME, run.id)).toMatchObject({ task: "work", name });
+        expect(await runs.read.list(ME, 9)).toMatchObject([{ task: "work", name }]);
+        expect(await runs.read.summaries(ME, { text: "THE FIX" }, 9)).toMatchObject([{ task: "work", name }]);
+        expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: name }]);
+        await runs.rename(ME, run.id, null);
+        expect(await runs.read.run(ME, run.id)).not.toHaveProperty("name");
+        expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: "work" }]);
+      });
+    });
+
+    describe("one run", () => {
+      test("is deleted once it has ended and nobody works on it, and its thread with the last run", async () => {
+        const first = await begin(ME, { idempotencyKey: "k" });
+        const { lease } = await claim();
+        expect(await runs.disown(ME, first.id)).toBe(false);
+        await runs.cancel(ME, first.id, "enough", now);
+        expect(await runs.disown(ME, first.id)).toBe(false);
+        await runs.release(lease);
+        const second = await begin(ME, { threadId: first.threadId });
+        await runs.cancel(ME, second.id, "", now);
+        expect(await runs.disown("you", first.id)).toBe(false);
+        const remove = async (run: Run) => {
+          expect(await runs.disown(ME, run.id)).toBe(true);
+          expect(await runs.disown(ME, run.id)).toBe(false);
+          expect(await runs.read.run(ME, run.id)).toBeUndefined();
+          expect(await runs.read.recent(ME, run.id, { limit: 9 })).toBeUndefined();
+          return runs.prune({}, { checkpoints: undefined, now, signal: new AbortController().signal });
+        };
+        expect(await remove(first)).toMatchObject({ runs: 1, threads: 0 });
+        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id]);
+        expect(await remove(second)).toMatchObject({ runs: 1, threads: 1 });
+        expect(
+          await runs.read.obstacle(ME, { task: "t", threadId: first.threadId }, { environment: "e" }),
+        ).toEqual({
+          kind: "thread_not_found",
+        });
+        expect(await runs.create(ME, { task: "work", idempotencyKey: "k" }, fresh())).toMatchObject({
+          kind: "created",
+        });
+      });
+    });
+
     describe("a message", () => {
       test("is stored once for a key, and refused when the run is over", async () => {
         const run = await begin();

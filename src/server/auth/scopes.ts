@@ -32,6 +32,8 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     modelCalls: async (...args) => demand("run").modelCalls(...args),
     replyToModel: async (...args) => demand("run").replyToModel(...args),
     cancel: async (...args) => demand("run").cancel(...args),
+    rename: async (...args) => demand("run").rename(...args),
+    delete: async (...args) => demand("run").delete(...args),
     decide: async (...args) => demand("approve").decide(...args),
     problemOf: async (...args) => demand("approve").problemOf(...args),
     useAnswer: async (principal, runId, answer) => {

@@ -10,6 +10,8 @@ import CODE_SCRIPT from "./assets/code.module.js" with { type: "text" };
 import MARKDOWN_SCRIPT from "./assets/markdown.module.js" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
 import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
+// oxlint-disable-next-line import/default -- the build gives its text
+import THEME_SCRIPT from "./assets/theme.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
 export interface Asset {
@@ -37,6 +39,7 @@ const font = (base64: string): Asset => ({
 const FILES: Readonly<Record<string, Asset>> = {
   [ASSETS.style]: text("text/css", PAGE_STYLE),
   [ASSETS.script]: text("text/javascript", PAGE_SCRIPT),
+  [ASSETS.theme]: text("text/javascript", THEME_SCRIPT),
   [ASSETS.markdown]: text("text/javascript", MARKDOWN_SCRIPT),
   [ASSETS.code]: text("text/javascript", CODE_SCRIPT),
   [ICONS.calm]: text("image/svg+xml", mark("#1b1e24")),

@@ -9,7 +9,7 @@ type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
 
 /** One change of a file by a call of a run. */
 export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
-  run: Pick<RunHead, "id" | "task">;
+  run: Pick<RunHead, "id" | "task" | "name">;
   data: ChangeEvent["data"];
 }
 
@@ -18,7 +18,7 @@ const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
 /** The changes of one run, the newest first. */
 export async function changesOfRun(
   runs: PrincipalRuns,
-  run: Pick<RunHead, "id" | "task" | "principal">,
+  run: Pick<RunHead, "id" | "task" | "name" | "principal">,
 ): Promise<FileChange[]> {
   const changes: FileChange[] = [];
   for (let before: number | undefined; changes.length < MAX.ofRun;) {
@@ -32,13 +32,13 @@ export async function changesOfRun(
 
 async function readPage(
   runs: PrincipalRuns,
-  { id, task, principal }: Pick<RunHead, "id" | "task" | "principal">,
+  run: Pick<RunHead, "id" | "task" | "name" | "principal">,
   limit: number,
   before?: number,
 ): Promise<FileChange[]> {
   const wanted = { kinds: ["file_changed" as const], limit, ...(before === undefined ? {} : { before }) };
-  const events = (await runs.recentEvents(principal, id, wanted)) ?? [];
-  return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run: { id, task } }] : []));
+  const events = (await runs.recentEvents(run.principal, run.id, wanted)) ?? [];
+  return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run }] : []));
 }
 
 /**

@@ -93,7 +93,7 @@ const save: FormWork["work"] = async ({ context, form, reply, now, show }) => {
   return show(422, await filesScreen({ context, runId: undefined, address, query, now, complaint }));
 };
 
-const remove: FormWork["work"] = async ({ context: { runs, session }, form, reply }) => {
+const forget: FormWork["work"] = async ({ context: { runs, session }, form, reply }) => {
   const path = form.get("path") ?? "";
   const problem = await deleteMemory(await runs.files(session.principal), path);
   if (problem !== undefined) return reply.html(422, failure(problem));
@@ -116,6 +116,20 @@ const cancel: FormWork["work"] = async ({ context: { runs, session }, runId, rep
   const cancelled = await runs.cancel(session.principal, runId, "cancelled on the page");
   return cancelled.ok ? reply.redirect(runPath(runId)) : show(404, undefined);
 };
+
+const rename: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply, show }) => {
+  const isFound = await runs.rename(session.principal, runId, form.get("name") ?? "");
+  return isFound ? reply.redirect(runPath(runId)) : show(404, undefined);
+};
+
+const remove: FormWork["work"] = async ({ context: { runs, session }, runId, reply, show }) => {
+  const deleted = await runs.delete(session.principal, runId);
+  if (!deleted.ok)
+    return deleted.code === "open" ? reply.html(422, failure(deleted.message)) : show(404, undefined);
+  return session.run === undefined ? reply.redirect("/") : reply.html(200, DELETED);
+};
+
+const DELETED = renderNotice("The run is deleted", "You can close this tab.");
 
 const goOnAtEnd: FormWork["work"] = async (sent) => {
   const run = await runOf(sent);
@@ -197,7 +211,7 @@ const check: FormWork["work"] = async ({ context: { runs, session }, runId, form
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
-  ["/files/delete", { scope: "run", work: remove }],
+  ["/files/delete", { scope: "run", work: forget }],
 ]);
 
 const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
@@ -205,6 +219,8 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/check", { scope: "approve", work: check }],
   ["/tell", { scope: "run", work: tell }],
   ["/cancel", { scope: "run", work: cancel }],
+  ["/rename", { scope: "run", work: rename }],
+  ["/delete", { scope: "run", work: remove }],
   ["/continue", { scope: "run", work: goOnAtEnd }],
   ["/again", { scope: "run", work: again }],
   ["/fork", { scope: "run", work: fork }],

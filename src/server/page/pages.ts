@@ -12,6 +12,7 @@ import type { StartSettings } from "../views/room/home.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
+import { exportText } from "./export.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
@@ -194,6 +195,8 @@ export class Pages {
       const [query, now] = [url.searchParams, this.#options.clock()];
       return this.#show(reply, 200, await searchScreen({ context, query, now, signal: reply.left() }));
     }
+    if (runId !== undefined && action === "/export")
+      return this.#sendText(reply, await exportText(await this.#context(session), runId, url.searchParams));
     if (!/^\/files(?:\/|$)/.test(runId === undefined ? url.pathname : action))
       return this.#show(reply, 200, await this.#part(asked));
     const context = await this.#context(session);
@@ -205,9 +208,12 @@ export class Pages {
       now: this.#options.clock(),
     };
     if (url.searchParams.get("as") !== "text") return this.#show(reply, 200, await filesScreen(request));
-    const text = await fileText(request);
+    return this.#sendText(reply, await fileText(request));
+  }
+
+  #sendText(reply: Reply, text: string | undefined): void {
     if (text === undefined) return this.#show(reply, 404, undefined);
-    return reply.text(200, "text/plain", text);
+    reply.text(200, "text/plain", text);
   }
 
   /** `undefined`: there is no such part. */

@@ -8,7 +8,9 @@ import {
   type RunStatus,
   type RunSummary,
   type RunView,
+  STATUS_WORDS,
   isFinal,
+  nameOf,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
@@ -17,7 +19,7 @@ import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
 import { type Complaint, type Request, renderReview, requestsOf } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
-import type { Screen } from "../views/room/shell.ts";
+import type { News, Screen } from "../views/room/shell.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
@@ -69,6 +71,7 @@ export async function homeScreen(
   const open = await openRuns(context, counts);
   const listed = found.slice(0, LISTED);
   const views = await viewsOf(runs, [...open.asking, ...listed]);
+  const news = await newsOf(context, pending);
   const standing = (run: RunSummary): Standing => {
     const view = views.get(run.id);
     return view === undefined ? standingInList(run) : standingOf(view);
@@ -102,6 +105,7 @@ export async function homeScreen(
     waiting,
     isLive: true,
     session,
+    news,
     main: renderHome({ ...screen, now }),
   });
 }
@@ -148,6 +152,43 @@ async function pendingOf({
   return { pending, waiting };
 }
 
+/** Runs whose ends are told. */
+const MAX_ENDS = 20;
+/** The end of a shorter run is not told. */
+const LONG_RUN_MS = 30_000;
+
+/** What waits, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
+async function newsOf(
+  { runs, session }: ScreenContext,
+  pending: readonly PendingApproval[],
+  own?: Run,
+): Promise<News[]> {
+  const seen =
+    session.run === undefined ? await runs.summaries(session.principal, {}, { limit: MAX_ENDS }) : [own];
+  const ends = seen.flatMap((run): News[] => {
+    if (run?.endedAt === undefined || run.endedAt - run.createdAt < LONG_RUN_MS) return [];
+    const { id, status } = run;
+    return [
+      {
+        key: `end ${id}`,
+        kind: "ends",
+        name: oneLine(nameOf(run), 80),
+        text: `Run ${STATUS_WORDS[status]}`,
+        address: runPath(id),
+      },
+    ];
+  });
+  return [...pending.map(askOf), ...ends];
+}
+
+const askOf = ({ id, runId, task }: PendingApproval): News => ({
+  key: `ask ${id}`,
+  kind: "asks",
+  name: oneLine(task, 80),
+  text: "Needs your decision",
+  address: `${runPath(runId)}/review`,
+});
+
 /** What waits in all runs. */
 export async function reviewScreen(
   { runs, session }: ScreenContext,
@@ -167,6 +208,7 @@ export async function reviewScreen(
     waiting,
     isLive: true,
     session,
+    news: pending.map(askOf),
     main: renderReview({ requests, rest: waiting - pending.length, viewer, now, complaint }),
   });
 }
@@ -212,16 +254,20 @@ export async function runScreen(
   if (view === undefined) return undefined;
   const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
-  const waiting = await waitingFor(context, view);
+  const own = pendingApprovals(view).map((approval) => ({ ...approval, task: nameOf(view.run) }));
+  const { pending, waiting } =
+    session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
+  const news = await newsOf(context, pending, view.run);
   return {
     view,
     waiting,
     picture: (now) => ({
-      title: oneLine(view.run.task, 80),
+      title: oneLine(nameOf(view.run), 80),
       place: "runs",
       waiting,
       isLive: true,
       session,
+      news,
       main: html`${renderRunHead(view, session, tab, now, context.folderOf?.(view.run))} ${body(now)}`,
     }),
   };

@@ -29,6 +29,7 @@ export function runDocument(view: RunView): object {
     forked_from: run.forkedFrom,
     status: run.status,
     task: run.task,
+    name: run.name,
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),

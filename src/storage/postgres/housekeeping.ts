@@ -44,7 +44,8 @@ export async function prune(
       left = forgotten === 0 ? 0 : left - forgotten;
     }
   };
-  if (maxAgeMs !== undefined) await forgetUpTo(now - maxAgeMs, Infinity);
+  // Runs that a person deleted count as ended before any time.
+  await forgetUpTo(maxAgeMs === undefined ? 0 : now - maxAgeMs, Infinity);
   if (maxBytes !== undefined) await forgetUpTo(now - KEPT_FOR_SIZE_MS, await excessRuns(pool, maxBytes));
   report.threads = await forgetThreads(pool, checkpoints, signal);
   return report;

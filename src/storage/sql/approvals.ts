@@ -78,7 +78,7 @@ const PENDING_OF_PRINCIPAL = `FROM runs JOIN approvals ON run_id = runs.id
 /** Those of any run of the principal, oldest first. */
 export function* pendingOf(principal: Principal, limit: number): Steps<PendingApproval[]> {
   const rows = yield* all<ApprovalRow & { task: string }>(
-    `SELECT approvals.*, task ${PENDING_OF_PRINCIPAL} ORDER BY approvals.number LIMIT @limit`,
+    `SELECT approvals.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} ORDER BY approvals.number LIMIT @limit`,
     { principal, limit },
   );
   return rows.map((row) => ({ ...toApproval(row), task: row.task }));

@@ -98,6 +98,15 @@ export class StoredRuns implements RunRepository {
     return this.#change([principal, runId], steps, (cancelled) => cancelled?.ended === false);
   }
 
+  rename(principal: Principal, runId: string, name: string | null): Promise<boolean> {
+    return this.#change([principal, runId], () => runs.rename(principal, runId, name), Boolean);
+  }
+
+  disown(principal: Principal, runId: string): Promise<boolean> {
+    // The second wall would refuse a row that is no longer the principal's.
+    return this.#engine.write(() => runs.disown(principal, runId));
+  }
+
   decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined> {
     const steps = () => answers.decide(principal, call, by, now);
     return this.#change([principal, call.approval.runId], steps, isFound);

@@ -26,6 +26,7 @@ export interface RunRow {
   environment: string;
   idempotency_key: string | null;
   task: string;
+  name: string | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;
@@ -113,6 +114,7 @@ export function toRun(row: RunRow): Run {
       cachedInputTokens: row.cached_input_tokens,
     },
     lastSeq: row.last_seq,
+    ...(row.name === null ? {} : { name: row.name }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
@@ -121,7 +123,7 @@ export function toRun(row: RunRow): Run {
 
 /** The columns of a run that are read where its answer does not matter. */
 export const HEAD_COLUMNS =
-  "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, lease_expires_at";
+  "id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at";
 
 export type HeadRow = Pick<
   RunRow,
@@ -130,6 +132,7 @@ export type HeadRow = Pick<
   | "principal"
   | "environment"
   | "task"
+  | "name"
   | "status"
   | "created_at"
   | "updated_at"
@@ -147,6 +150,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   createdAt: row.created_at,
   updatedAt: row.updated_at,
   lastSeq: row.last_seq,
+  ...(row.name === null ? {} : { name: row.name }),
   ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
 });
 

@@ -83,7 +83,7 @@ export function* summaries(
     ...(text === undefined ? {} : { lower: containing(text.toLowerCase()) }),
     ...(isPlain ? {} : { text: containing(text) }),
   };
-  const isFound = (tasksOnly ? ["task"] : ["task", "answer"]).flatMap((column) => [
+  const isFound = ["task", "name", ...(tasksOnly ? [] : ["answer"])].flatMap((column) => [
     `lower(${column}) LIKE @lower ESCAPE '\\'`,
     ...(isPlain ? [] : [`${column} LIKE @text ESCAPE '\\'`]),
   ]);
@@ -273,6 +273,21 @@ export function* cancel(
   yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
   yield* status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
   return { run: yield* existing(principal, runId), ended: false };
+}
+
+/** False: no such run. */
+export function* rename(principal: Principal, runId: string, name: string | null): Steps<boolean> {
+  const sql = "UPDATE runs SET name = @name WHERE id = @id AND principal = @principal";
+  return (yield* change(sql, { id: runId, principal, name })) > 0;
+}
+
+/** Takes a run away from its principal, so that nobody finds it any more. It is then the first to be pruned. */
+export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1";
+
+/** Disowns a run that has ended. False: somebody works on it or is stopping it, or there is no such run. */
+export function* disown(principal: Principal, runId: string): Steps<boolean> {
+  const sql = `${DISOWN} WHERE id = @id AND principal = @principal AND ended_at IS NOT NULL AND lease_owner IS NULL`;
+  return (yield* change(sql, { id: runId, principal })) > 0;
 }
 
 /**

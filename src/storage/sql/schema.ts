@@ -214,12 +214,16 @@ ALTER TABLE runs ADD COLUMN subagents_completed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_failed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_of_status ON runs (principal, status, number);`;
 
+/** What a person called the run; null: its task stands for it. */
+const NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
   { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
   { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
   { version: 4, name: "cost and subagents of a run", sql: SUMS },
+  { version: 5, name: "names of runs", sql: NAMES },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

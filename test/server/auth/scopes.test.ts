@@ -58,6 +58,8 @@ test("every method of the run service demands a scope", async () => {
   const calls: Record<string, (runs: PrincipalRuns) => unknown> = {
     start: (runs) => runs.start("p", { task: "x" }),
     cancel: (runs) => runs.cancel("p", "r", "x"),
+    rename: (runs) => runs.rename("p", "r", "x"),
+    delete: (runs) => runs.delete("p", "r"),
     decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
     "an answer that decides": (runs) =>
       runs.useAnswer("p", "r", {
@@ -94,10 +96,19 @@ test("every method of the run service demands a scope", async () => {
   const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories", "drawing"];
   expect(await refusedBy(holder())).toEqual(Object.keys(calls));
   expect(await refusedBy(holder("run"))).toEqual(["decide", "an answer that decides", ...reading]);
-  expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", "an answer of a model", ...reading]);
+  expect(await refusedBy(holder("approve"))).toEqual([
+    "start",
+    "cancel",
+    "rename",
+    "delete",
+    "an answer of a model",
+    ...reading,
+  ]);
   expect(await refusedBy(holder("read"))).toEqual([
     "start",
     "cancel",
+    "rename",
+    "delete",
     "decide",
     "an answer that decides",
     "an answer of a model",

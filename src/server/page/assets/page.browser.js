@@ -6,6 +6,8 @@ import "./script/copy.js";
 import { send } from "./script/forms.js";
 import "./script/keys.js";
 import { end, follow, missAnswer } from "./script/live.js";
+import "./script/menus.js";
+import "./script/downloads.js";
 import { loadCode, loadMarkdown } from "./script/modules.js";
 import { focusTarget, mount, tick } from "./script/screen.js";
 import { askOtherTabs, isOurs, keep, request } from "./script/session.js";
@@ -22,8 +24,16 @@ async function show(response) {
     keep(session);
     return location.replace(at);
   }
-  await mount(await response.text());
+  const text = await response.text();
+  // A text that is no document, such as a file, is never read as one.
+  if (!response.headers.get("content-type")?.startsWith("text/html")) return showText(text);
+  await mount(text);
   follow();
+}
+
+function showText(text) {
+  const shown = Object.assign(document.createElement("pre"), { className: "plain", textContent: text });
+  document.body.replaceChildren(shown);
 }
 
 /** The code of a link stands behind `#`, and is exchanged for a session. */

@@ -116,7 +116,7 @@ function forking(
       </li>`,
   );
   const isOpen = refused?.field === "fork-task";
-  return html`<details class="section" data-fold="fork" ${isOpen ? html` open` : undefined}>
+  return html`<details class="section" id="fork" data-fold="fork" ${isOpen ? html` open` : undefined}>
     <summary class="btn">${icon("fork")}Try another way</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
       <p class="note pad">Start a new conversation from an earlier step. This one is not changed.</p>

@@ -1,5 +1,5 @@
 /** What runs did to one file. */
-import { type Approval, agentName } from "../../../runs/run.ts";
+import { type Approval, agentName, nameOf } from "../../../runs/run.ts";
 import { displayName, oneLine } from "../../../core/text.ts";
 import type { FileChange } from "../../page/file-changes.ts";
 import { type Viewer, runPath } from "../../page/sessions.ts";
@@ -23,7 +23,7 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
   const last = agent.at(-1);
   const name = last === undefined ? "Main agent" : agentName(last);
   const key = keyOf(agent);
-  const by = isOfMany ? run.task : name;
+  const by = isOfMany ? nameOf(run) : name;
   const address = `${runPath(run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
   return html`<span
       >Changed by <a class="link" href="${address}">${displayName(oneLine(by, 80))}</a>,

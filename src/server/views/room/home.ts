@@ -1,7 +1,13 @@
 /** The first screen: what needs the person, a task to start, and all runs. */
 import { isoTime } from "../../../core/clock.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
-import type { PendingApproval, RunFilter, RunStatus, RunSummary } from "../../../runs/run.ts";
+import {
+  type PendingApproval,
+  type RunFilter,
+  type RunStatus,
+  type RunSummary,
+  nameOf,
+} from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
@@ -241,12 +247,12 @@ function list({ runs, now }: HomeScreen): Html {
 }
 
 function row(run: ListedRun, now: number): Html {
-  const { id, task, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
+  const { id, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
   const used = usage.inputTokens + usage.outputTokens;
   return html`<a class="run-row" id="row-${id}" data-row href="${runPath(id)}"
     ><span>${stateIcon(iconOf(standing))}</span
     ><span class="cut"
-      ><span class="t cut block">${oneLine(displayText(task.slice(0, 2000)), MAX.line)}</span
+      ><span class="t cut block">${oneLine(displayText(nameOf(run).slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
         >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${timeOf(createdAt)}
         · ${secondLine(run)}</span

@@ -36,6 +36,9 @@ export const SPRITE: Html = new Html(`<svg class="hide" aria-hidden="true"><defs
 <symbol id="i-lock" viewBox="0 0 16 16"><rect x="3" y="7" width="10" height="6.8" rx="1.4"/><path d="M5.2 7V5a2.8 2.8 0 0 1 5.6 0v2"/></symbol>
 <symbol id="i-gear" viewBox="0 0 16 16"><path d="M2 4.5h7m3 0h2M2 11.5h2m3 0h7"/><circle cx="10.5" cy="4.5" r="1.6"/><circle cx="5.5" cy="11.5" r="1.6"/></symbol>
 <symbol id="i-bell" viewBox="0 0 16 16"><path d="M3.5 11.5c1-1.2 1-2.5 1-4.5a3.5 3.5 0 0 1 7 0c0 2 0 3.3 1 4.5zM6.8 13.7h2.4"/></symbol>
+<symbol id="i-pen" viewBox="0 0 16 16"><path d="m3 13 .7-3.2 7-7 2.5 2.5-7 7zM9.2 4.3l2.5 2.5"/></symbol>
+<symbol id="i-out" viewBox="0 0 16 16"><path d="M8 2.2v7.6m-3.2-3.2L8 9.8l3.2-3.2M2.5 11v2.5h11V11"/></symbol>
+<symbol id="i-bin" viewBox="0 0 16 16"><path d="M2.5 4.2h11M6 4V2.2h4V4m-6 .3.7 9.5h6.6l.7-9.5M6.7 7v4m2.6-4v4"/></symbol>
 <pattern id="hatch-amber" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>
 <pattern id="hatch-red" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>
 </defs></svg>`);
@@ -72,7 +75,10 @@ export type IconName =
   | "link"
   | "lock"
   | "gear"
-  | "bell";
+  | "bell"
+  | "pen"
+  | "out"
+  | "bin";
 
 export type Tone = "blue" | "green" | "amber" | "red" | "faint";
 

@@ -1,6 +1,6 @@
 /** What stands above every screen of a run: its task, how it stands, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
-import { type RunView, isFinal } from "../../../runs/run.ts";
+import { type RunView, isFinal, nameOf } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import { filesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -8,6 +8,7 @@ import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { headlineText } from "./review.ts";
+import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import { WORKING, agentsText, pill, standingOf } from "./states.ts";
 import { decisionsWaitForYou } from "./waiting.ts";
 
@@ -41,14 +42,14 @@ export function renderRunHead(
           >
         </p>
         <div class="run-title">
-          <h1 title="${oneLine(run.task, 2000)}">${oneLine(run.task, 300)}</h1>
+          <h1 title="${oneLine(nameOf(run), 2000)}">${oneLine(nameOf(run), 300)}</h1>
           ${actions(view, viewer)}
         </div>
         ${facts(view, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
       </div>
     </div>
     ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
-    ${mayRun(viewer) ? thumbMenu(view) : undefined}`;
+    ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view)}` : undefined}`;
 }
 
 function facts(view: RunView, now: number): Html {
@@ -111,13 +112,15 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
 
 const page = (isCurrent: boolean): Html | undefined => (isCurrent ? html` aria-current="page"` : undefined);
 
-function actions({ run }: RunView, viewer: Viewer): Html | undefined {
-  if (!mayRun(viewer) || isFinal(run.status)) return undefined;
-  return html`<div class="actions">
-    <a class="btn" href="${runPath(run.id)}/work#tell" data-tell
+function actions(view: RunView, viewer: Viewer): Html | undefined {
+  if (viewer === "app") return undefined;
+  const { run } = view;
+  const atWork = html`<a class="btn" href="${runPath(run.id)}/work#tell" data-tell
       >${icon("say")}Message<kbd aria-hidden="true">M</kbd></a
     >
-    ${cancelling(run)}
+    ${cancelling(run)}`;
+  return html`<div class="actions">
+    ${mayRun(viewer) && !isFinal(run.status) ? atWork : undefined} ${renderRunMenu(view, viewer)}
   </div>`;
 }
 

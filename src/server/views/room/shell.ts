@@ -3,10 +3,13 @@ import { Html, html } from "../html.ts";
 import type { PageSession } from "../../page/sessions.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
+import { SETTINGS } from "./settings.ts";
 
 export const ASSETS = {
   style: "/assets/page.css",
   script: "/assets/page.js",
+  /** Runs before anything is painted. */
+  theme: "/assets/theme.js",
   /** Loaded by the script when a screen shows Markdown. */
   markdown: "/assets/markdown.js",
   /** Loaded when a screen shows code, or somebody edits. */
@@ -25,7 +28,19 @@ export interface Screen {
   isLive: boolean;
   /** Whose browser it is; one that sees all runs can go from one to another. */
   session: PageSession;
+  /** What a person is told who does not look at the page. Default: nothing. */
+  news?: readonly News[];
   main: Html;
+}
+
+/** A request that waits, or the end of a run. It names the run and says nothing of its content. */
+export interface News {
+  key: string;
+  kind: "asks" | "ends";
+  /** Name of the run. */
+  name: string;
+  text: string;
+  address: string;
 }
 
 const PLACES: readonly { place: Place; href: string; name: string; icon: IconName }[] = [
@@ -35,22 +50,34 @@ const PLACES: readonly { place: Place; href: string; name: string; icon: IconNam
 ];
 
 /** The part of the document that follows what happens. */
-export function renderScreen({ place, waiting, isLive, session, main }: Screen): Html {
+export function renderScreen({ place, waiting, isLive, session, news = [], main }: Screen): Html {
   const hasNavigation = session.run === undefined;
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
         ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
-        ${session.isLoggedIn ? LOG_OUT : undefined}
-        <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts" hidden>
+        ${session.isLoggedIn ? LOG_OUT : undefined} ${SETTINGS}
+        <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}
         </button>
       </div>
+      ${news.map(renderNews)}
     </header>
     ${main}
     ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
 }
+
+/** Only attributes, because it is for the script. */
+const renderNews = ({ key, kind, name, text, address }: News): Html =>
+  html`<i
+    hidden
+    data-news="${key}"
+    data-kind="${kind}"
+    data-name="${name}"
+    data-text="${text}"
+    data-address="${address}"
+  ></i>`;
 
 const LOG_OUT = html`<form method="post" action="/logout">
   <button class="btn bare small">Log out</button>
@@ -159,6 +186,7 @@ const shell = (bodyAttribute?: Html): Html =>
     title: "deepagent",
     head: html`<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
       <meta name="color-scheme" content="light dark" />
+      <script src="${ASSETS.theme}"></script>
       <link rel="stylesheet" href="${ASSETS.style}" />
       <script src="${ASSETS.script}" defer></script>`,
     ...(bodyAttribute === undefined ? {} : { bodyAttribute }),

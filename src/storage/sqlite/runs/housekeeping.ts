@@ -11,6 +11,7 @@ import {
 } from "../../../runs/retention.ts";
 import type { Checkpoints } from "../../../runs/thread-ports.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
+import { DISOWN } from "../../sql/runs.ts";
 import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
@@ -97,9 +98,7 @@ async function shortenJournals(
   const long = database.prepare<[number, number], { id: string; last_seq: number }>(`
 SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
   ORDER BY ended_at LIMIT ?) WHERE last_seq > ${EVENTS_PER_PIECE}`);
-  const disown = database.prepare<[string]>(
-    "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
-  );
+  const disown = database.prepare<[string]>(`${DISOWN} WHERE id = ?`);
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
   /** Writes without waiting for the disk; a power cut undoes the last of these writes, never an earlier one alone. */
   const write = (work: () => unknown) => inOwnRoom(database, () => quickly(database, work));

@@ -12,8 +12,9 @@ async function textAt(address) {
   return response.text();
 }
 
-async function textOf({ dataset: { copy, copyOf, copyAddress } }) {
+async function textOf({ dataset: { copy, copyOf, copyAddress, linkAddress } }) {
   if (copy !== undefined) return copy;
+  if (linkAddress !== undefined) return new URL(linkAddress, location.href).href;
   return copyOf === undefined
     ? textAt(copyAddress)
     : document.getElementById(copyOf).querySelector("md-text").source;

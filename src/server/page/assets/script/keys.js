@@ -1,4 +1,5 @@
 /** Keys. None decides outside the request that has the focus. */
+import { preference } from "./preferences.js";
 import { openFinder } from "./search.js";
 
 const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
@@ -47,7 +48,7 @@ addEventListener("keydown", (event) => {
     if (key === "Escape") target.blur();
     return;
   }
-  if (ctrlKey || metaKey || altKey || event.repeat) return;
+  if (ctrlKey || metaKey || altKey || event.repeat || preference("keys") === "off") return;
   const action = ACTIONS[key.toLowerCase()];
   if (action === undefined) return;
   event.preventDefault();
@@ -61,7 +62,5 @@ addEventListener("click", ({ target }) => {
 });
 
 addEventListener("click", ({ target }) => {
-  if (!target.closest?.("[data-keys]")) return;
-  document.getElementById("keys").showModal();
-  if (globalThis.Notification?.permission === "default") void Notification.requestPermission();
+  if (target.closest?.("[data-keys]")) document.getElementById("keys").showModal();
 });

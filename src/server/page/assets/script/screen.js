@@ -4,7 +4,9 @@ import { duration } from "../../../views/room/duration.ts";
 import { decisionsWaitForYou } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
+import { learnNews, tellNews } from "./notifications.js";
 import { watchEnds } from "./seen.js";
+import { showSettings } from "./settings.js";
 import { keepsText, prepare } from "./texts.js";
 import { restoreFolders } from "./tree.js";
 
@@ -41,12 +43,11 @@ const setIcon = (icon) => {
 
 /** Parts that only work with scripts. */
 function dress() {
-  const help = document.querySelector("[data-keys]");
-  if (help !== null) help.hidden = false;
   document.body.classList.add("scripted");
   dressDiffs();
   watchEnds();
   countBelow();
+  showSettings();
 }
 
 /** Counts the agents below the visible part of their list. */
@@ -80,6 +81,7 @@ export async function mount(text) {
   setIcon(page.getElementById("favicon")?.getAttribute("href"));
   document.body.replaceChildren(...page.body.childNodes);
   waiting = Number(document.querySelector(".count.amber")?.textContent ?? 0);
+  learnNews();
   localize();
   dress();
   restoreTyped();
@@ -122,7 +124,7 @@ export function update({ title, icon, html, waiting: count }) {
       beforeNodeRemoved: (old) => !isAlert(old),
       // What a person has opened stays open, and a button that is off stays off.
       beforeAttributeUpdated: (name, element) =>
-        !(name === "open" && element.tagName === "DETAILS") &&
+        !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
         !(element.tagName === "BUTTON" && isRefused(element)),
     },
   });
@@ -134,14 +136,11 @@ export function update({ title, icon, html, waiting: count }) {
   refreshParts();
 }
 
-/** Says what waits to those who do not look: readers, and a notification if the person allows it. */
+/** Says what waits to those who do not look: readers, and people who turned notifications on. */
 function tell(count) {
+  tellNews();
   if (count === waiting) return;
-  const text = decisionsWaitForYou(count);
-  document.getElementById("spoken").textContent = count === 0 ? "Nothing waits for you" : text;
-  if (count > waiting && document.hidden && globalThis.Notification?.permission === "granted") {
-    const shown = new Notification("deepagent", { body: text, tag: "deepagent-waiting" });
-    shown.addEventListener("click", () => focus());
-  }
+  document.getElementById("spoken").textContent =
+    count === 0 ? "Nothing waits for you" : decisionsWaitForYou(count);
   waiting = count;
 }

@@ -1,0 +1,30 @@
+/** Menus: Escape and a click elsewhere close the open one. Escape gives the focus back to its button. */
+const openMenu = () => document.querySelector("details.drop[open]");
+
+function closeMenu() {
+  const menu = openMenu();
+  if (menu === null) return;
+  const hadFocus = menu.contains(document.activeElement);
+  menu.open = false;
+  if (hadFocus) menu.querySelector("summary").focus();
+}
+
+addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key !== "Escape" || openMenu() === null || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    closeMenu();
+  },
+  true,
+);
+addEventListener("click", ({ target }) => {
+  const name = target.closest?.("[data-dialog]")?.dataset.dialog;
+  if (name !== undefined) document.getElementById(name).showModal();
+});
+addEventListener("click", ({ target }) => {
+  const menu = openMenu();
+  if (menu === null || !target.isConnected) return;
+  if (!menu.contains(target)) menu.open = false;
+  else if (target.closest("[data-closes]")) closeMenu();
+});

@@ -1,0 +1,100 @@
+/** The menu of a run. */
+import { oneLine } from "../../../core/text.ts";
+import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
+import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { type IconName, icon } from "./icons.ts";
+
+export function renderRunMenu(view: RunView, session: PageSession): Html {
+  const { run } = view;
+  const path = runPath(run.id);
+  return html`<details class="drop" name="menu" id="run-menu">
+    <summary class="btn icon bare" aria-label="More about this run" title="More">${icon("dots")}</summary>
+    <div class="menu right">
+      <button type="button" class="menu-item copy" data-link-address="${path}">
+        ${icon("copy")}<span>Copy link</span>
+      </button>
+      <button type="button" class="menu-item copy" data-copy="${run.id}">
+        ${icon("copy")}<span>Copy run id</span>
+      </button>
+      <hr />
+      ${exportItem(run.id, "markdown", "md", "Export as Markdown", "What happened, decisions, changes, and the answer")}
+      ${exportItem(run.id, "json", "json", "Export as JSON", "The whole report, as clients get it")}
+      ${mayRun(session) ? changing(view) : undefined}
+    </div>
+  </details>`;
+}
+
+const exportItem = (id: string, form: string, ending: string, name: string, note: string): Html =>
+  html`<a
+    class="menu-item"
+    href="${runPath(id)}/export?as=${form}"
+    data-download="${id}.${ending}"
+    data-closes
+    >${icon("out")}<span>${name}</span><small>${note}</small></a
+  >`;
+
+function changing({ run }: RunView): Html {
+  const hasEnded = isFinal(run.status);
+  const fork = html`<a class="menu-item" href="${runPath(run.id)}/answer#fork" data-closes
+    >${icon("fork")}<span>Fork…</span></a
+  >`;
+  return html`<hr />
+    ${opener("rename-run", "pen", "Rename…")} ${hasEnded ? fork : undefined}
+    ${
+      hasEnded
+        ? opener("delete-run", "bin", "Delete run…", "danger")
+        : html`<button type="button" class="menu-item" disabled>
+            ${icon("bin")}<span>Delete run…</span><small>Cancel it first</small>
+          </button>`
+    }`;
+}
+
+const opener = (dialog: string, picture: IconName, name: string, look = ""): Html =>
+  html`<button type="button" class="menu-item ${look}" data-dialog="${dialog}" data-closes>
+    ${icon(picture)}<span>${name}</span>
+  </button>`;
+
+/** The dialogs that the menu opens. */
+export const renderRunDialogs = (view: RunView): Html =>
+  html`${renaming(view)} ${isFinal(view.run.status) ? deleting(view) : undefined}`;
+
+const renaming = ({ run }: RunView): Html =>
+  html`<dialog id="rename-run" aria-labelledby="rename-h">
+    <h2 id="rename-h">Rename this run</h2>
+    <form method="post" action="${runPath(run.id)}/rename" id="rename-form" autocomplete="off">
+      <label class="hide" for="run-name">Name</label>
+      <input
+        id="run-name"
+        class="field"
+        name="name"
+        maxlength="${MAX_NAME}"
+        value="${oneLine(nameOf(run), MAX_NAME)}"
+      />
+    </form>
+    <p class="small dim">Only the name changes. An empty name shows the task again.</p>
+    ${ends("Cancel", html`<button class="btn ink" form="rename-form">Rename</button>`)}
+  </dialog>`;
+
+function deleting({ run, filesChanged }: RunView): Html {
+  const of = (folder: string): number => filesChanged.filter((path) => path.startsWith(folder)).length;
+  const [files, memories] = [of("/workspace/"), of("/memories/")];
+  const kept = [
+    ...(files === 0 ? [] : [`${files} changed ${files === 1 ? "file" : "files"} in the workspace`]),
+    ...(memories === 0 ? [] : [`${memories} ${memories === 1 ? "memory" : "memories"}`]),
+  ];
+  const stays = kept.length === 0 ? "files in the workspace, and memories" : kept.join(", ");
+  return html`<dialog id="delete-run" aria-labelledby="delete-h">
+    <h2 id="delete-h">Delete this run?</h2>
+    <p class="small dim">
+      Its answer, steps and decisions are deleted for everyone, and cannot be brought back. If no other run
+      continues the conversation, its messages and files are deleted too. Not deleted: ${stays}.
+    </p>
+    <form method="post" action="${runPath(run.id)}/delete" id="delete-form"></form>
+    ${ends("Keep it", html`<button class="btn no" form="delete-form">Delete run</button>`)}
+  </dialog>`;
+}
+
+/** The buttons of a dialog. The first one closes it, and gets the focus where there is no field. */
+const ends = (close: string, act: Html): Html =>
+  html`<form method="dialog" class="row-end"><button class="btn">${close}</button>${act}</form>`;
