@@ -59,7 +59,7 @@ export interface Run {
   /** Key of the servers that can continue it: only processes with the same text work on it. */
   environment: string;
   task: string;
-  /** What a person called it; absent: its task stands for it. */
+  /** Name that a person gave it. Default: its task stands for it. */
   name?: string;
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */
@@ -183,7 +183,7 @@ export interface Approval {
 
 /** One that waits. */
 export interface PendingApproval extends Approval {
-  /** Of its run; the name if it has one. */
+  /** Name of its run, or the task if it has none. */
   task: string;
 }
 

@@ -214,7 +214,7 @@ ALTER TABLE runs ADD COLUMN subagents_completed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_failed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_of_status ON runs (principal, status, number);`;
 
-/** What a person called the run; null: its task stands for it. */
+/** Name that a person gave the run; null: its task stands for it. */
 const NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
 
 /** The migrations of the tables of runs. */

@@ -37,7 +37,7 @@ export interface Command {
 }
 
 /** Results; those whose names have the text come first. */
-export interface Found {
+interface Found {
   runs: readonly FoundRun[];
   files: readonly FoundFile[];
   memories: readonly MemoryHit[];
