@@ -121,7 +121,7 @@ export function keyOf(spec: string): string | undefined {
   return choice.provider === choice.spec ? undefined : factsOf(choice.provider).key;
 }
 
-/** What each answer means as flags of the server. */
+/** Server flags for each answer. */
 export const APPROVALS = {
   usual: {},
   all: { "approvals-write": "all" },

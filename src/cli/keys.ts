@@ -23,7 +23,7 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
 }
 
 const AS_ARGUMENT =
-  "A key is no argument, because other users can see those: keys set KEY asks for it, or reads it from standard input.";
+  "Don't pass a key as an argument, because other users can see it. Run keys set KEY: it asks for the key, or reads it from stdin.";
 
 /** Why the keychain cannot be used, and which other places there are for a key. */
 const withoutKeychain = (problem: string, host: HostFacts): string =>

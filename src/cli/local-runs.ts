@@ -26,7 +26,7 @@ export interface LocalRuns {
   obstacles: () => Promise<Check[]>;
   /** A line to paste that does something with the runs of this data directory: `runs list`. */
   runsCommand: (...words: readonly string[]) => string;
-  /** A line to paste that works on this run, or goes on with its conversation, as this process would. */
+  /** A line to paste that works on this run, or continues its conversation, with the settings of this process. */
   runCommand: (run: Run, ...words: readonly string[]) => string;
 }
 

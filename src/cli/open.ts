@@ -40,7 +40,7 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
   try {
     const first = runId === undefined ? {} : { first: runId };
     const link = server.link({ principal: LOCAL, purpose: "decide", ...first });
-    show(link, mayOpen, " Ctrl-C ends the page; runs that other servers work on go on.");
+    show(link, mayOpen, " Ctrl-C closes the page; other servers continue their runs.");
     await untilAborted(interrupt.signal);
     return 0;
   } finally {

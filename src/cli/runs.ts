@@ -241,7 +241,7 @@ export async function tellRun(local: LocalRuns, runId: string, text: string): Pr
   return 0;
 }
 
-/** Decides on open approvals, by flags or by asking; a server that has the run's workspace goes on with it. */
+/** Decides on open approvals, by flags or by asking. A server with the run's workspace then resumes the run. */
 export async function answerRun(
   local: LocalRuns,
   runId: string,
@@ -371,7 +371,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   return 0;
 }
 
-/** Forgets runs that are over, as the configuration says; a server does the same every hour. */
+/** Deletes finished runs that exceed the configured retention; a server does the same every hour. */
 export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
@@ -385,10 +385,10 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
   const { orphans = 0 } = report;
   say([
-    `Forgot ${runs(report.runs)} and ${threads(report.threads)}.`,
+    `Deleted ${runs(report.runs)} and ${threads(report.threads)}.`,
     ...(report.memories === 0
       ? []
-      : [`Deleted ${counted(report.memories, "memory", "memories")} whose time was over.`]),
+      : [`Deleted ${counted(report.memories, "expired memory", "expired memories")}.`]),
     ...(orphans === 0 ? [] : [orphansLine(orphans, deletesOrphans ? "deleted" : "kept")]),
     ...(report.freedBytes === 0 ? [] : [`The files are ${megabytes(report.freedBytes)} smaller.`]),
   ]);

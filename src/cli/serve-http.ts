@@ -13,17 +13,17 @@ import { createServerFactory } from "../server/protocol/create-server.ts";
 
 /** Serves over HTTP: tokens, their renewal, and the end of the server. */
 
-/** How long closing may take before the process ends anyway. */
+/** Time limit for closing, in ms; then the process exits anyway. */
 const CLOSE_MS = 850;
 
 export interface ServeOptions {
   env: Environment;
-  /** Whether MCP is served, or only probes and numbers. Default true. */
+  /** True if MCP is served; otherwise only probes and metrics are. Default true. */
   takesRequests?: boolean;
   /** Reads the configuration again. */
   load: () => LoadedConfig;
   listening: (url: string) => void;
-  /** Where browsers reach the page. */
+  /** Address of the page for browsers. */
   publicUrl?: URL | undefined;
 }
 
@@ -158,7 +158,7 @@ async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logge
   return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }
 
-/** How often the configuration is read again. */
+/** Interval at which the configuration is reread, in ms. */
 const INTERVAL_MS = 5000;
 
 export interface FollowOptions {

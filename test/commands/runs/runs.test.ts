@@ -223,7 +223,7 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   const runId = await waitingRun(home);
   expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
   const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
-  expect(stdout).toBe("Forgot 0 runs and 0 threads.\n");
+  expect(stdout).toBe("Deleted 0 runs and 0 threads.\n");
   const dry = await home.bin(
     "runs",
     "prune",
