@@ -213,7 +213,7 @@ test("a run that is not over can be told something", async () => {
     /has ended \(cancelled\)\. To continue its conversation:\n.* run --thread thr_\S+ .*"TASK"/,
   );
   const late = await home.bin("runs", "tell", runId, "One more thing.");
-  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("has ended (cancelled)")]);
+  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("ended (cancelled)")]);
   const nobody = await home.bin("runs", "tell", "run_none", "Hello.");
   expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringContaining("No run has the id")]);
 });
