@@ -61,7 +61,7 @@ export async function complete(
   commands: readonly Command[],
   runs: FindRuns,
 ): Promise<Completion> {
-  // PowerShell gives a space for nothing.
+  // PowerShell passes a space for an empty word.
   const current = (words.at(-1) ?? "").trim();
   const before = words.slice(0, -1);
   const found = await completeAfter(before, current, { commands, runs });

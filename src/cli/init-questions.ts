@@ -107,7 +107,7 @@ export async function askModel(models: readonly ModelHere[], asker: Asker, step:
   }
 }
 
-/** The problem with a model name, whatever its key; `undefined`: it can be used. */
+/** Describes the problem with a model name, regardless of its key; `undefined` if the name is usable. */
 export function modelNameProblem(spec: string): string | undefined {
   if (spec === "") return `Write it as provider:model, such as ${DEFAULT_MODELS[0]?.provider}:NAME.`;
   const choice = modelChoice({ model: spec, env: {}, lendable: true });

@@ -20,7 +20,7 @@ export interface LocalRuns {
   runs: RunService;
   config: Config;
   logger: Logger;
-  /** Aborts at Ctrl-C and when the process is told to end. */
+  /** Aborts at Ctrl-C and when the process is asked to stop. */
   interrupt: AbortController;
   /** The checks that fail, of those that a run needs at its start. */
   obstacles: () => Promise<Check[]>;

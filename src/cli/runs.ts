@@ -396,22 +396,22 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
 }
 
 function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
-  const stored = `${megabytes(plan.storedBytes)} are stored, memories included`;
+  const stored = `${megabytes(plan.storedBytes)} stored, including memories`;
   return [
     ...(maxAgeMs === undefined
       ? []
       : [
-          `Would forget ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
+          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
         ]),
     ...(maxBytes === undefined
       ? []
       : plan.storedBytes <= maxBytes
         ? [`${stored}, within the limit of ${megabytes(maxBytes)}.`]
         : [
-            `${stored}; the limit is ${megabytes(maxBytes)}. Would forget as many as it takes of ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first.`,
+            `${stored}; the limit is ${megabytes(maxBytes)}. Would delete up to ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first, until the limit is met.`,
           ]),
     ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "would be deleted" : "kept")]),
-    `Runs that are not over (${plan.unfinished}) stay, and so do memories. Nothing was changed.`,
+    `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
   ];
 }
 

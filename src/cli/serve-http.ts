@@ -60,7 +60,7 @@ export async function serveOverHttp(
   listening(server.url);
   if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
-  // A run that an earlier process left is taken up again, whether or not a client comes.
+  // Runs left by an earlier process are resumed, even if no client connects.
   const reason = await Promise.race([untilSignal(), refusal(parts)]);
   logger.info("server.closing", { reason });
   server.leave();

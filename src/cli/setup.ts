@@ -91,7 +91,7 @@ interface KeyFacts {
   place?: Place | undefined;
 }
 
-/** The key of the model and its place; `undefined`: it needs none, or the person has none at hand. */
+/** Finds the key of the model and its place; `undefined` if it needs none, or the person does not have it. */
 export async function findKey(model: string, facts: KeyFacts): Promise<Key | undefined> {
   const { host, asker, client, place } = facts;
   const name = keyOf(model);
@@ -117,7 +117,7 @@ export async function findKey(model: string, facts: KeyFacts): Promise<Key | und
   return { name, value, place: chosen ?? "environment" };
 }
 
-/** Asks until it can be a key. `without`: what Enter does; then there is none. */
+/** Asks until the input can be a key. `without`: effect of Enter, which leaves the key unset. */
 export async function askKey(name: string, without: string, asker: Asker): Promise<string | undefined> {
   for (;;) {
     const typed = (await asker.secret(`${name} (not shown), or Enter ${without} › `)).trim();

@@ -153,7 +153,7 @@ const indexOfInput = (text: string, id: string): number =>
 const idOf = (input: unknown): string =>
   typeof input === "object" && input !== null && "id" in input ? String(input.id) : "";
 
-/** The environment that the client will give the server, as far as it can be known here. */
+/** Environment that the client will pass to the server, as far as it is known here. */
 export function environmentOf(
   { env }: Pick<Entry, "env">,
   base: Readonly<Record<string, string | undefined>>,
