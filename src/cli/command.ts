@@ -32,7 +32,7 @@ export interface Flag {
 /** One thing that a command can do. */
 export interface Action {
   name: string;
-  /** What follows its name, such as `RUN`. */
+  /** Words after its name, such as `RUN`. */
   words: string;
   /** One line. */
   summary: string;
@@ -49,7 +49,7 @@ export interface CommandArguments {
 
 export interface Command {
   name: string;
-  /** How it is called, without the program's name. */
+  /** Its usage line, without the program's name. */
   usage: string;
   /** One line. */
   summary: string;
@@ -58,11 +58,11 @@ export interface Command {
   /** Calls of it, without the program's name. */
   examples?: readonly string[];
   actions?: readonly Action[];
-  /** Whether the flags of the configuration apply. */
+  /** True if the command accepts the configuration flags. */
   configurable: boolean;
   /** Paths of the settings that its help shows first. Default: those that most people give. */
   settings?: readonly string[];
-  /** How many words may follow; default none. */
+  /** Maximum number of positional arguments; default 0. */
   positionals?: number;
   run(args: CommandArguments): Promise<ExitCode>;
 }

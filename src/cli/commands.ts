@@ -313,7 +313,7 @@ const keys: Command = {
   usage: "keys [ACTION]",
   summary: "List, store or delete provider keys in the keychain of this system.",
   configurable: false,
-  // A key that somebody gives as an argument is refused without being repeated.
+  // A key given as an argument is refused, and the message does not repeat it.
   positionals: Infinity,
   actions: [
     {
@@ -364,7 +364,7 @@ const completions: Command = {
   summary: "Print a script that completes commands, flags and runs in bash, zsh, fish or powershell.",
   examples: ["completions bash", "completions zsh", "completions fish", "completions powershell"],
   configurable: false,
-  // The scripts give all words of a line.
+  // The scripts pass all words of a line.
   positionals: Infinity,
   flags: [],
   run: async (args) => (await import("./completions.ts")).runCompletions(args, COMMANDS),

@@ -1,6 +1,6 @@
 /**
- * What a shell evaluates to complete the program's words. Each script gives the words so far to
- * `completions words` of the program that is being completed, and shows what that answers.
+ * Shell scripts that complete the program's arguments. Each script passes the words typed so far to
+ * `completions words` of the program being completed, and shows the candidates that it prints.
  */
 export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
   // `=` is a word of its own in bash. Bash 3.2 of macOS has neither mapfile nor compopt.

@@ -25,7 +25,7 @@ export interface Candidate {
 /** Words, or what the shell itself finds: paths. */
 export type Completion = readonly Candidate[] | "files" | "folders";
 
-/** What depends on the machine: the runs that the words before would find. */
+/** Finds the runs on this machine that the words typed so far apply to. */
 export type FindRuns = (command: Command, before: readonly string[]) => Promise<readonly Candidate[]>;
 
 /** Prints the script for a shell, or answers one of these scripts. */
@@ -55,13 +55,13 @@ function linesOf(found: Completion): string {
   return found.map(({ word, text }) => `${word}${text === undefined ? "" : `\t${text}`}\n`).join("");
 }
 
-/** What could stand in place of the last of `words`, the first of which follows the program's name. */
+/** Candidates for the last of `words`. The first word is the one after the program's name. */
 export async function complete(
   words: readonly string[],
   commands: readonly Command[],
   runs: FindRuns,
 ): Promise<Completion> {
-  // PowerShell gives a space for nothing.
+  // PowerShell passes a space for an empty word.
   const current = (words.at(-1) ?? "").trim();
   const before = words.slice(0, -1);
   const found = await completeAfter(before, current, { commands, runs });
@@ -154,7 +154,7 @@ async function valuesOf(
   return choices === undefined ? placed(hint) : choices.map((word) => ({ word }));
 }
 
-/** What a place in a usage or the value of a flag can be, by the word that stands for it. */
+/** Candidates for a placeholder in a usage line, or for the value of a flag. */
 async function completePlace(hint: string, runs: () => Promise<readonly Candidate[]>): Promise<Completion> {
   switch (hint) {
     case "RUN":

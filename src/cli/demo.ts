@@ -86,7 +86,7 @@ interface Stage {
   host: HostFacts;
   workspace: DemoWorkspace;
   task: string;
-  /** Whether a person decides on approvals. */
+  /** True if a person decides on approvals. */
   asking: boolean;
   interactive: boolean;
   colors: Colors;
@@ -143,7 +143,7 @@ async function perform(stage: Stage): Promise<ExitCode> {
   }
 }
 
-/** Ctrl-C reaches the server too, which parks the run: it would go on when a server starts again. */
+/** Cancels the run. Ctrl-C also stops the server, which only parks the run: the next server would resume it. */
 async function cancelRun(session: Session | undefined, open: () => Promise<Session>): Promise<void> {
   const runId = session?.runId;
   if (session === undefined || runId === undefined) return;
@@ -261,9 +261,9 @@ interface SummaryFacts extends RunEnd {
   session: Session;
   workspace: DemoWorkspace;
   colors: Colors;
-  /** How the demo is called again. */
+  /** Command line that runs the demo again. */
   demoCommand: string;
-  /** Whether a real model is used, whose figures are worth showing. */
+  /** True if a real model is used, so token counts and costs are worth showing. */
   countsTokens: boolean;
 }
 

@@ -13,7 +13,7 @@ export interface ClientHere {
   name: string;
   title: string;
   isInstalled: boolean;
-  /** Whether its configuration has this server. */
+  /** True if its configuration contains this server. */
   hasServer: boolean;
 }
 
@@ -46,7 +46,7 @@ export function clientsHere(host: HostFacts): ClientHere[] {
   });
 }
 
-/** Whether a file of JSON, TOML or YAML has a member with the name of this server. */
+/** True if a JSON, TOML or YAML file has a member with the name of this server. */
 function namesServer(file: string): boolean {
   try {
     return /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8"));
@@ -55,7 +55,7 @@ function namesServer(file: string): boolean {
   }
 }
 
-/** Whether a shell would find the program. */
+/** True if a shell would find the program. */
 export function isProgram(name: string, { env, platform }: HostFacts): boolean {
   const endings = platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
@@ -80,7 +80,7 @@ export interface ModelHere {
   from: KeyPlace | undefined;
 }
 
-/** How long the keychain may take; it is not asked to be unlocked for a first look. */
+/** Timeout of a keychain look-up, in ms, so that a first look never waits for it to be unlocked. */
 const KEYCHAIN_MS = 1500;
 
 export async function modelsHere({ env, platform }: HostFacts): Promise<ModelHere[]> {
@@ -92,7 +92,7 @@ export async function modelsHere({ env, platform }: HostFacts): Promise<ModelHer
   );
 }
 
-/** Where the key under this name is; `undefined`: nowhere. */
+/** Finds the place of the key with this name; `undefined` if it is not set. */
 export async function keyPlace(
   name: string,
   { env, platform }: Pick<HostFacts, "env" | "platform">,
@@ -129,7 +129,7 @@ export function repositoryAround(path: string): string | undefined {
   }
 }
 
-/** How commands of the agent would run. */
+/** Describes the way the agent's commands would run: in a sandbox, or the reason why not. */
 export async function sandboxHere(config: Config): Promise<{ ok: boolean; text: string }> {
   const choice = await chooseExecutor(config);
   if (choice.kind === "sandbox") return { ok: true, text: choice.name };

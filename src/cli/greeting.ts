@@ -1,4 +1,4 @@
-/** What a person sees who calls the program alone at a terminal, where no client speaks MCP to it. */
+/** Prints the greeting shown when a person runs the program at a terminal without arguments. */
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, packageVersion } from "../config/paths.ts";
 import { PROGRAM, commandLine } from "../config/program.ts";

@@ -107,7 +107,7 @@ export async function askModel(models: readonly ModelHere[], asker: Asker, step:
   }
 }
 
-/** The problem with a model name, whatever its key; `undefined`: it can be used. */
+/** Describes the problem with a model name, regardless of its key; `undefined` if the name is usable. */
 export function modelNameProblem(spec: string): string | undefined {
   if (spec === "") return `Write it as provider:model, such as ${DEFAULT_MODELS[0]?.provider}:NAME.`;
   const choice = modelChoice({ model: spec, env: {}, lendable: true });
@@ -121,7 +121,7 @@ export function keyOf(spec: string): string | undefined {
   return choice.provider === choice.spec ? undefined : factsOf(choice.provider).key;
 }
 
-/** What each answer means as flags of the server. */
+/** Server flags for each answer. */
 export const APPROVALS = {
   usual: {},
   all: { "approvals-write": "all" },

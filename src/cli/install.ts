@@ -287,8 +287,8 @@ async function showCommand(
 }
 
 /** The environment that a client passes on: that of its shell, or only the variables that every program needs. */
-async function baseOf({ handsOnShell }: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
-  if (handsOnShell) return shell;
+async function baseOf({ passesShell }: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  if (passesShell) return shell;
   const { getDefaultEnvironment } = await import("@modelcontextprotocol/client/stdio");
   return getDefaultEnvironment();
 }

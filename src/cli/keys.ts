@@ -23,11 +23,11 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
 }
 
 const AS_ARGUMENT =
-  "A key is no argument, because other users can see those: keys set KEY asks for it, or reads it from standard input.";
+  "Don't pass a key as an argument, because other users can see it. Run keys set KEY: it asks for the key, or reads it from stdin.";
 
-/** Why the keychain cannot be used, and which other places there are for a key. */
+/** Explains the keychain problem, and names the other places for a key. */
 const withoutKeychain = (problem: string, host: HostFacts): string =>
-  `${problem} Without it, a key is kept in the environment of the server, or in the configuration of a client: ${commandLine(host, ["init"])} asks where.`;
+  `${problem} Set the key in the environment of the server or in the configuration of a client instead: ${commandLine(host, ["init"])} asks where.`;
 
 async function list(host: HostFacts): Promise<ExitCode> {
   const names: string[] = [];

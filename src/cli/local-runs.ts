@@ -20,13 +20,13 @@ export interface LocalRuns {
   runs: RunService;
   config: Config;
   logger: Logger;
-  /** Aborts at Ctrl-C and when the process is told to end. */
+  /** Aborts at Ctrl-C and when the process is asked to stop. */
   interrupt: AbortController;
   /** The checks that fail, of those that a run needs at its start. */
   obstacles: () => Promise<Check[]>;
   /** A line to paste that does something with the runs of this data directory: `runs list`. */
   runsCommand: (...words: readonly string[]) => string;
-  /** A line to paste that works on this run, or goes on with its conversation, as this process would. */
+  /** A line to paste that works on this run, or continues its conversation, with the settings of this process. */
   runCommand: (run: Run, ...words: readonly string[]) => string;
 }
 

@@ -1,4 +1,4 @@
-/** Opens the page in the browser: that of a server which runs, or one of its own until it is told to end. */
+/** Opens the page in the browser: that of a running server, or its own until it is stopped. */
 import { randomBytes } from "node:crypto";
 import { openPage } from "../app/open-page.ts";
 import { loadConfig } from "../config/load.ts";
@@ -13,7 +13,7 @@ import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.t
 export async function runOpen(args: CommandArguments, runId?: string): Promise<ExitCode> {
   const { flags, host } = args;
   const loaded = loadConfig({ flags, ...host });
-  // Problems are told by what opens the runs.
+  // The function that opens the runs reports problems.
   if (loaded.ok && loaded.config.storage === undefined && flags["serve"] !== true) {
     const { dataDir } = loaded.config;
     const link = await findPage(dataDir, await loadStateKey(dataDir), systemClock(), runId);
@@ -40,7 +40,7 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
   try {
     const first = runId === undefined ? {} : { first: runId };
     const link = server.link({ principal: LOCAL, purpose: "decide", ...first });
-    show(link, mayOpen, " Ctrl-C ends the page; runs that other servers work on go on.");
+    show(link, mayOpen, " Ctrl-C closes the page; other servers continue their runs.");
     await untilAborted(interrupt.signal);
     return 0;
   } finally {

@@ -1,4 +1,4 @@
-/** Works on one run in the terminal, and shows it meanwhile. */
+/** Works on one run in the terminal, and shows its progress. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
@@ -30,8 +30,8 @@ import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
 
 /**
- * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
- * later call, or any server of the same workspace, goes on with it. A person at a terminal is asked for the next task.
+ * Starts or resumes a run, and works on it in this process. An interrupt parks the run: a later call, or any server
+ * of the same workspace, resumes it. A person at a terminal is asked for the next task.
  */
 export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const { flags, positionals } = args;
@@ -63,7 +63,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   });
 }
 
-/** Whether a run can work here; writes what it lacks. */
+/** True if a run can start here; otherwise prints the failed checks. */
 async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
   const failed = await obstacles();
   if (failed.length === 0) return true;
@@ -128,7 +128,7 @@ async function start({ runs }: LocalRuns, task: string, threadId?: string): Prom
   return undefined;
 }
 
-/** How approvals are handled. Without a terminal the run stops for a decision, and can be resumed later. */
+/** Chooses the way approvals are handled. Without a terminal, the run stops for a decision and can be resumed later. */
 function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
   if (flags["yes"] === true) return "approve";
   const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["json"] !== true;
@@ -143,7 +143,7 @@ export interface LiveOptions {
    * standard error. `quiet`: the same without progress. `json`: every event, then the run, a line each.
    */
   output: "terminal" | "pipe" | "quiet" | "json";
-  /** How approvals are handled: ask the person, approve them, or leave them to someone else. */
+  /** Handling of approvals: ask the person, approve, stop the run, or wait for someone else. */
   approvals: "ask" | "approve" | "stop" | "wait";
 }
 
@@ -205,7 +205,7 @@ function writeEnd(view: RunView, { output, approvals }: LiveOptions): void {
 export const whereToWork = (run: Run, { runCommand }: LocalRuns): string =>
   `No server of its workspace is running. Start one, or work on it here:\n  ${runCommand(run, "--resume", run.id)}\n`;
 
-/** How a person is reached, and answers. */
+/** Ways to reach a person and to read their answers. */
 interface Person {
   keyboard: Keyboard;
   caller: Caller;
@@ -245,9 +245,9 @@ async function decide(
   { runs, interrupt }: LocalRuns,
   { approvals }: LiveOptions,
   { screen, keyboard, caller }: Person & { screen: Screen | undefined },
-): Promise<"go on" | "stop"> {
+): Promise<"continue" | "stop"> {
   if (approvals !== "approve") caller.call(whatWaits(view));
-  if (approvals === "wait") return "go on";
+  if (approvals === "wait") return "continue";
   if (approvals === "stop") return "stop";
   const colors = colorsFor(process.stdout, process.env);
   if (approvals === "approve") {
@@ -256,7 +256,7 @@ async function decide(
       screen?.print(`${colors.yellow("✔ approved")} (--yes): ${displayText(preview.summary)}`);
       await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
     }
-    return "go on";
+    return "continue";
   }
   screen?.pause();
   try {
@@ -264,7 +264,7 @@ async function decide(
     // Calls of one reply are there by then, and are counted.
     await delay(SETTLE_MS);
     await askOpenApprovals(view.run.id, { runs, principal: LOCAL, asker });
-    return "go on";
+    return "continue";
   } catch (error) {
     if (interrupt.signal.aborted) return "stop";
     throw error;
@@ -297,8 +297,8 @@ export interface FollowOptions {
   show: (view: RunView) => void;
   /** Every event of the journal from the first on, once. */
   onEvent?: (event: RunEvent) => void;
-  /** Called when approvals are open; says whether to go on following the run. */
-  decide: (view: RunView) => Promise<"go on" | "stop">;
+  /** Called when approvals are open; the result says whether to keep following the run. */
+  decide: (view: RunView) => Promise<"continue" | "stop">;
 }
 
 /** Follows a run of this data directory, whoever works on it; the newest view, `undefined` for no such run. */
@@ -312,7 +312,7 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
     const open = pendingApprovals(now).filter(({ id }) => !asked.has(id));
     if (isFinal(now.run.status) || open.length === 0) return true;
     for (const { id } of open) asked.add(id);
-    return (await decide(now)) === "go on";
+    return (await decide(now)) === "continue";
   };
   for await (const event of runs.watch(principal, runId, { after: 0, signal })) {
     onEvent?.(event);

@@ -242,7 +242,7 @@ export async function tellRun(local: LocalRuns, runId: string, text: string): Pr
   return 0;
 }
 
-/** Decides on open approvals, by flags or by asking; a server that has the run's workspace goes on with it. */
+/** Decides on open approvals, by flags or by asking. A server with the run's workspace then resumes the run. */
 export async function answerRun(
   local: LocalRuns,
   runId: string,
@@ -372,7 +372,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
   return 0;
 }
 
-/** Forgets runs that are over, as the configuration says; a server does the same every hour. */
+/** Deletes finished runs that exceed the configured retention; a server does the same every hour. */
 export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
@@ -386,10 +386,10 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
   const { orphans = 0 } = report;
   say([
-    `Forgot ${runs(report.runs)} and ${threads(report.threads)}.`,
+    `Deleted ${runs(report.runs)} and ${threads(report.threads)}.`,
     ...(report.memories === 0
       ? []
-      : [`Deleted ${counted(report.memories, "memory", "memories")} whose time was over.`]),
+      : [`Deleted ${counted(report.memories, "expired memory", "expired memories")}.`]),
     ...(orphans === 0 ? [] : [orphansLine(orphans, deletesOrphans ? "deleted" : "kept")]),
     ...(report.freedBytes === 0 ? [] : [`The files are ${megabytes(report.freedBytes)} smaller.`]),
   ]);
@@ -397,22 +397,22 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
 }
 
 function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
-  const stored = `${megabytes(plan.storedBytes)} are stored, memories included`;
+  const stored = `${megabytes(plan.storedBytes)} stored, including memories`;
   return [
     ...(maxAgeMs === undefined
       ? []
       : [
-          `Would forget ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
+          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
         ]),
     ...(maxBytes === undefined
       ? []
       : plan.storedBytes <= maxBytes
         ? [`${stored}, within the limit of ${megabytes(maxBytes)}.`]
         : [
-            `${stored}; the limit is ${megabytes(maxBytes)}. Would forget as many as it takes of ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first.`,
+            `${stored}; the limit is ${megabytes(maxBytes)}. Would delete up to ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first, until the limit is met.`,
           ]),
     ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "would be deleted" : "kept")]),
-    `Runs that are not over (${plan.unfinished}) stay, and so do memories. Nothing was changed.`,
+    `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
   ];
 }
 

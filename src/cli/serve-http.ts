@@ -13,17 +13,17 @@ import { createServerFactory } from "../server/protocol/create-server.ts";
 
 /** Serves over HTTP: tokens, their renewal, and the end of the server. */
 
-/** How long closing may take before the process ends anyway. */
+/** Time limit for closing, in ms; then the process exits anyway. */
 const CLOSE_MS = 850;
 
 export interface ServeOptions {
   env: Environment;
-  /** Whether MCP is served, or only probes and numbers. Default true. */
+  /** True if MCP is served; otherwise only probes and metrics are. Default true. */
   takesRequests?: boolean;
   /** Reads the configuration again. */
   load: () => LoadedConfig;
   listening: (url: string) => void;
-  /** Where browsers reach the page. */
+  /** Address of the page for browsers. */
   publicUrl?: URL | undefined;
 }
 
@@ -60,7 +60,7 @@ export async function serveOverHttp(
   listening(server.url);
   if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
-  // A run that an earlier process left is taken up again, whether or not a client comes.
+  // Runs left by an earlier process are resumed, even if no client connects.
   const reason = await Promise.race([untilSignal(), refusal(parts)]);
   logger.info("server.closing", { reason });
   server.leave();
@@ -158,7 +158,7 @@ async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logge
   return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }
 
-/** How often the configuration is read again. */
+/** Interval at which the configuration is reread, in ms. */
 const INTERVAL_MS = 5000;
 
 export interface FollowOptions {

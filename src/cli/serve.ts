@@ -58,7 +58,7 @@ function linkedPage(
   return page ? "local" : undefined;
 }
 
-/** Where browsers reach the server over HTTP, if that is configured. */
+/** Returns the address of the server for browsers, if one is configured. */
 function publicUrlOf({ http: { publicUrl, oauth } }: Config): URL | undefined {
   const address = publicUrl ?? oauth?.resource.replace(/\/mcp\/?$/, "");
   return address === undefined ? undefined : new URL(address);

@@ -1,4 +1,4 @@
-/** What `init` and `install` find out alike: the folder, the model, its key, and where that is kept. */
+/** Finds the facts that `init` and `install` share: the folder, the model, its key and the place for the key. */
 import { dirname, resolve } from "node:path";
 import { KEY_NAMES, OFFLINE, PROVIDERS, endpointOf, modelChoice, variable } from "../agent/models/choose.ts";
 import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
@@ -22,7 +22,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Whether somebody can be asked at the terminal of this process. */
+/** True if this process has a terminal at which it can ask a person. */
 export const hasTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
 
 /** Asks at the terminal. Rejects with `Refusal` when the person ends a question. */
@@ -87,11 +87,11 @@ interface KeyFacts {
   client: Client;
   /** Absent: the client knows it by itself. */
   workspace: string | undefined;
-  /** As a flag said. */
+  /** Place given by a flag. */
   place?: Place | undefined;
 }
 
-/** The key of the model and its place; `undefined`: it needs none, or the person has none at hand. */
+/** Finds the key of the model and its place; `undefined` if it needs none, or the person does not have it. */
 export async function findKey(model: string, facts: KeyFacts): Promise<Key | undefined> {
   const { host, asker, client, place } = facts;
   const name = keyOf(model);
@@ -117,7 +117,7 @@ export async function findKey(model: string, facts: KeyFacts): Promise<Key | und
   return { name, value, place: chosen ?? "environment" };
 }
 
-/** Asks until it can be a key. `without`: what Enter does; then there is none. */
+/** Asks until the input can be a key. `without`: effect of Enter, which leaves the key unset. */
 export async function askKey(name: string, without: string, asker: Asker): Promise<string | undefined> {
   for (;;) {
     const typed = (await asker.secret(`${name} (not shown), or Enter ${without} › `)).trim();
@@ -127,7 +127,7 @@ export async function askKey(name: string, without: string, asker: Asker): Promi
   }
 }
 
-/** Where the key can be kept, the best place first, and why the client's configuration is none. */
+/** Lists the places for the key, the best first, and the reason why the client's configuration is not one. */
 async function placesFor(
   name: string,
   { host, client, workspace }: KeyFacts,
@@ -147,7 +147,7 @@ async function placesFor(
     const note = client.asksForKeys ? `${title} asks for it and stores it` : client.file;
     choices.push({ value: "client", label: title, note });
   }
-  if (isSet && (client.handsOnShell || (isFile && client.reference !== undefined)))
+  if (isSet && (client.passesShell || (isFile && client.reference !== undefined)))
     choices.push({ value: "environment", label: "environment", note: `${title} passes it to the server` });
   if (isSet && !isFile)
     choices.push({ value: "client", label: title, note: "its command copies it from the environment" });
@@ -156,7 +156,7 @@ async function placesFor(
   return { choices, refused };
 }
 
-/** Where a client's file is that a key may not be in; `undefined`: it may. */
+/** Names the reason why a client's file must not contain a key; `undefined` if it may. */
 function exposure({ file, isShared }: FileClient, workspace: string | undefined): string | undefined {
   const path = realPath(file);
   const repository = repositoryAround(dirname(path));
@@ -195,12 +195,12 @@ export function variableOf(key: Key | undefined, client: Client): [string, strin
 }
 
 /** The provider's address, if it is set here and the client would not pass it to the server. */
-export function addressOf(model: string, { handsOnShell }: Client, { env }: HostFacts): [string, string][] {
+export function addressOf(model: string, { passesShell }: Client, { env }: HostFacts): [string, string][] {
   const key = keyOf(model);
   // The key may be one that is stored or asked for later.
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });
-  const provider = choice.ok && !handsOnShell ? PROVIDERS[choice.provider] : undefined;
+  const provider = choice.ok && !passesShell ? PROVIDERS[choice.provider] : undefined;
   const from = provider && endpointOf(provider, env)?.from;
   return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }

@@ -31,7 +31,7 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
       for await (const table of copyToPostgres({ dataDir, signal, ...to })) {
         const { name, found, copied } = table;
         const before = found - copied;
-        const note = before === 0 ? "" : `, ${before} were there`;
+        const note = before === 0 ? "" : `, ${before} already existed`;
         process.stdout.write(`${name.padEnd(16)}${copied} copied${note}\n`);
       }
     } finally {
@@ -39,10 +39,10 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
       await access.pool.end();
     }
   } catch (error) {
-    if (interrupt.signal.aborted) return complain("Broken off. The same command goes on with it.");
+    if (interrupt.signal.aborted) return complain("Interrupted. Run the same command again to continue.");
     if (error instanceof DeepAgentError) return complain(error.message);
     throw error;
   }
-  process.stdout.write("All of it is there, and was compared. The files were left as they are.\n");
+  process.stdout.write("Copied and verified everything. The original files are not changed.\n");
   return 0;
 }

@@ -70,8 +70,8 @@ describe("storage copy", { tags: "postgres" }, () => {
     expect(JSON.stringify(await postgres.query(steps))).toContain("/big.txt");
     const again = await copy(env);
     expect(again.code).toBe(0);
-    expect(again.lines).toContain("runs            0 copied, 2 were there");
-    expect(again.lines).toContain("conversations   0 copied, 2 were there");
+    expect(again.lines).toContain("runs            0 copied, 2 already existed");
+    expect(again.lines).toContain("conversations   0 copied, 2 already existed");
 
     const { answer } = person({ "new.md": APPROVE });
     const server = await serveHttp({ env: { ...env, DEEPAGENT_DATA_DIR: `${home.dataDir}-new` } });

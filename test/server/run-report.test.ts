@@ -5,7 +5,7 @@ import { NO_WORK, anApproval, aView } from "./support.ts";
 const FORMS = { forms: true, model: false };
 const NOTHING = { forms: false, model: false };
 
-const GOES_ON = " Its conversation goes on from there with run_deep_agent and its thread_id.";
+const CONTINUE = " To continue its conversation, call run_deep_agent with its thread_id.";
 
 test("a finished run: text and structure both carry the whole answer", () => {
   const view = aView({
@@ -148,10 +148,10 @@ test("failed and cancelled runs say why, and keep what there is", () => {
     FORMS,
   );
   expect(failed).toMatchObject({ failure_reason: "model_auth", answer: "half" });
-  expect(failed.message).toBe(`Run run_1 failed (model_auth): Set a key.${GOES_ON}`);
+  expect(failed.message).toBe(`Run run_1 failed (model_auth): Set a key.${CONTINUE}`);
   expect(reportText(failed)).toMatch(/^Run run_1 failed[^]*half/);
   const cancelled = runReport(aView({ run: { status: "cancelled", cancelReason: "not needed" } }), FORMS);
-  expect(cancelled.message).toBe(`Run run_1 was cancelled: not needed.${GOES_ON}`);
+  expect(cancelled.message).toBe(`Run run_1 was cancelled: not needed.${CONTINUE}`);
   expect(cancelled.next).toBeUndefined();
 });
 

@@ -19,16 +19,16 @@ export interface FileClient {
   servers: (value: unknown) => readonly string[];
   /** An entry of this client. */
   entry: (start: Start, servers: readonly string[]) => object;
-  /** Whether the file belongs to a project, and so is likely to be shared. */
+  /** True if the file belongs to a project, and so is likely to be shared. */
   isShared: boolean;
   /** The variable by which the file names the project's folder. */
   projectFolder?: string;
-  /** How the file refers to a variable of the client's environment; absent: it cannot. */
+  /** Writes a reference to a variable of the client's environment; absent if the file cannot have one. */
   reference?: (name: string) => string;
   /** The client asks for values that the file names under `inputs`, and keeps them. */
   asksForKeys: boolean;
-  /** Whether the client hands on the environment of the shell it was started from. */
-  handsOnShell: boolean;
+  /** True if the client passes its shell environment to the server. */
+  passesShell: boolean;
 }
 
 /** A client with a command of its own that adds and removes servers. */
@@ -39,17 +39,17 @@ export interface CommandClient {
   /** The words before the server's own command. `variables`: `NAME=VALUE` as a shell reads them. */
   add: (variables: readonly string[]) => string[];
   remove: readonly string[];
-  handsOnShell: boolean;
+  passesShell: boolean;
 }
 
 export type Client = FileClient | CommandClient;
 
-/** How a client starts the server. */
+/** Command and environment with which a client starts the server. */
 interface Start extends Launch {
   env?: Readonly<Record<string, string>>;
 }
 
-/** Where a client is configured: for the user, or in the file of a project. */
+/** Scope of a client's configuration: the user, or a project. */
 export interface Place {
   host: HostFacts;
   /** Folder of the project. */
@@ -60,7 +60,7 @@ export interface Place {
 const pathsOf = ({ platform }: HostFacts) => (platform === "win32" ? win32 : posix);
 const below = (host: HostFacts, ...path: [string, ...string[]]): string => pathsOf(host).join(...path);
 
-/** Where an application keeps its settings on this platform; `undefined`: not known. */
+/** Settings path of an application on this platform; `undefined` if unknown. */
 function inApplicationFolder(host: HostFacts, ...path: string[]): string | undefined {
   const { home, platform, env } = host;
   if (platform === "darwin") return below(host, home, "Library", "Application Support", ...path);
@@ -86,7 +86,7 @@ const FILE = {
   entry: plain,
   isShared: false,
   asksForKeys: false,
-  handsOnShell: false,
+  passesShell: false,
 } as const;
 
 type Finder = (place: Place) => Client | undefined;
@@ -102,8 +102,8 @@ const claudeDesktop: Finder = ({ host, project }) => {
 };
 
 /**
- * Where the Claude Desktop of Windows keeps its settings when it is installed as a package, which sees nothing of the
- * documented folder: since its version 4 in a folder of its own, before in what Windows puts in the other one's place.
+ * Settings folder of Claude Desktop if it is installed as a Windows package, which cannot see the documented folder.
+ * Since version 4 it has its own folder; older versions use the one that Windows substitutes for the documented one.
  */
 function packagedClaude({ env }: HostFacts): string | undefined {
   const local = env["LOCALAPPDATA"];
@@ -127,7 +127,7 @@ function foldersLike(parent: string, name: RegExp): string[] {
 }
 
 const claudeCode: Finder = ({ host, project }) => {
-  const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", handsOnShell: true };
+  const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", passesShell: true };
   if (project === undefined) {
     // Its --env takes several values, so that another option has to follow it.
     const add = (variables: readonly string[]): string[] => [
@@ -213,11 +213,11 @@ const opencode: Finder = ({ host, project }) => {
     // It starts servers in the folder it works in.
     ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
     reference: (name) => `{env:${name}}`,
-    handsOnShell: true,
+    passesShell: true,
   };
 };
 
-/** Whether a configuration of opencode has `mcp.servers` that is not itself a server of version 1. */
+/** True if an opencode configuration has `mcp.servers`, and it is not a version 1 server named "servers". */
 function hasNestedServers(value: unknown): boolean {
   const servers = memberOf(memberOf(value, "mcp"), "servers");
   return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
@@ -226,7 +226,7 @@ function hasNestedServers(value: unknown): boolean {
 const memberOf = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
-/** Takes variables that look like keys out of the environment it hands on, but for those that the entry names. */
+/** Gemini CLI removes variables that look like keys from the environment of servers, unless the entry names them. */
 const gemini: Finder = ({ host, project }) => ({
   ...FILE,
   title: "Gemini CLI",
@@ -251,7 +251,7 @@ const codex: Finder = ({ project }) =>
           ...variables.flatMap((variable) => ["--env", variable]),
         ],
         remove: ["codex", "mcp", "remove", NAME],
-        handsOnShell: false,
+        passesShell: false,
       }
     : undefined;
 

@@ -5,7 +5,7 @@ import { type FileClient, NAME } from "./catalogue.ts";
 import { type EditedText, addElement, elements, removeAt, setMember, valueAt } from "./json-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
 
-/** What the entry of this server says. */
+/** Content for the entry of this server. */
 export interface Settings {
   launch: Launch;
   /** Flags of the configuration. */
@@ -22,7 +22,7 @@ interface Input {
   password: true;
 }
 
-/** How the client starts the server, and the questions that the file refers to. */
+/** Start command for the client, and the questions that the file refers to. */
 export interface Entry {
   command: string;
   args: string[];
@@ -62,7 +62,7 @@ export function entryFor(
   };
 }
 
-/** Whether a variable holds a secret, by its name or because its value is an address with a password. */
+/** True if a variable holds a secret: its name says so, or its value is an address with a password. */
 export const isSecret = (name: string, value: string): boolean =>
   /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i.test(name) || /^[a-z][\w+.-]*:\/\/[^/\s:]*:[^/\s]+@/i.test(value);
 
@@ -128,7 +128,7 @@ const bare = (text: string): string =>
 const isEmpty = (value: unknown): boolean =>
   typeof value === "object" && value !== null && Object.keys(value).length === 0;
 
-/** Whether a file has the server. */
+/** True if a file contains the server. */
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
 
 function entryValue(text: string, client: FileClient): unknown {
@@ -136,7 +136,7 @@ function entryValue(text: string, client: FileClient): unknown {
   return client.format === "yaml" ? yamlValueAt(text, path[0] ?? "", NAME) : valueAt(text, [...path, NAME]);
 }
 
-/** What a file holds; `undefined` for one that cannot be read. */
+/** Parses a file; `undefined` if it cannot be parsed. */
 function valueOf(text: string, { format }: FileClient): unknown {
   if (format === "yaml") return undefined;
   const parsed = parseJson(text);
@@ -153,7 +153,7 @@ const indexOfInput = (text: string, id: string): number =>
 const idOf = (input: unknown): string =>
   typeof input === "object" && input !== null && "id" in input ? String(input.id) : "";
 
-/** The environment that the client will give the server, as far as it can be known here. */
+/** Environment that the client will pass to the server, as far as it is known here. */
 export function environmentOf(
   { env }: Pick<Entry, "env">,
   base: Readonly<Record<string, string | undefined>>,

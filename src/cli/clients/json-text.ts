@@ -55,7 +55,7 @@ export function removeAt(text: string, path: readonly [string, ...(string | numb
   });
 }
 
-/** The value at a path; `undefined`: there is none, or the text is no JSON. */
+/** Reads the value at a path; `undefined` if it does not exist or the text is not JSON. */
 export function valueAt(text: string, path: readonly (string | number)[]): unknown {
   const parsed = parseJson(text);
   let value = parsed.ok ? parsed.value : undefined;

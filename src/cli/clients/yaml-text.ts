@@ -10,8 +10,8 @@ export function yamlValueAt(text: string, ...path: string[]): unknown {
 }
 
 /**
- * Sets the member `name` below the member `key`, behind those that are there. `undefined` takes it out; with
- * `dropsEmpty`, the member `key` goes with the last one below it.
+ * Sets the member `name` below the member `key`, after the existing ones. `undefined` removes it; with
+ * `dropsEmpty`, removing the last one also removes `key`.
  */
 export function setYamlMember(
   text: string,
@@ -65,7 +65,7 @@ function withMember(text: string, members: YAMLMap, name: string, value: object 
   }
   const start = startOf(found) - columnOf(text, startOf(found));
   const rest = text.slice(lineEnd(text, endOf(found)));
-  // A map without members is no map any more.
+  // Without members the value would be null, so an empty map is written.
   const isLast = members.items.length === 1 && value === undefined;
   if (!isLast) return text.slice(0, start) + block + rest;
   return `${text.slice(0, start).trimEnd()} {}${eolOf(text)}${rest}`;
@@ -104,7 +104,7 @@ const columnOf = (text: string, place: number): number => place - (text.lastInde
 
 const startOf = (pair: Pair | undefined): number => (isScalar(pair?.key) ? (pair.key.range?.[0] ?? 0) : 0);
 
-/** Where the value of a pair ends, without what stands behind it. */
+/** Offset of the end of a pair's value, without the text after it. */
 function endOf(pair: Pair | undefined): number {
   const value = pair?.value;
   const range = typeof value === "object" && value !== null && "range" in value ? value.range : undefined;

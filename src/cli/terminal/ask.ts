@@ -54,7 +54,7 @@ async function askApproval(approval: Approval, place: string, options: AskOption
         if (outcome.ok && !outcome.repeated) return;
         asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
         if (outcome.ok || outcome.code === "already_decided") return;
-      } else asker.print(asker.colors.yellow("The changed arguments are no JSON object; nothing was run."));
+      } else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
     }
   } catch (error) {
     if (!elsewhere.signal.aborted) throw error;
@@ -128,7 +128,7 @@ export function questionOf(approval: Approval, place = ""): Question {
   };
 }
 
-/** `undefined` for arguments that are no JSON object. */
+/** Returns `undefined` if the edited arguments are not a JSON object. */
 function decisionOf(
   { tool }: Approval,
   { decision, edited_args, message }: ApprovalAnswer,

@@ -11,8 +11,8 @@ import { type Colors, columnsOf, displayWidth, withBlanks, wrapText } from "./te
 /** Terminal functions that asking needs. */
 export interface Asker {
   /**
-   * Shows `prompt` until a key is pressed, and gives the key; rejects when there is no more input, or the person
-   * interrupts, or with the reason of `signal`. `isNew`: forget what was typed before the prompt was there.
+   * Shows `prompt` until a key is pressed, and returns the key. Rejects at the end of the input, when the person
+   * interrupts, or with the reason of `signal`. `isNew`: ignore keys typed before the prompt appeared.
    */
   key(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string>;
   /** One line of input; rejects as `key` does. */
@@ -117,7 +117,7 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
       const interrupted = (): void => reject(new Error("interrupted"));
       let line = "";
       const key = (keys: string): void => {
-        // An arrow, or another key that is no character.
+        // Arrows and other keys are not characters.
         if (keys.startsWith("\u001b")) return;
         for (const character of keys) {
           if (ENTER.test(character)) return resolve(line);
@@ -136,7 +136,7 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
   }
 }
 
-/** Rejects at Ctrl-C and Ctrl-D. Forgets what was typed before the prompt was there. */
+/** Reads a line. Rejects at Ctrl-C and Ctrl-D. Ignores keys typed before the prompt appeared. */
 export async function lineTyped(prompt: string): Promise<string> {
   const { stdin, stdout } = process;
   const forget = (): void => {};

@@ -38,7 +38,7 @@ export function raise(
   else if (signal === "SIGINT") target.emit(signal);
 }
 
-/** A process that its shell cannot stop goes on after this time. */
+/** Delay, in ms, after which a process continues if its shell could not stop it. */
 const STOP_MS = 50;
 
 /**

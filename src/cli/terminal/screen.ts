@@ -25,7 +25,7 @@ const SHOW_CURSOR = "\u001b[?25h";
 const NO_WRAP = "\u001b[?7l";
 const WRAP = "\u001b[?7h";
 
-/** Redraws the run in place, on an output that is a terminal, and swallows the keys that are pressed meanwhile. */
+/** Redraws the run in place on a terminal, and discards the keys pressed while it does. */
 export class LiveScreen implements Screen {
   readonly #output: NodeJS.WriteStream;
   readonly #colors: Colors;
@@ -122,7 +122,7 @@ export class LiveScreen implements Screen {
     return rows > 0 ? `\u001b[${rows}A\r` : "\r";
   }
 
-  /** Rows on the screen: a terminal that became narrower has broken the lines anew. */
+  /** Counts the rows on the screen; a terminal that became narrower has wrapped the lines again. */
   #rows(): number {
     const [columns] = sizeOf(this.#output);
     return this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);

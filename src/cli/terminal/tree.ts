@@ -12,7 +12,7 @@ const Todo = z.object({ content: z.string(), status: z.enum(["pending", "in_prog
 const Agent = z.object({
   /** Names on the way down, such as `researcher › general-purpose`. */
   agent: z.string(),
-  /** As events name it. */
+  /** Name of the agent in events. */
   name: z.string(),
   /** The calls that started it and those it works for, outermost first. */
   call_ids: z.array(z.string()).min(1),
@@ -132,7 +132,7 @@ interface Row {
   agent: AgentPicture;
   state: State;
   depth: number;
-  /** Which in line it is, of those that wait for their turn. */
+  /** Position in the queue. */
   place: number;
 }
 
@@ -241,7 +241,7 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
   return `${colors.dim(branch)}${mark[state]} ${named}  ${colors.dim(step + gap + calls)}`;
 }
 
-/** Whether a branch of this depth has more rows before one that is less deep. */
+/** True if a branch of this depth has more rows before the next shallower row. */
 function goesOn(depth: number, below: readonly Row[]): boolean {
   return below.find((row) => row.depth <= depth)?.depth === depth;
 }
@@ -272,7 +272,7 @@ function agentCounts({ agents }: RunPicture): string {
   return facts.join(", ") || `${all} done`;
 }
 
-/** Whether the lines about todos and agents already show the last event. */
+/** True if the lines about todos and agents already show the last event. */
 export function isShownAbove({ activity, agents, status }: RunPicture): boolean {
   return status === "working" && agents.some(({ name }) => activity.startsWith(`${name}: `));
 }

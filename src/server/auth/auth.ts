@@ -29,7 +29,7 @@ export type Authenticated =
 
 /** Limits on how a verifier may check a token. */
 interface VerifyOptions {
-  /** Whether it may ask somebody else about a token that it does not know yet. */
+  /** True if it may ask another server about an unknown token. */
   mayAsk: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface Authenticator {
 export interface AuthenticatorOptions {
   /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
   verifiers: readonly TokenVerifier[];
-  /** Where clients learn which authorization server issues tokens. */
+  /** Address at which clients find the authorization server that issues tokens. */
   resourceMetadataUrl?: string;
 }
 
@@ -149,8 +149,8 @@ export function ownerOf(auth: AuthInfo | undefined): string {
 }
 
 /**
- * Whether the holder of a token may continue the session of `owner`: the same principal with no fewer scopes.
- * A renewed token has the same; one that was asked for because a scope was missing has more.
+ * True if the holder of a token may continue the session of `owner`: the same principal with at least its scopes.
+ * A renewed token has the same scopes; one that was requested because a scope was missing has more.
  */
 export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {
   const [principal, scopes] = JSON.parse(owner) as [Principal, string[] | null]; // as ownerOf makes them

@@ -40,7 +40,7 @@ export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly 
   return [...new Set([...tool.scopes, ...forAnswers(params)])];
 }
 
-/** Answers of a person decide on approvals; those of a client's model let the run go on. */
+/** Scopes for answers: a person's answers decide on approvals; those of the client's model only continue the run. */
 function forAnswers({ inputResponses }: Params): Scope[] {
   const answers = isObject(inputResponses) ? Object.values(inputResponses) : [];
   return answers.map((answer) => (isObject(answer) && "action" in answer ? "approve" : "run"));

@@ -8,7 +8,7 @@ interface Holder {
   scopes: readonly string[];
 }
 
-/** Whether a request may do what `scope` stands for. Where nobody is authenticated, everything is allowed. */
+/** True if the holder has one of the scopes. Without authentication, everything is allowed. */
 export function allows(auth: Holder | undefined, ...oneOf: readonly Scope[]): boolean {
   return auth === undefined || oneOf.some((scope) => auth.scopes.includes(scope));
 }

@@ -66,7 +66,7 @@ function refusal(error: unknown, logger: Logger): Error {
 
 const KEYS_UNAVAILABLE = new Set(["ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);
 
-/** Where clients find the metadata of the protected resource (RFC 9728). */
+/** Address of the metadata of the protected resource (RFC 9728). */
 export function resourceMetadataUrl({ resource }: OAuthConfig): string {
   return getOAuthProtectedResourceMetadataUrl(new URL(resource));
 }
@@ -90,14 +90,14 @@ export interface IntrospectionOptions {
   oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience">;
   /** Introspection endpoint of the authorization server. */
   url: string;
-  /** How this server authenticates there. */
+  /** Credentials of this server at that endpoint. */
   clientId: string;
   clientSecret: string;
   clock: Clock;
   logger: Logger;
 }
 
-/** How long an answer holds, in milliseconds: a token that is revoked works no longer than this. */
+/** Lifetime of an answer, in ms: a revoked token stops working within this time. */
 const KEPT_MS = 30_000;
 /** Tokens whose answers are kept; the one used least recently goes first. */
 const KEPT_TOKENS = 1000;
@@ -251,7 +251,7 @@ function problemOf(
   return undefined;
 }
 
-/** As RFC 6749 (2.3.1) wants the parts of the credentials, so that a colon in them separates nothing. */
+/** Encodes a part of the credentials (RFC 6749, 2.3.1), so that a colon in it is not a separator. */
 const formEncoded = (text: string): string => new URLSearchParams([["", text]]).toString().slice(1);
 
 async function boundedText({ body }: Response): Promise<string> {
@@ -266,7 +266,7 @@ async function boundedText({ body }: Response): Promise<string> {
 /** Leaves the error out of the log, because it may repeat the token. */
 function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError || error instanceof SyntaxError)
-    return "the answer is no introspection response";
+    return "the answer is not an introspection response";
   if (error instanceof TypeError) return "unreachable";
   return errorMessage(error);
 }

@@ -46,7 +46,7 @@ export type Taken =
 /** The meaning of an answer: a decision, or the reason why it is none. */
 export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Taken, { kind: "decided" }>;
 
-/** Whether a client refused by itself, faster than anyone can read; `elapsed`: milliseconds since it was asked. */
+/** True if a client refused by itself, faster than a person can read; `elapsed`: ms since the question. */
 export const isUnread = ({ action }: FormResponse, elapsed: number): boolean =>
   action !== "accept" && elapsed < READING_TIME;
 
@@ -160,7 +160,7 @@ export function pageMessage(runId: string, approvals: readonly Approval[]): stri
   ].join("\n");
 }
 
-/** Whether none of these waits for a decision any more. */
+/** True if none of these approvals is pending any more. */
 export const allDecided =
   (approvals: readonly Pick<Approval, "id">[]) =>
   (view: RunView): boolean =>

@@ -7,7 +7,7 @@ import type { DeliverySession } from "./session.ts";
 
 /**
  * Pushes the model calls of a run to the client while `work` lets its call wait for the run. Calls that are open
- * when `work` is done go on, for `patienceMs` from their beginning; a later call does not push them again.
+ * when `work` is done stay open, for `patienceMs` from their start; a later call does not push them again.
  */
 export async function whileLending<Result>(
   session: DeliverySession,

@@ -1,4 +1,4 @@
-/** How the outcome of a run reaches a client, and what becomes of the run when the client leaves. */
+/** Delivers the outcome of a run to a client, and decides if the run stops when the client leaves. */
 import { type Config, asksForClientModel } from "../../config/schema.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { ToolCall } from "../protocol/call.ts";
@@ -22,7 +22,7 @@ import {
 
 /**
  * Waits for the end of the run or for approvals, for clients that cannot show a form. Returns the current state
- * when the window closes; the run goes on, and `check_deep_agent` finds it.
+ * when the window closes; the run continues, and `check_deep_agent` finds it.
  */
 const handleDelivery: Delivery = {
   deliver: async (session) => {
@@ -82,7 +82,7 @@ export interface DeliverOptions {
   after?: number | undefined;
   /** Answers that came with the call. */
   answers?: CarriedAnswers | undefined;
-  /** Whether the call may answer with a task instead of waiting; by default it may not. */
+  /** True if the call may answer with a task instead of waiting; default false. */
   asTask?: boolean;
   /** Sentence about what the call did, which precedes the state of the run. */
   note?: string | undefined;
@@ -171,7 +171,7 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
   });
 }
 
-/** How a client stopped waiting for its call. */
+/** Reason why a client stopped waiting for its call. */
 export type Leaving = "cancellation" | "disconnect";
 
 /**
@@ -186,7 +186,7 @@ export function leavingBy(reason: unknown): Leaving {
 
 const TIMED_OUT = /time[sd]?[ -]?out|deadline|-32001/i;
 
-/** Whether the run ends together with the call. */
+/** True if the run stops together with the call. */
 export function stopsRun(leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean {
   return on === "disconnect" || (on === "cancellation" && leaving === "cancellation");
 }

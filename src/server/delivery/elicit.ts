@@ -5,7 +5,7 @@ import { pendingApprovals } from "../views/run-report.ts";
 import { type Taken, allDecided, askable, isUnread, pageMessage } from "./answers.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
-/** How often one approval is shown again because its answer could not be carried out. */
+/** Maximum number of times that one approval is shown, if its answers cannot be carried out. */
 const MAX_ATTEMPTS = 5;
 
 /**
@@ -25,7 +25,7 @@ export const elicitDelivery: Delivery = {
   },
 };
 
-/** Whether the approval is decided now. */
+/** Asks until the approval is decided. Resolves to false if it is still pending at the end of the attempts. */
 async function askUntilDecided(
   session: DeliverySession,
   approval: Approval,
@@ -43,8 +43,8 @@ async function askUntilDecided(
 }
 
 /**
- * Shows the form, or waits for the one that is open, and goes on following the run meanwhile: progress
- * continues. `undefined`: no answer within the window, or a decision elsewhere.
+ * Shows the form, or waits for the open one, and keeps reporting the progress of the run.
+ * `undefined`: no answer within the window, or a decision elsewhere.
  */
 async function ask(
   session: DeliverySession,
@@ -91,7 +91,7 @@ export const elicitPageDelivery: Delivery = {
   },
 };
 
-/** Whether all of `open` were decided while the call waited. */
+/** Resolves to true if all of `open` were decided while the call waited. */
 async function decidedOnPage(session: DeliverySession, open: Approval[], link: string): Promise<boolean> {
   const { context, runId, deadline, clock, logger } = session;
   const elicitationId = randomUUID();

@@ -14,7 +14,7 @@ const MAX_ROUNDS = 8;
 
 /**
  * Ends the call with the questions; the client repeats it with the answers, which `carriedAnswers` has carried
- * out by then. The signed state names the run, so the repeated call goes on with it.
+ * out by then. The signed state names the run, so the repeated call continues it.
  */
 export const inputRequiredDelivery: Delivery = {
   deliver: async (session) => {

@@ -48,7 +48,7 @@ export interface DeliverySession extends Decider, Elsewhere {
   deadline: number;
   /** The client does not count the time while a form of the call is open. */
   readonly pausesForForms: boolean;
-  /** Whether the call is over at the first change instead of at the end of the run. */
+  /** True if the call returns at the first change instead of at the end of the run. */
   readonly untilChange: boolean;
   /** Answers to the questions of an earlier call that came with this one. */
   readonly answers: CarriedAnswers | undefined;
@@ -70,8 +70,8 @@ export interface WaitOptions {
 
 /**
  * Follows the run and reports its progress until it is final or `enough`, the window closes or the request
- * ends; returns the newest view. The request's signal counts only meanwhile, because it also aborts after a
- * normal end.
+ * ends; returns the newest view. The request's signal counts only until this returns, because it also aborts
+ * after a normal end.
  */
 export async function follow(
   session: DeliverySession,
@@ -120,9 +120,9 @@ const GATHER_MS = 500;
 const LOOK_MS = 25;
 
 /**
- * Whether a call should stop waiting: a person is needed, or a change that it waited for happened. A check that
- * comes again waits on while all that is open was reported before and cannot be asked: a model that checks until
- * the run ends would repeat itself, and clients end a model that does.
+ * True if a call should stop waiting: a person is needed, or a change that it waited for happened. A repeated
+ * check keeps waiting if all open approvals were reported before and the client cannot ask about them. Otherwise
+ * a model that checks until the run ends would repeat itself, and clients stop such models.
  */
 export function hasNews({ untilChange, client, open }: DeliverySession) {
   const canAsk = client.forms || client.page;
@@ -136,7 +136,7 @@ export function hasNews({ untilChange, client, open }: DeliverySession) {
   };
 }
 
-/** Whether nothing more may be waited for in this call. */
+/** True if this call must return now: its request was aborted or its window has closed. */
 export function isOver(session: DeliverySession): boolean {
   return session.context.mcpReq.signal.aborted || session.clock() >= session.deadline;
 }
@@ -209,7 +209,7 @@ export class OpenRequests {
     return this.#unread.has(keyOf(approval));
   }
 
-  /** Whether asking again is pointless. A person may close one form by accident, but not each as it opens. */
+  /** True if asking again is pointless. A person may close one form by accident, but not each one as it opens. */
   isPointless(approval: ApprovalKey): boolean {
     return (this.#unread.get(keyOf(approval)) ?? 0) > 1;
   }

@@ -21,7 +21,7 @@ export interface GuardOptions {
   allowedOrigins: readonly string[];
 }
 
-/** Whether `host` names this machine only. */
+/** True if `host` names this machine only. */
 export function isLoopback(host: string): boolean {
   const bare = unbracket(host).toLowerCase();
   return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));

@@ -46,16 +46,16 @@ const DAY_MS = 86_400_000;
 const RETRY_MS = 5000;
 /** The id of a message that is not kept. It is sent without one; the client resumes from the message before. */
 export const NO_ID = "";
-/** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
+/** Time that a session waits for the file to be opened or migrated, in ms. */
 const PATIENCE_MS = 3000;
 /** Events read between two turns of the event loop; each may be as long as a result. */
 const READ_PER_TURN = 20;
 
 /**
- * What 2025-era sessions sent, all but progress, so that a client whose stream broke gets the rest by GET with
+ * Events sent to 2025-era sessions, except progress. A client whose stream broke gets the rest by GET with
  * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when
- * there are too many or they are too old. A client that asks from a dropped event is refused instead of
- * being given a stream with a hole; the run is still there for `check_deep_agent`.
+ * there are too many or they are too old. A client that resumes from a dropped event is refused instead of
+ * being given a stream with a gap; `check_deep_agent` still finds the run.
  */
 export class SessionEvents {
   readonly #options: Required<EventStoreOptions>;
@@ -84,7 +84,7 @@ export class SessionEvents {
   of(session: string, owner: () => string): EventStore {
     const opened = this.#soonOpen()
       .then((store) => store && this.#storeFor(store, session, owner))
-      // It was closed meanwhile.
+      // The session was closed before its store was open.
       .catch(() => undefined);
     /** Streams with an id to resume from, until they are answered. */
     const resumable = new Set<string>();
@@ -119,8 +119,8 @@ export class SessionEvents {
   }
 
   /**
-   * What was sent after the event `id` on the same stream of a session, to someone who `maySee` what its
-   * owners were sent; empty when that event is unknown.
+   * Events sent after the event `id` on the same stream of a session, if the caller `maySee` the events of its
+   * owners. The list is empty if the event is unknown.
    */
   async after(session: string, maySee: (owner: string) => boolean, id: string): Promise<SentEvent[]> {
     const stream = await this.#streamOf(session, id);
@@ -153,8 +153,8 @@ export class SessionEvents {
   }
 
   /**
-   * The session is over for good: its client ended it, or it was idle for too long. What cannot be deleted
-   * now goes when it is too old.
+   * Deletes the events of a session that its client ended, or that was idle for too long. Events that cannot be
+   * deleted now are dropped when they are too old.
    */
   async forget(session: string): Promise<void> {
     try {
@@ -236,7 +236,7 @@ export class SessionEvents {
   }
 }
 
-/** Whether a message is stored only to obtain the id that opens a stream; it is not for clients. */
+/** True if a message was stored only to get the id that opens a stream; it is not for clients. */
 export const isOpening = (message: object): boolean => !("jsonrpc" in message);
 
 const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });

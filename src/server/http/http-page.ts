@@ -20,7 +20,7 @@ export class HttpPage {
     this.#pages = new Pages({ ...options, base, signIn: new TokenSignIn({ ...options, base, tokens }) });
   }
 
-  /** Whether a request is for the page, and not for MCP. */
+  /** True if a request is for the page, and not for MCP. */
   isFor({ method, url = "" }: IncomingMessage): boolean {
     const path = url.split("?", 1)[0] ?? "";
     // Clients that take the server's address for that of the endpoint are told where that is.

@@ -188,7 +188,7 @@ export interface HttpOptions {
   statistics?: () => Promise<RunStatistics>;
   /** Fails unless the server can do its work; `/readyz` says so. Absent: it always can. */
   assertReady?: () => Promise<void>;
-  /** Whether MCP is served. Otherwise only probes and numbers are, of a process that works. Default true. */
+  /** True if MCP is served; otherwise only probes and metrics of a worker process are. Default true. */
   takesRequests?: boolean;
   /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
   requestsPerMinute?: number;

@@ -7,7 +7,7 @@ import { allows } from "../auth/scopes.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 import { sendError } from "./request.ts";
 
-/** How long an answer of `/readyz` holds. */
+/** Lifetime of an answer of `/readyz`, in ms. */
 const READY_MS = 1000;
 export const METRICS_PATH = "/metrics";
 

@@ -113,15 +113,15 @@ const SINGLE = [
   "mcp-name",
 ];
 
-/** Whether no such header is repeated. Otherwise the request was answered with 400. */
+/** True if no such header is repeated. Otherwise this answers the request with 400. */
 export function hasSingleHeaders(request: IncomingMessage, response: ServerResponse): boolean {
   const repeated = SINGLE.find((name) => (request.headersDistinct[name]?.length ?? 0) > 1);
   if (repeated === undefined) return true;
-  sendError(response, 400, -32_000, `Bad request: the header ${repeated} is there more than once`);
+  sendError(response, 400, -32_000, `Bad request: the header ${repeated} is repeated`);
   return false;
 }
 
-/** Whether a body is uncompressed. Compressed ones are refused, because they may unpack to any size. */
+/** True if a body is uncompressed. Compressed ones are refused, because they may unpack to any size. */
 export function isPlain({ headers }: IncomingMessage): boolean {
   return /^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "");
 }

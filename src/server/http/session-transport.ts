@@ -112,7 +112,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     if (id !== undefined) this.closeSSEStream(id);
   }
 
-  /** Whether a call is answered here on this stream. */
+  /** True if this transport answers a call on this stream. */
   isServing(stream: string): boolean {
     return this.#requestOf.has(stream);
   }
@@ -166,7 +166,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   connected(): void {
     const receive = this.onmessage;
     if (this.#server === undefined) return;
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
     this.onmessage = (message, extra) => {
       if (!isJSONRPCResponse(message)) return receive?.(message, extra);
       const [server, number] = String(message.id).split("-");
@@ -203,7 +203,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 /** The server that asked the question with this id. `undefined`: no server of ours did. */
 export const askerOf = (id: unknown): string | undefined => MARKED.exec(String(id))?.[1];
 
-/** Whether a request is taken back. */
+/** True if a message cancels a request. */
 const isCancellation = (message: unknown): message is JSONRPCNotification =>
   isJSONRPCNotification(message) && message.method === "notifications/cancelled";
 

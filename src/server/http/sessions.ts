@@ -35,7 +35,7 @@ interface Session {
   /** Facts of the token that the server instance uses. */
   auth: AuthInfo | undefined;
   transport: SessionTransport;
-  /** Ends it here; where other servers serve it too, they go on. */
+  /** Closes it here; other servers may keep serving it. */
   close(): Promise<void>;
   /** Ends it everywhere. */
   end(): Promise<void>;
@@ -263,7 +263,7 @@ export class Sessions {
     transport.connected();
     // connect() installed its own hook; it must still run.
     const closed = transport.onclose;
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
     transport.onclose = () => {
       closed?.();
       this.#sessions.delete(id);

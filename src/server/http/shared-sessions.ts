@@ -24,7 +24,7 @@ export class SharedSessions {
     return asker !== undefined && asker !== this.server;
   }
 
-  /** Stores subscriptions for the server that goes on with the session if this one is lost. */
+  /** Stores subscriptions for the server that takes over the session if this one is lost. */
   async remember(session: string, body: unknown): Promise<void> {
     for (const message of [body].flat()) {
       const { method, params } = Subscription.safeParse(message).data ?? {};

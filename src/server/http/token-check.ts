@@ -36,13 +36,13 @@ export class TokenCheck {
   async check(request: IncomingMessage, authorization: string | undefined): Promise<Checked> {
     const outcome = await this.recheck(request, authorization);
     if (outcome.ok) return outcome;
-    // A missing token is no guess, and a token that could not be checked may be good.
+    // A missing token is not a guess, and a token that could not be checked may be valid.
     const isGuess = outcome.reason !== "no_token" && outcome.reason !== "issuer_unavailable";
     const wait = isGuess ? this.#options.refusalLimit.take(this.#networkOf(request)) : 0;
     return { ...outcome, wait };
   }
 
-  /** Checks a token that was good before: refusing it is no sign of guesses. */
+  /** Checks a token that was valid before, so a refusal does not count as a guess. */
   async recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked> {
     const { authenticator, refusals } = this.#options;
     const mayAsk = this.wait(request) === 0;

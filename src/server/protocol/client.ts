@@ -58,12 +58,12 @@ export function clientFacts(
   };
 }
 
-/** Whether the client lends its model with tools, without which a model cannot do an agent's work. */
+/** True if the client lends its model with tools, which an agent cannot work without. */
 function declaresModels(capabilities: unknown): boolean {
   return Sampling.safeParse(capabilities).success;
 }
 
-/** Whether the client shows forms. An empty `elicitation` means that it does, as in early revisions. */
+/** True if the client shows forms. An empty `elicitation` means that it does, as in early revisions. */
 export function declaresForms(capabilities: unknown): boolean {
   const elicitation = Capabilities.safeParse(capabilities).data?.elicitation;
   if (elicitation === undefined) return false;
@@ -89,7 +89,7 @@ export interface ClientName {
   version: string;
 }
 
-/** How a client counts the time it gives a call. */
+/** Rules by which a client counts the time of a call. */
 export interface CallLimit {
   /** It starts counting again with every progress notification, or it has no limit. */
   extendsOnProgress?: true;
@@ -112,7 +112,7 @@ export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
   "Visual Studio Code - Insiders": { extendsOnProgress: true, pausesForForms: true },
 };
 
-/** How long a call waits for its run. */
+/** Time that a call waits for its run. */
 export interface CallWindow {
   seconds: number;
   /** The time while a form of the call is open does not count. */

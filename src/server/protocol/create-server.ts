@@ -17,9 +17,9 @@ import { SentResults, registerTool } from "./tool.ts";
 /** Makes MCP server instances: their tools, prompts, resources and extensions. */
 
 const INSTRUCTIONS =
-  "A deep agent for work of many steps: it plans, reads, searches and edits files under /workspace/, sends out " +
-  "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, the facts it cannot see " +
-  "and the form of the result. A run goes on when a call returns early: follow it with check_deep_agent. " +
+  "A deep agent for multi-step work: it plans, reads, searches and edits files under /workspace/, runs " +
+  "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, any context it cannot see " +
+  "and the format to return. A run continues when a call returns early: follow it with check_deep_agent. " +
   "Changes wait for a person's approval; do not decide for them.";
 
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
@@ -54,7 +54,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
         cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
       },
     );
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
     const registration = {
       deps: own,

@@ -29,12 +29,12 @@ export interface ServerDeps {
    */
   principalOf: (auth: AuthInfo | undefined) => Principal;
   /**
-   * How a person opens the page of a run in a terminal: a line to paste, or what else to do. `undefined`: a
-   * terminal does not show it. Over HTTP it names no path of this machine.
+   * Command that opens the page of a run from a terminal, or other instructions; `undefined` if a terminal does
+   * not show the page. Over HTTP it does not contain paths of this machine.
    */
   openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
-  /** How long a run is kept after it began, at least. Absent: runs are not forgotten. */
+  /** Minimum time that a run is kept after its start, in ms. Absent: runs are not deleted. */
   keptAtLeastMs?: number;
   /** Absent: the configuration wants no page, or does not say where it is. */
   page?: PageLinks;
@@ -70,7 +70,7 @@ export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
 
 /** Serves pages of runs. */
 export interface PageServer {
-  /** Where it is served. */
+  /** Address of the server. */
   address: string;
   /** An address that opens the page once. */
   link(link: PageLink): string;

@@ -15,9 +15,9 @@ import { asText } from "../views/quoting.ts";
 import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 
 export interface ResultOptions extends AnswerWays {
-  /** Whether the client's protocol revision knows links to resources (2025-06-18 and later). */
+  /** True if the client's protocol revision has resource links (2025-06-18 and later). */
   links: boolean;
-  /** How long runs are kept, at least; `null`: they are not forgotten. */
+  /** Minimum time that runs are kept; `null`: they are not deleted. */
   ttlMs: number | null;
   /** Picture of the run for an MCP App, as HTML; models do not get it. */
   picture?: string | undefined;
@@ -128,7 +128,7 @@ export interface TaskFields {
   statusMessage: string;
   createdAt: string;
   lastUpdatedAt: string;
-  /** How long it is kept from `createdAt` on, at least; `null`: it is not forgotten. */
+  /** Minimum time that the task is kept after `createdAt`; `null`: it is not deleted. */
   ttlMs: number | null;
   pollIntervalMs: number;
   [member: string]: unknown;

@@ -3,17 +3,17 @@ import { type McpRequestContext, ProtocolErrorCode } from "@modelcontextprotocol
 
 export interface Revision {
   readonly id: string;
-  /** How people and the client's model are asked: while a call is open, or by a result that ends the call. */
+  /** Form of questions to people and to the client's model: pushed during a call, or a result that ends the call. */
   readonly asks: "pushed" | "input_required";
-  /** Whether a call may answer with a task. */
+  /** True if a call may answer with a task. */
   readonly tasks: boolean;
-  /** Whether results may link to resources. */
+  /** True if results may link to resources. */
   readonly links: boolean;
   /** A handshake declares the client once and opens its session. Otherwise every request declares its client. */
   readonly sessions: boolean;
   /** A client may send several messages in a list. */
   readonly batches: boolean;
-  /** Whether answers say how long a client may keep them. */
+  /** True if answers say how long a client may cache them. */
   readonly cacheHints: boolean;
   readonly errorCodes: { readonly resourceNotFound: number };
 }

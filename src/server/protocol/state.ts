@@ -11,7 +11,7 @@ import { z } from "zod";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import type { ServerDeps } from "./deps.ts";
 
-/** How long a person may take; an approval itself never expires. */
+/** Time that a person may take to answer; the approval itself never expires. */
 const TTL_SECONDS = 24 * 60 * 60;
 
 /**
@@ -24,7 +24,7 @@ export const ApprovalState = z.object({
   run: z.string(),
   /** Digest of the tool and the arguments of the call that asked, with which it has to come again. */
   call: z.string(),
-  /** How often this call has asked, from 1. */
+  /** Round of questions of this call, from 1. */
   round: z.int(),
   /** When it asked, in milliseconds. */
   at: z.number(),

@@ -49,7 +49,7 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly output: z.ZodObject;
   /** URI of the MCP App that shows its results. */
   readonly app?: string;
-  /** Whether clients that load tools when a search finds them should always have this one. */
+  /** True if clients that load tools on demand should always load this one. */
   readonly alwaysLoaded?: true;
   /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
   handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
@@ -103,7 +103,7 @@ function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }:
     .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
-/** How the approvals of a run can be answered, and where people can look at it while it is not over. */
+/** Finds the ways to answer a run's approvals, and the page of the run until it has ended. */
 export async function answerWays(
   outcome: Outcome,
   { forms, page: opensPage }: ClientFacts,

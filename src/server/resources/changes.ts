@@ -42,7 +42,7 @@ export interface ResourceChangesOptions {
 const RECENT_RUNS = 50;
 /** Longest delay of an announcement, in milliseconds; changes of that time become one. */
 const DELAY_MS = 200;
-/** How long to wait when storage cannot be read, in milliseconds. */
+/** Delay before the next attempt if storage cannot be read, in ms. */
 const RETRY_MS = 1000;
 
 export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
@@ -85,7 +85,7 @@ class Changes implements ResourceChanges {
     const stop = new AbortController();
     const signal = AbortSignal.any([stop.signal, this.#stop.signal]);
     const done = this.#persist("resources.watch_failed", signal, async (again) => {
-      // Runs that were started meanwhile are not announced yet.
+      // Runs started while the watch was down are not announced yet.
       if (again) for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
       await this.#watchStarts(principal, signal);
     }).finally(() => {
@@ -127,7 +127,7 @@ class Changes implements ResourceChanges {
     const key = keyOf(principal, runId);
     if (this.#followed.has(key) || this.#stop.signal.aborted) return;
     const following = this.#persist("resources.follow_failed", this.#stop.signal, (again) =>
-      // Announces all of it again: what changed meanwhile is unknown.
+      // Changes made while the run was not followed are unknown, so all of it is announced again.
       this.#followRun(principal, runId, fromStart || again),
     ).finally(() => {
       this.#followed.delete(key);

@@ -31,7 +31,7 @@ export type Contents = {
 } & ({ text: string } | { blob: string });
 
 export interface ReadRequest {
-  /** As the client gave it. */
+  /** URI from the client, unchanged. */
   uri: string;
   /** Variables of the template by name, percent-decoded exactly once. */
   variables: Readonly<Record<string, string>>;

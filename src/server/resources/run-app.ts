@@ -5,7 +5,7 @@ export const APPS_EXTENSION = "io.modelcontextprotocol/ui";
 export const RUN_APP_URI = "ui://deepagent/run";
 const TTL_MS = 3_600_000;
 
-/** Where a result carries the picture of its run for the app; models are not shown it. */
+/** Key of the run's picture in the `_meta` of a result; it is for the app, and models do not see it. */
 export const APP_VIEW_META = "deepagent-mcp/view";
 
 /** The document. What is in it is loaded when a host reads it. */

@@ -12,7 +12,7 @@ import { RUN_TEMPLATE, type RunViewName, runUri } from "./uris.ts";
 const COMPLETED_RUNS = 200;
 /** Newest events in `/events`. */
 const SHOWN_EVENTS = 1000;
-/** How long a client may keep what a run that has ended shows. */
+/** Time that a client may cache the resources of a finished run, in ms. */
 const FINAL_TTL_MS = 86_400_000;
 
 interface FoundRun {

@@ -24,7 +24,7 @@ export const SKILLS_EXTENSION = { "io.modelcontextprotocol/skills": { directoryR
 const PAGE = 50;
 /** Skills named in `resources/list`. */
 const LISTED = 50;
-/** How long a client may keep a description. A file that has changed since does not fit its digest. */
+/** Time that a client may cache a description, in ms. A file that has changed since does not match its digest. */
 const TTL_MS = 60_000;
 
 const PageParams = z.looseObject({ cursor: z.string().optional() });
@@ -152,7 +152,7 @@ class SkillCatalog {
     return { uri: skill.uri, name, description, mimeType: "text/markdown" };
   }
 
-  /** @throws ResourceNotFoundError for what is no file of a well-formed skill. */
+  /** @throws ResourceNotFoundError if the URI is not that of a file in a well-formed skill. */
   async read(uri: string): Promise<Contents> {
     const path = pathOf(uri);
     const inSkill = path !== undefined && (await this.#skillFolderOf(path)) !== undefined;
@@ -261,7 +261,7 @@ class SkillCatalog {
   }
 }
 
-/** The virtual path that a `skill://` URI stands for; `undefined` for any other and for ways out. */
+/** Virtual path of a `skill://` URI; `undefined` for other URIs and for paths that leave the folder. */
 function pathOf(uri: string): string | undefined {
   const rest = /^skill:\/\/([^?#]+)$/.exec(uri)?.[1];
   const segments = rest?.split("/").map(decodeOnce);

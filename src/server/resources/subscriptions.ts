@@ -44,7 +44,7 @@ export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): vo
   };
 }
 
-/** Whether `uri` is anything but a run that the principal does not have. */
+/** False if `uri` names a run that the principal does not have; true for everything else. */
 async function mayExist(uri: string, scope: SubscriptionScope): Promise<boolean> {
   const runId = runIdOf(uri);
   return guarded("resources/subscribe", scope, async () => {
@@ -70,7 +70,7 @@ export function forwardChanges(
     resourcesChanged: () => void mcp.server.sendResourceListChanged().catch(undelivered),
   });
   const closed = mcp.server.onclose;
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is not an event target
   mcp.server.onclose = () => {
     detach();
     closed?.();

@@ -38,7 +38,7 @@ export interface StdioOptions {
   stdin?: Readable;
   stdout?: Writable;
   stderr?: Writable;
-  /** Where SIGINT and SIGTERM arrive. Default: the process. */
+  /** Source of SIGINT and SIGTERM. Default: the process. */
   signals?: Pick<EventEmitter, "on" | "off">;
 }
 
@@ -180,11 +180,11 @@ interface Observer {
   closed(): void;
 }
 
-/** Observes a transport that is in use. Its user's own hooks go on working. */
+/** Observes a transport that is in use, and keeps the hooks of its user working. */
 function observe(transport: StdioServerTransport, observer: Observer): void {
   const { onmessage, onclose } = transport;
   const send = transport.send.bind(transport);
-  /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
+  /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is not an event target */
   transport.onmessage = (message) => {
     const refusal = refusalOf(message, observer.revision());
     if (refusal !== undefined && isJSONRPCRequest(message)) return refuse(transport, message.id, refusal);

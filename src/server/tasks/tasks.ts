@@ -99,8 +99,8 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
 }
 
 /**
- * Whether the task of a client that cannot be asked ends with a handle, as its call would have. Once the run has
- * needed a person it stays so, because a task that has ended does not go on.
+ * True if the task of a client that cannot be asked ends with a handle, as its call would have. This remains true
+ * once the run has needed a person, because an ended task cannot continue.
  */
 function isHandedOver({ run, approvals }: RunView, { forms, page, models }: ClientFacts): boolean {
   if (forms || page) return false;
@@ -223,7 +223,7 @@ const unknownTask = (): ProtocolError =>
 /** Approvals remembered at one time; one that is forgotten is asked again under a new key. */
 const MOST_QUESTIONS = 10_000;
 
-/** How an approval is put to clients that poll for it. */
+/** Question about an approval, for clients that poll. */
 export interface Question {
   /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
   readonly key: string;

@@ -53,9 +53,9 @@ const runDeepAgent = defineTool({
   kind: "delegate",
   scopes: ["run"],
   description:
-    "Delegates a task of many steps to an agent that plans, reads, searches and edits files in /workspace/, " +
-    "sends out subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
-    "or a run_id when the task takes longer; the run goes on and check_deep_agent gets its result.",
+    "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
+    "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
+    "or a run_id if the task takes longer; the run continues, and check_deep_agent returns its result.",
   input: runInput,
   output: RunReport,
   app: RUN_APP_URI,

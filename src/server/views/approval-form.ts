@@ -21,7 +21,7 @@ export interface FormPlace {
   runId: string;
   /** Counts from 1. */
   position: number;
-  /** How many approvals are asked for now. */
+  /** Number of approvals asked for now. */
   total: number;
   /** Why the last answer to this approval could not be taken. */
   problem?: string;
@@ -29,7 +29,7 @@ export interface FormPlace {
   elsewhere?: string;
 }
 
-/** What a person answered, or why the answer cannot be taken and they are asked again. */
+/** Decision in an answered form, or the problem with it that makes the server ask again. */
 export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
 /** True if a form shows all of the call, and so may approve it. */
@@ -123,11 +123,11 @@ const labelOf = (agent: AgentPath, name: (segment: AgentPath[number]) => string)
 export const whoAsks = (agent: AgentPath, shown: (text: string) => string = displayName): string =>
   agent.map((segment) => `"${shown(agentName(segment))}"`).join(" › ") || "The main agent";
 
-/** What `approve_same` allows beyond the call itself. */
+/** Describes the calls that `approve_same` allows besides this one. */
 const sameText = ({ same }: Approval): string =>
   `approve_same: also every further ${asText(same?.text ?? "call like this", MAX_SAME)}, in this run, without asking again.`;
 
-/** What happens when nobody decides; nothing for an approval that waits for as long as it takes. */
+/** Describes the deadline of an approval; empty if it waits indefinitely. */
 export const deadlineText = ({ expiresAt }: Approval): string[] =>
   expiresAt === undefined ? [] : [`Denied unless somebody decides by ${shortTime(expiresAt)}.`];
 

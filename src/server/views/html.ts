@@ -18,8 +18,8 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
 }
 
 /**
- * A field for a text of several lines. A browser drops one line break at its beginning, and takes all other white space
- * for text: a template that is laid out anew would change what a person saves.
+ * Renders a text area. A browser drops one line break at its beginning, and takes all other white space for text:
+ * a template that a formatter lays out would change the text that a person saves.
  */
 export const textArea = (attributes: Html, text: string): Html =>
   new Html(`<textarea ${attributes.text}>\n${escapeHtml(text)}</textarea>`);

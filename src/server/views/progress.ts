@@ -25,11 +25,11 @@ export interface ProgressOptions {
   heartbeat: number;
   /** For durations: it does not jump. */
   clock: Clock;
-  /** The system's time, to tell how long the run has been going on. */
+  /** System time, for the duration of the run. */
   now: Clock;
   /** Aborted when the client gives the call up: it is told nothing more. */
   signal: AbortSignal;
-  /** The run as it is now: asked before each heartbeat while it waits for its turn, which is no event of it. */
+  /** Reads the current run before each heartbeat while it is queued, because its place changes without an event. */
   view: () => Promise<RunView | undefined>;
   logger: Logger;
 }
@@ -70,7 +70,7 @@ export function createProgress(options: ProgressOptions): Progress {
   };
   const beatInLine = async (): Promise<void> => {
     const latest = await view().catch(() => undefined);
-    if (!isInLine) return; // an event was told meanwhile
+    if (!isInLine) return; // an event arrived while this read the view
     if (latest?.place !== undefined) line = shown(lineOf(latest));
     beat();
   };

@@ -163,7 +163,7 @@ function blocksOf(event: RunEvent): string[] {
   return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
 }
 
-/** What the transcript says of an event: its line, then what is quoted below it. */
+/** Describes an event for the transcript: its line, then the quotes below it. */
 function proseOf({ kind, data }: RunEvent): string[] {
   switch (kind) {
     case "run_started":

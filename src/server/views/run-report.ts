@@ -1,4 +1,4 @@
-/** What a model is told about a run, and about a list of runs. */
+/** Reports a run, or a list of runs, to a model. */
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
@@ -39,7 +39,7 @@ const MAX_ENDED = { agents: 10, line: 100 };
 /** When it pays to look again. */
 const POLL_SECONDS = { working: 5, input_required: 15 };
 
-/** What a client gets to know of a run; the same object whichever way it is delivered. */
+/** Report on a run for a client; every delivery returns the same object. */
 export const RunReport = z.object({
   run_id: z.string(),
   thread_id: z.string(),
@@ -92,9 +92,9 @@ export type RunReport = z.output<typeof RunReport>;
 /** The part of a report that matters after a run was changed. */
 export const RunChange = RunReport.pick({ run_id: true, status: true, message: true, next: true });
 
-/** How approvals of this client's runs can be decided. */
+/** Ways to decide on approvals of this client's runs. */
 export interface AnswerWays {
-  /** How a person decides in a terminal. Absent: a terminal does not show the run. */
+  /** Command with which a person decides in a terminal. Absent: a terminal does not show the run. */
   openCommand?: (run: Run) => string | undefined;
   /** The client shows forms. */
   forms: boolean;
@@ -285,21 +285,21 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
       return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id and after: ${run.lastSeq} to wait for it.`;
     case "input_required":
       if (pendingApprovals(view).length === 0) {
-        return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;
+        return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It continues when such a client calls check_deep_agent with this run_id.`;
       }
       return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run, ways)}`;
     case "completed":
       return run.stopReason === undefined
         ? `Run ${run.id} completed.`
-        : `Run ${run.id} ${stoppedAtLimit(run.stopReason)}. Its answer says what is done. ${GOES_ON}`;
+        : `Run ${run.id} ${stoppedAtLimit(run.stopReason)}. Its answer says what is done. ${CONTINUE}`;
     case "failed":
-      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(asText(run.failure?.message ?? "no details", MAX.failure))} ${GOES_ON}`;
+      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(asText(run.failure?.message ?? "no details", MAX.failure))} ${CONTINUE}`;
     case "cancelled":
-      return `Run ${run.id} was cancelled: ${sentence(asText(run.cancelReason ?? "no reason given"))} ${GOES_ON}`;
+      return `Run ${run.id} was cancelled: ${sentence(asText(run.cancelReason ?? "no reason given"))} ${CONTINUE}`;
   }
 }
 
-const GOES_ON = "Its conversation goes on from there with run_deep_agent and its thread_id.";
+const CONTINUE = "To continue its conversation, call run_deep_agent with its thread_id.";
 
 const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
@@ -368,7 +368,7 @@ export const RunList = z.object({
     RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
       task: z.string(),
       started_at: z.string(),
-      /** Its newest step, or the reason why it waits; absent once it is over. */
+      /** Newest step of the run, or the reason why it waits; absent once it has ended. */
       activity: z.string().optional(),
     }),
   ),

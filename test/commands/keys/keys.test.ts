@@ -78,8 +78,8 @@ onLinux("a key that is typed is not shown; Enter and Ctrl-C keep none", { tags: 
 });
 
 onLinux.each([
-  [["set", "ANTHROPIC_API_KEY", KEY], "A key is no argument"],
-  [["set", `ANTHROPIC_API_KEY=${KEY}`], "A key is no argument"],
+  [["set", "ANTHROPIC_API_KEY", KEY], "Don't pass a key as an argument"],
+  [["set", `ANTHROPIC_API_KEY=${KEY}`], "Don't pass a key as an argument"],
   [["set", KEY], "Say whose key it is: ANTHROPIC_API_KEY"],
   [["set", "ANTROPIC_API_KEY"], "Did you mean ANTHROPIC_API_KEY?"],
   [["set", "HOME"], "No model has its key in HOME. Known: ANTHROPIC_API_KEY"],

@@ -223,7 +223,7 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   const runId = await waitingRun(home);
   expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
   const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
-  expect(stdout).toBe("Forgot 0 runs and 0 threads.\n");
+  expect(stdout).toBe("Deleted 0 runs and 0 threads.\n");
   const dry = await home.bin(
     "runs",
     "prune",
@@ -234,9 +234,9 @@ test("old runs are forgotten as configured, and none without a limit", async () 
     "1",
   );
   expect(dry.stdout.split("\n")).toEqual([
-    "Would forget 0 runs that ended more than 7 days ago.",
-    expect.stringMatching(/^0\.\d MB are stored, memories included, within the limit of 1\.0 MB\.$/),
-    "Runs that are not over (1) stay, and so do memories. Nothing was changed.",
+    "Would delete 0 runs that ended more than 7 days ago.",
+    expect.stringMatching(/^0\.\d MB stored, including memories, within the limit of 1\.0 MB\.$/),
+    "Unfinished runs (1) and memories are kept. Nothing was changed.",
     "",
   ]);
   expect((await home.bin("runs", "prune", "--orphans")).stdout).toBe(stdout);

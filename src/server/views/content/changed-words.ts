@@ -1,4 +1,4 @@
-/** Which parts of changed lines are new, where lines were changed and not replaced. */
+/** Finds the new parts of changed lines; lines that were replaced have none. */
 import { diffWordsWithSpace } from "diff";
 
 /** A part of a line, as UTF-16 offsets. */
@@ -25,7 +25,7 @@ export function changedWords(removed: readonly string[], added: readonly string[
     if (!isAdded) old.read(value, isRemoved);
     if (!isRemoved) now.read(value, isAdded);
   }
-  // As many lines on both sides are pairs; otherwise nobody knows which line became which.
+  // Lines can be paired only if both sides have the same number of lines.
   const isPaired = removed.length === added.length;
   return { removed: old.ranges(isPaired ? now : undefined), added: now.ranges(isPaired ? old : undefined) };
 }
@@ -68,7 +68,7 @@ class Side {
     });
   }
 
-  /** How many characters of a line are not blank, and how many of these stayed. */
+  /** Counts the non-blank characters of a line, and the unchanged ones among them. */
   #inkOf(index: number): { all: number; equal: number } {
     const line = this.#lines[index] ?? "";
     const changed = (this.#changed[index] ?? []).map(({ start, end }) => inkOf(line.slice(start, end)));
@@ -77,7 +77,7 @@ class Side {
   }
 }
 
-/** How much of a text is not blank. */
+/** Counts the non-blank characters of a text. */
 const inkOf = (text: string): number => text.replaceAll(/\s/g, "").length;
 
 /** Joins ranges that only blanks or one other mark are between. */

@@ -27,7 +27,7 @@ export interface Gap {
   /** Numbers of the first in both files. */
   old: number;
   new: number;
-  /** How many; 0: all to the end. */
+  /** Number of lines; 0: all to the end. */
   count: number;
 }
 
@@ -91,7 +91,7 @@ const element = (content: Html, { label, path }: DiffView, attribute?: Html): Ht
     ${content}
   </diff-text>`;
 
-/** How many lines a change adds and removes. */
+/** Renders the number of lines that a change adds and removes. */
 export const renderDiffCounts = ({ added, removed }: DiffCounts): Html =>
   html`<span class="num small"
     ><span class="plus">+${added}</span> <span class="minus">−${removed}</span></span
@@ -226,7 +226,7 @@ function runsOf(groups: readonly Group[]): { rows: Row[] }[] {
 const sizeOf = (group: Group): number => (group.remark === undefined ? group.rows.length : 1);
 const rowsOf = (groups: readonly Group[]): number => groups.reduce((sum, group) => sum + sizeOf(group), 0);
 
-/** How many groups have `most` rows. Splits the group that passes this number, in place. */
+/** Counts the groups that hold the first `most` rows. Splits the group that passes this number, in place. */
 function headOfGroups(groups: Group[], most: number): number {
   let rows = 0;
   for (const [index, group] of groups.entries()) {
