@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Findings that a room may still have. These numbers only fall; a room without a number must have none. */
-const allowed = { "src/server": 87 };
+const allowed = { "src/server": 81 };
 
 const starter = /^(?:How|What|Where|Whether|Which|As|Of|Whose|Who)\b/;
 const habits = [

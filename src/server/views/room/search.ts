@@ -179,7 +179,7 @@ interface Hit {
   address: string;
   icon: IconName;
   tone?: Tone;
-  /** What readers hear before the name. */
+  /** Word for screen readers before the name. */
   word?: string;
   name: string;
   end?: Html | string | undefined;

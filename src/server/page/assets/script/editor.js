@@ -50,7 +50,7 @@ AROUND.replaceSync(`
   p:empty { display: none; }
 `);
 
-/** Where the problem begins; `null`: nowhere in particular. */
+/** Start of the problem; `null`: it has no place. */
 const problemAt = StateEffect.define();
 const PROBLEM = Decoration.mark({ class: "cm-problem" });
 const problemMark = StateField.define({
@@ -164,6 +164,6 @@ export function edit(fold, { refuse, request }) {
     return true;
   }
 
-  // Typed before the editor was there, or shown again because it was wrong.
+  // The text was typed before the editor was loaded, or is shown again because it was wrong.
   if (fields.some(({ textarea }) => textarea.value !== "")) void check();
 }

@@ -118,7 +118,7 @@ function explain(isLive) {
 
 const OPEN = "deepagent-mcp open";
 
-/** Tells since when the server does not answer; the page goes on when it does. */
+/** Shows since when the server has not answered. The page continues when it does. */
 function tellMissing() {
   const since = (broken?.since ?? new Date()).toLocaleTimeString([], {
     hour: "2-digit",

@@ -12,7 +12,7 @@ import { restoreFolders } from "./tree.js";
 
 let waiting = 0;
 
-/** Durations go on. */
+/** Updates durations. */
 export function tick() {
   const now = Date.now();
   for (const element of document.querySelectorAll("[data-since]")) {
@@ -20,7 +20,7 @@ export function tick() {
   }
 }
 
-/** Times are told in the person's own time zone, durations go on. */
+/** Shows times in the person's time zone, and updates durations. */
 export function localize() {
   for (const element of document.querySelectorAll("time[data-clock]")) {
     const time = new Date(element.dateTime);
@@ -90,7 +90,7 @@ export async function mount(text) {
   else goToTarget();
 }
 
-/** Finds the place that the address names. The browser looked for it before the screen was there. */
+/** Finds the place that the address names. The browser looked for it before the screen was loaded. */
 function goToTarget() {
   location.replace(location.href);
   focusTarget();
@@ -122,7 +122,7 @@ export function update({ title, icon, html, waiting: count }) {
       beforeNodeMorphed: (old, now) =>
         !keepsText(old, now) && !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
       beforeNodeRemoved: (old) => !isAlert(old),
-      // What a person has opened stays open, and a button that is off stays off.
+      // A part that a person opened stays open, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
         !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
         !(element.tagName === "BUTTON" && isRefused(element)),

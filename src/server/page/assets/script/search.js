@@ -11,7 +11,7 @@ document.body.classList.toggle("on-mac", isMac);
 
 let pause;
 let search = new AbortController();
-/** Enter was pressed before the results were there. */
+/** True if Enter was pressed before the results arrived. */
 let opens = false;
 let isBusy = false;
 

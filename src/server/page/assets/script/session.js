@@ -20,14 +20,14 @@ export function keep(given) {
   else sessionStorage.setItem(KEY, JSON.stringify(session));
 }
 
-/** Whether sessions come from links here, and not from a log-in. */
+/** True if sessions come from links here, and not from a log-in. */
 export const isLinked = "linked" in document.body.dataset;
 
 /** Asks the server. Fails like `fetch` if it does not answer. */
 export const request = (address, { headers, ...more } = {}) =>
   fetch(address, { ...more, headers: { ...headers, [SECRET_HEADER]: session?.secret ?? NO_SECRET } });
 
-/** Whether an answer comes from the server of this session, or may come from one that cannot be reached now. */
+/** True if an answer comes from the server of this session. False: that server may be out of reach now. */
 export function isOurs({ status, headers }) {
   if (status === 401) return false;
   return session === null || status >= 500 || headers.get(PROOF_HEADER) === session.proof;

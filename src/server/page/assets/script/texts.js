@@ -77,7 +77,7 @@ export const coloured = (element) =>
 
 /**
  * Says for the update of a screen that a text stays as it is shown, opened, or turned to its source. If the server
- * sends another text in its place, that is shown anew.
+ * sends another text in its place, that is shown.
  */
 export function keepsText(old, now) {
   if (!(old instanceof ShownText)) return false;
