@@ -206,7 +206,10 @@ describe("decisions", () => {
     const view = await reach(service, runId, "completed");
     expect(view.approvals).toMatchObject([{ status: "approved", decidedBy: "page" }]);
     const again = await decide({ decision: "reject" });
-    expect([again.status, again.body]).toEqual([422, expect.stringContaining("already been decided: approved")]);
+    expect([again.status, again.body]).toEqual([
+      422,
+      expect.stringContaining("already been decided: approved"),
+    ]);
     expect(notes).toEqual(["a"]);
   });
 
