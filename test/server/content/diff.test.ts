@@ -50,9 +50,9 @@ describe("rows", () => {
     const before = numbered(1, 40);
     const after = before.replace("line 12\n", "line twelve\nnew\n").replace("line 30\n", "");
     const links = (diff: string): string[] =>
-      [...renderDiff(diff, { label: "l", path: "/a", lines: "/x?a=1" }).text.matchAll(/href="([^"]*)"/g)].map(
-        ([, address = ""]) => address.replaceAll("&#38;", "&"),
-      );
+      [
+        ...renderDiff(diff, { label: "l", path: "/a", lines: "/x?a=1" }).text.matchAll(/href="(\/[^"]*)"/g),
+      ].map(([, address = ""]) => address.replaceAll("&#38;", "&"));
     expect(links(diffOf(before, after))).toEqual([
       "/x?a=1&old=1&new=1&count=8",
       "/x?a=1&old=16&new=17&count=11",
@@ -150,7 +150,14 @@ test("whatever a file holds, a diff of it is rows of our own elements that hold 
   fc.assert(
     fc.property(file, file, fc.constantFrom("/a.ts", "/a.html", "/a.md", "/a"), (before, after, path) => {
       const diff = fileDiff({ path, before, after }).diff;
-      const { used, errors } = parsed(renderDiff(diff, { label: '"><script>', path }).text);
+      const [, bar = "", shown = ""] =
+        /^([^]*<p class="diff-bar">[^]*?<\/p>)([^]*)$/.exec(
+          renderDiff(diff, { label: '"><script>', path }).text,
+        ) ?? [];
+      const { used, errors } = parsed(shown);
+      // The bar has the whole text for its copy button, in an attribute.
+      expect(bar.match(/<\w+/g)?.filter((tag) => !/^<(?:p|span|button|svg|use)$/.test(tag))).toEqual([]);
+      expect(bar.split("<button").length).toBe(2);
       expect(used.map((each) => each.split("[")[0]).filter((tag) => !TAGS.has(tag ?? ""))).toEqual([]);
       expect(errors).toEqual([]);
       const added = rows(diff, path).filter((row) => /^\|\d+\|\+/.test(row)).length;
