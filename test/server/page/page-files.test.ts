@@ -172,9 +172,9 @@ describe("files in Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(pages.address);
     await page.goto(new URL("/files", pages.address).href);
     await page.locator("#screen").waitFor();
-    await page.keyboard.press("/");
-    await page.keyboard.type("last");
-    await page.keyboard.press("Enter");
+    const box = page.locator('main input[name="q"]');
+    await box.fill("last");
+    await box.press("Enter");
     await page.getByRole("link", { name: "62 last" }).click();
     await page.waitForURL(/alarms\.js#L62$/);
     await expect.poll(() => page.locator("#L62").evaluate((row) => row.matches(":target"))).toBe(true);
