@@ -144,7 +144,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { page } = await open(linkTo(await openPages(service), id, "decide"));
     await eventually(() => page.locator("[data-approval]").count()).toBe(2);
     await page.locator("[data-fold=edit] summary").first().click();
-    expect(await page.getByLabel("content").first().inputValue()).toBe(content);
+    expect(await page.locator("main").getByLabel("content").first().inputValue()).toBe(content);
     const shown = await page.locator("main").elementHandle();
     await page.getByRole("button", { name: "Approve", exact: true }).first().click();
     // The answer is a new screen.
