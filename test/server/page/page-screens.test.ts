@@ -158,7 +158,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     await way.mend();
     await notice.getByRole("button", { name: "Try now" }).click();
     await page.getByText("Live", { exact: true }).waitFor();
-    expect(await page.locator("[role=alert], .off-why, .dot.off").count()).toBe(0);
+    expect(await page.locator("[role=alert]:visible, .off-why, .dot.off").count()).toBe(0);
     expect(await page.getByLabel("New task").inputValue()).toBe("half a thought");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);

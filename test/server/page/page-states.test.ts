@@ -85,7 +85,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await page.getByLabel("New task").fill(LONG);
     await page.getByRole("button", { name: "Start run" }).click();
     const form = page.locator("form.start");
-    await form.getByRole("alert").getByText("No run was started: 1 of your runs are not over").waitFor();
+    await form.getByRole("alert").getByText("No run was started: 1 of your runs are unfinished").waitFor();
     expect(await page.getByLabel("New task").inputValue()).toBe(LONG);
     expect(await page.locator("header.top").getByRole("link", { name: "Runs" }).count()).toBe(1);
     expect(await problemsOf(page)).toEqual([]);

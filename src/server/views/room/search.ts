@@ -84,7 +84,7 @@ const form = (query: string, hasHits: boolean, close?: Html): Html =>
         value="${query}"
         autocomplete="off"
         spellcheck="false"
-        autofocus
+        ${close === undefined ? html`autofocus` : undefined}
       />
       ${close}
     </form>
