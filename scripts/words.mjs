@@ -1,11 +1,8 @@
 /**
  * Finds habits of foreign English in comments, strings and documents: file:line, the words, a suggestion.
- * Fails when a room has more findings than `allowed`. `node scripts/words.mjs src/cli` lists one room.
+ * Fails when there are any.
  */
 import { readdirSync, readFileSync } from "node:fs";
-
-/** Findings that a room may still have. These numbers only fall; a room without a number must have none. */
-const allowed = { "src/server": 81 };
 
 const starter = /^(?:How|What|Where|Whether|Which|As|Of|Whose|Who)\b/;
 const habits = [
@@ -46,11 +43,9 @@ function* written(source) {
 
 const inside = (folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`);
-const found = Object.fromEntries(Object.keys(allowed).map((room) => [room, []]));
 for (const file of [...readdirSync("."), ...inside("docs"), ...inside("src")]) {
   const page = /^(?:(?:ARCHITECTURE|CONTRIBUTING|README|SECURITY)|docs\/[^/]+)\.md$/.test(file);
   if (!page && !/^src\/.*\.(?:ts|js|css)$/.test(file)) continue;
-  const room = /^src\/[^/]+(?=\/)|^src|^docs/.exec(file)?.[0] ?? file;
   const source = readFileSync(file, "utf8");
   for (const { line, comment, text } of page ? written(source) : spoken(source)) {
     const rules = comment
@@ -58,17 +53,9 @@ for (const file of [...readdirSync("."), ...inside("docs"), ...inside("src")]) {
       : habits;
     for (const [pattern, advice] of rules) {
       const words = pattern.exec(text)?.[0].trim();
-      if (words !== undefined) (found[room] ??= []).push(`${file}:${line}: ${words}  (${advice})`);
+      if (words === undefined) continue;
+      console.error(`${file}:${line}: ${words}  (${advice})`);
+      process.exitCode = 1;
     }
   }
-}
-
-const asked = process.argv[2];
-for (const [room, list] of Object.entries(found)) {
-  const limit = allowed[room] ?? 0;
-  if (room === asked || list.length > limit) console.log(list.join("\n"));
-  if (list.length < limit)
-    console.log(`${room}: ${list.length} left; lower its number in scripts/words.mjs from ${limit}`);
-  if (list.length > limit) console.error(`${room}: ${list.length} findings, at most ${limit} allowed`);
-  if (list.length > limit) process.exitCode = 1;
 }

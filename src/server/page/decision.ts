@@ -7,12 +7,12 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 /** The decision that a person sent, or the reason why it is none. */
 export type PageDecision = { ok: true; decision: PersonDecision } | ({ ok: false } & Problem);
 
-/** What is wrong with a form. */
+/** A problem of a form. */
 interface Problem {
   problem: string;
   /** The field it is about. */
   field?: string;
-  /** Where in it, both counted from 1. */
+  /** Its place, both counted from 1. */
   line?: number;
   column?: number;
 }
@@ -117,7 +117,7 @@ function editedArguments(
 
 const NO_OBJECT = "The changed arguments are not a JSON object";
 
-/** Explains why a text is no JSON object. */
+/** Explains why a text is not a JSON object. */
 function jsonProblem(text: string): Problem {
   const error = firstError(text);
   if (error === undefined) return { problem: `${NO_OBJECT}.` };

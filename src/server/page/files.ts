@@ -24,7 +24,7 @@ const MAX = {
   changes: 50,
   looked: 50,
 };
-/** How long a search may take, in milliseconds. */
+/** Time limit of a search, in milliseconds. */
 const SEARCH_MS = 10_000;
 
 export interface FilesRequest {
@@ -253,7 +253,7 @@ const anyCase = (text: string): string =>
     return /[\p{L}\p{N}/]/u.test(letter) ? letter : `\\${letter}`;
   }).join("");
 
-/** Stores the memory as the person wrote it, or gives the reason why not: others may have changed it meanwhile. */
+/** Stores the memory as the person wrote it, or returns the reason why not, such as a change by somebody else. */
 export async function saveMemory(
   backend: Backend,
   { path, content, version }: { path: string; content: string; version: string },

@@ -1,4 +1,4 @@
-/** How a command of the same person finds the page that a server of their data folder serves. */
+/** Finds the page that a server of the data folder serves, for a command of the same person. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,12 +6,12 @@ import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 
 const FILE = "page.json";
-/** Where the page is: of the server that began last, then of earlier ones that may still run. */
+/** Addresses of the page: of the newest server, then of earlier ones that may still run. */
 const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
 const MAX_NOTED = 10;
 const Answer = z.object({ link: z.url(), proof: z.string() });
 const PATIENCE_MS = 2000;
-/** How long a request for a link is good, in milliseconds. */
+/** Lifetime of a request for a link, in milliseconds. */
 const FRESH_MS = 60_000;
 
 /** Notes where a page is: each server has a port of its own. */

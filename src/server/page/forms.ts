@@ -1,4 +1,4 @@
-/** What people decide, start, tell, cancel and change on the page. */
+/** The forms of the page: people decide, start, tell, cancel and change. */
 import type { Scope } from "../../config/sections.ts";
 import { alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
@@ -28,7 +28,7 @@ export interface SentForm {
 }
 
 interface FormWork {
-  /** What a session needs to send it. */
+  /** Scope that a session needs to send it. */
   scope: Scope;
   work: (sent: SentForm) => Promise<void>;
 }
@@ -57,8 +57,8 @@ const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
 };
 
 /**
- * Shows a screen with what was sent and why it was not taken. The page goes on from there with the plain screen, and
- * is not told at once that it has no complaint.
+ * Shows a screen with what was sent and why it was not taken. The page then follows the plain screen, and is
+ * not told at once that it has no complaint.
  */
 async function showAgain<Complained>(
   { now, show }: SentForm,

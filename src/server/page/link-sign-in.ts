@@ -43,7 +43,7 @@ export interface LinkSignInOptions {
   clock: Clock;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
-  /** Whose data folder it is: they may ask for a link with its key. Default: nobody. */
+  /** Owner of the data folder, who may ask for a link with its key. Default: nobody. */
   local?: Principal;
   logger: Logger;
 }

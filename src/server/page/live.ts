@@ -33,7 +33,7 @@ export function shownAt(picture: Picture, now: number): Shown {
 const markOf = (screen: Screen, now: number): string =>
   `${now}-${createHash("sha256").update(updateOf(screen)).digest("base64url")}`;
 
-/** Whether a page with this mark shows all that has happened: the picture would have looked like it then. */
+/** True if a page with this mark shows all that has happened: the picture would have looked like it then. */
 function isUpToDate(picture: Picture, mark: string): boolean {
   const now = Number(mark.split("-", 1)[0]);
   return mark !== "" && isTime(now) && markOf(picture(now), now) === mark;
@@ -56,7 +56,7 @@ export interface Following {
   clock: Clock;
   /** Mark of what the page shows; empty: it shows nothing yet. */
   mark: string;
-  /** Whether to end after what is new now. */
+  /** True if the stream ends after the current news. */
   once: boolean;
   signal: AbortSignal;
 }

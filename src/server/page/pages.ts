@@ -42,7 +42,7 @@ export interface PagesOptions {
   base?: string;
   /** Takes one request of a principal; the seconds to wait when there were too many, else 0. Default: no limit. */
   take?: (principal: Principal) => number;
-  /** How a person opens a page that decides. */
+  /** Returns the command with which a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
   /** Settings that count for every new run. */
   settings: StartSettings;
@@ -55,18 +55,18 @@ export interface PagesOptions {
 
 /** Browsers that may follow at one time, and those of one principal. */
 const MAX_LIVE = { all: 256, each: 64 };
-/** How often a screen of several runs is looked at. */
+/** Time between two looks at a screen of several runs. */
 const LOOK_MS = 1000;
-/** How often every open page is, so that it ends with its session. */
+/** Time between two looks at every open page, so that it ends with its session. */
 const RECHECK_MS = 30_000;
 
-/** What a browser asks for. */
+/** The request of a browser. */
 interface Asked {
   url: URL;
   session: PageSession;
   /** Absent: the address is of no run. */
   runId: string | undefined;
-  /** What follows the address of the run. */
+  /** The part behind the address of the run. */
   action: string;
 }
 
@@ -172,7 +172,7 @@ export class Pages {
         if (isFinal(status) && !seesOthers) return false;
         const context = await this.#context(session);
         const stop = new AbortController();
-        // Where it stands in line follows from other runs.
+        // Its place in line follows from other runs.
         const look = AbortSignal.timeout(view.place === undefined ? RECHECK_MS : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [
@@ -278,7 +278,7 @@ async function otherCount(context: ScreenContext, waiting: number, signal: Abort
 
 const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
 
-/** Whether the browser says that no page of this origin asks. Other sites cannot send the secret's header either. */
+/** True if the browser says that no page of this origin asks. Other sites cannot send the secret's header either. */
 const isOfOtherSite = ({ headers }: IncomingMessage): boolean => {
   const site = headers["sec-fetch-site"];
   return site !== undefined && site !== "same-origin";
@@ -286,7 +286,7 @@ const isOfOtherSite = ({ headers }: IncomingMessage): boolean => {
 
 const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/;
 
-/** Whether an address is one of the page; those of links are the loopback server's own. */
+/** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
   /^\/(?:$|review$|search$|start$|log(?:in|out)$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
 

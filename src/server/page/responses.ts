@@ -27,7 +27,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** Whether a request comes from a page of one of these origins, or from none and changes nothing. */
+/** True if a request comes from a page of one of these origins, or from none and changes nothing. */
 export function isFrom({ method, headers }: IncomingMessage, origins: readonly string[]): boolean {
   const { origin } = headers;
   return origin === undefined ? method === "GET" || method === "HEAD" : origins.includes(origin);

@@ -32,7 +32,7 @@ import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
 export interface ScreenContext {
   runs: PrincipalRuns;
   session: PageSession;
-  /** How a person opens a page that decides. */
+  /** Returns the command with which a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
   /** Settings that count for every new run. */
   settings: StartSettings;
@@ -157,7 +157,7 @@ const MAX_ENDS = 20;
 /** The end of a shorter run is not told. */
 const LONG_RUN_MS = 30_000;
 
-/** What waits, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
+/** Open approvals, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
 async function newsOf(
   { runs, session }: ScreenContext,
   pending: readonly PendingApproval[],
@@ -189,7 +189,7 @@ const askOf = ({ id, runId, task }: PendingApproval): News => ({
   address: `${runPath(runId)}/review`,
 });
 
-/** What waits in all runs. */
+/** Open approvals of all runs. */
 export async function reviewScreen(
   { runs, session }: ScreenContext,
   complaint?: Complaint,
@@ -232,7 +232,7 @@ async function reasons(
 export interface RunScreen {
   picture: Picture;
   view: RunView;
-  /** How many decisions wait, as the picture has it. */
+  /** Number of open decisions in the picture. */
   waiting: number;
 }
 
@@ -273,7 +273,7 @@ export async function runScreen(
   };
 }
 
-/** How many decisions a session can see that wait; `view`: of the run that it shows. */
+/** Number of open decisions that a session can see; `view`: of the run that it shows. */
 export async function waitingFor(
   { runs, session }: Pick<ScreenContext, "runs" | "session">,
   view?: RunView,

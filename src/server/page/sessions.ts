@@ -1,11 +1,11 @@
-/** What browsers may see and do, and the addresses of what they see. */
+/** Rights of browsers, and the addresses of all that they see. */
 import type { Scope } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
 
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
 
-/** What a link of this server grants. */
+/** Rights that a link of this server grants. */
 export interface PageGrant {
   principal: Principal;
   purpose: PagePurpose;
@@ -13,7 +13,7 @@ export interface PageGrant {
   run?: string;
 }
 
-/** What a link opens. */
+/** A link with its target. */
 export interface PageLink extends PageGrant {
   /** The run whose page it opens first, where it shows all. */
   first?: string;
@@ -24,11 +24,11 @@ export interface PageSession {
   /** No other session has it. */
   id: string;
   principal: Principal;
-  /** What it may do, as for a token of an MCP client. */
+  /** Its rights, as for a token of an MCP client. */
   scopes: readonly Scope[];
   /** The only run that it shows; absent: all of the principal. */
   run?: string;
-  /** Whether a person logged in, and can log out. */
+  /** True if a person logged in, and can log out. */
   isLoggedIn?: boolean;
 }
 
@@ -37,7 +37,7 @@ export type Viewer = PageSession | "app";
 
 export const mayDecide = (viewer: Viewer): viewer is PageSession => may(viewer, "approve");
 
-/** Whether it may start runs, tell them something and end them, and change memories. */
+/** True if it may start runs, tell them something and end them, and change memories. */
 export const mayRun = (viewer: Viewer): viewer is PageSession => may(viewer, "run");
 
 export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
@@ -50,7 +50,7 @@ export interface ApprovalViewer {
   openCommand: string | undefined;
 }
 
-/** How long a session lasts, in milliseconds. */
+/** Lifetime of a session, in milliseconds. */
 export const LIFETIME_MS = 12 * 60 * 60 * 1000;
 
 /** Address of a run's page on its server. */

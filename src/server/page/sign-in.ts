@@ -1,4 +1,4 @@
-/** How a page knows whose browser asks. */
+/** Identifies the person whose browser asks. */
 import type { IncomingMessage } from "node:http";
 import type { Html } from "../views/html.ts";
 import type { Reply } from "./responses.ts";

@@ -35,7 +35,7 @@ function editOf(call: CallTexts, approvals: readonly Approval[]): Record<string,
       tool === call.tool &&
       decidedAt <= call.time &&
       agent.map(({ callId }) => callId).join("\n") === call.agent.map(({ callId }) => callId).join("\n") &&
-      // What is asked about has the defaults too.
+      // The approval has the defaults too.
       Object.entries(call.args ?? {}).every(
         ([name, value]) => canonicalJson(value) === canonicalJson(args[name]),
       ),

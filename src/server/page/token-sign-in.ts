@@ -125,7 +125,7 @@ export class TokenSignIn implements SignIn {
     const seconds = Math.floor((granted.expires - this.#options.clock()) / 1000);
     const cookie = await this.#cookie(await seal(await this.#sharedKey(), granted), seconds);
     if (cookie.length > MAX_COOKIE) return undefined;
-    // The session that the browser had until now would go on for whoever has a copy of its cookie.
+    // The earlier session of the browser would stay valid for anyone with a copy of its cookie.
     const { session } = await this.#read(request);
     if (session !== undefined) this.#end(session);
     return [{ at }, { "set-cookie": cookie }];
@@ -221,7 +221,7 @@ const seal = (key: Uint8Array, { principal, token, expires }: Granted): Promise<
     .encrypt(key);
 
 /**
- * Whether the browser reaches this server by HTTPS and a name of its own. Its own word counts, because it names the
+ * True if the browser reaches this server by HTTPS and a name of its own. Its own word counts, because it names the
  * scheme that it uses, whatever a proxy does on the way. All programs of a machine share the cookies of loopback names.
  */
 function keepsCookies({ headers: { origin = "" } }: IncomingMessage): boolean {
@@ -267,7 +267,7 @@ function problemOf(checked: Checked, refused: Problem): Problem | undefined {
   return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];
 }
 
-/** Where to go after the log-in: never to another server. */
+/** Address after the log-in: never one of another server. */
 function ownAddress(next: string): string {
   const url = URL.canParse(next, "http://page") ? new URL(next, "http://page") : undefined;
   return url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";

@@ -54,7 +54,7 @@ const CHANGED = html`<p class="note pad" data-part>
   The file has changed since then, so its unchanged lines are not known any more.
 </p>`;
 
-/** Whether a diff that was made in this run is the newest state of its file, so that lines around it are known. */
+/** True if a diff that was made in this run is the newest state of its file, so that lines around it are known. */
 export async function isAsItIs(
   runs: PrincipalRuns,
   principal: string,

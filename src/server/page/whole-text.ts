@@ -9,7 +9,7 @@ import { renderedDiff } from "./rendered-diff.ts";
 
 export interface TextLook {
   kind: "plain" | "code" | "diff" | "markdown";
-  /** What it is, for readers of the screen. */
+  /** Its name, for readers of the screen. */
   label: string;
   /** The end of its name says which language it is in. */
   path: string;

@@ -36,7 +36,7 @@ const NOTIFICATIONS = {
   },
   "ui/notifications/tool-result": show,
   "ui/notifications/tool-cancelled": () => {
-    note.textContent = "The call was cancelled. If a run had started, it goes on.";
+    note.textContent = "The call was cancelled. If a run had started, it continues.";
   },
   "ui/notifications/host-context-changed": dress,
 };

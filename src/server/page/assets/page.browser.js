@@ -25,7 +25,7 @@ async function show(response) {
     return location.replace(at);
   }
   const text = await response.text();
-  // A text that is no document, such as a file, is never read as one.
+  // A text that is not a document, such as a file, is never read as one.
   if (!response.headers.get("content-type")?.startsWith("text/html")) return showText(text);
   await mount(text);
   follow();
@@ -81,7 +81,7 @@ addEventListener("click", ({ target }) => {
   if (target.closest?.('a[href*="#"]')) setTimeout(focusTarget);
 });
 
-/* The browser looks for the old place before the screen is there. */
+/* The browser looks for the old place before the screen is loaded. */
 const scrollKey = () => `scroll ${shown}`;
 addEventListener("pagehide", () => sessionStorage.setItem(scrollKey(), String(scrollY)));
 function restoreScrolling() {

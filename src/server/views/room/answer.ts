@@ -1,4 +1,4 @@
-/** The screen of a run that is over: its answer or why there is none, what changed, and how to go on. */
+/** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
 import type { RunEvent } from "../../../runs/events.ts";
 import type { RunView } from "../../../runs/run.ts";
@@ -159,7 +159,7 @@ function sums(view: RunView): Html {
   </section>`;
 }
 
-/** How long at least one decision was waited for. */
+/** Time in which at least one decision was open. */
 const waitedMs = ({ approvals, run }: RunView): number =>
   waitsOf(approvals, run.endedAt ?? run.updatedAt).reduce((sum, [start, end]) => sum + end - start, 0);
 

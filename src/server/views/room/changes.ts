@@ -1,4 +1,4 @@
-/** What runs did to one file. */
+/** The changes of one file by runs. */
 import { type Approval, agentName, nameOf } from "../../../runs/run.ts";
 import { displayName, oneLine } from "../../../core/text.ts";
 import type { FileChange } from "../../page/file-changes.ts";
@@ -18,7 +18,7 @@ export interface ShownChange extends FileChange {
   shown: Html | undefined;
 }
 
-/** Who changed the file, when, who approved it, and how much it was unless its diff says so. */
+/** The agent, time and approval of a change, and its size unless its diff shows it. */
 export function changeFacts({ run, agent, time, data, approval, isOfMany, shown }: ShownChange): Html {
   const last = agent.at(-1);
   const name = last === undefined ? "Main agent" : agentName(last);

@@ -1,4 +1,4 @@
-/** Durations, for the server and for the script of the page, which goes on counting. */
+/** Durations, for the server and for the script of the page, which keeps counting. */
 
 /** `12m 40s`, `3h 05m`, `42s`. */
 export function duration(milliseconds: number): string {

@@ -30,7 +30,7 @@ export function costOf(models: readonly ModelUsage[]): string | undefined {
   return `${isKnown ? "" : "≥ "}${money(known)}`;
 }
 
-/** How long something has lasted; while it does, the page's script goes on counting. */
+/** Duration until now or to the end; without an end, the page's script keeps counting. */
 export const elapsed = (start: number, end: number | undefined, now: number): Html =>
   end === undefined
     ? html`<span data-since="${start}">${duration(now - start)}</span>`

@@ -6,7 +6,7 @@ import { type Html, html } from "../html.ts";
 import { icon } from "./icons.ts";
 import { current, searchField } from "./pieces.ts";
 
-/** Where a person may change and delete files. */
+/** Folder in which a person may change and delete files. */
 export const MEMORIES = "/memories/";
 export const WORKSPACE = "/workspace/";
 /** Folders in the root, with their names above their entries and in a list. */

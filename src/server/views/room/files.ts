@@ -18,7 +18,7 @@ export interface FilesScreen {
   file?: ReadResult | undefined;
   /** In bytes, if it is known. */
   size?: number | undefined;
-  /** What runs changed in the file, the newest first. */
+  /** Changes of the file by runs, the newest first. */
   changes: readonly ShownChange[];
   /** Shows the changes in place of the file. */
   showsChanges: boolean;
@@ -93,7 +93,7 @@ function content(screen: FilesScreen): Html {
   ${isWhole ? editor(screen, text) : undefined}`;
 }
 
-/** Where there is room for one of both. */
+/** For screens with room for either the tree or the file. */
 const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
 
 /** `text`: that of the file, if it is shown. */

@@ -37,13 +37,13 @@ export interface HomeScreen {
   both: number;
   /** Runs that wait for their turn, counted as at work. */
   inLine: number;
-  /** How many decisions wait. */
+  /** Number of open decisions. */
   waiting: number;
   /** The oldest of them. */
   pending: readonly PendingApproval[];
   runs: readonly ListedRun[];
   filter: RunFilter;
-  /** Whether there are older ones than `runs`. */
+  /** True if there are older ones than `runs`. */
   hasOlder: boolean;
   now: number;
   /** Settings that count for every new run. */
@@ -139,7 +139,7 @@ const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = {
 };
 const NOT_NOW = "No run can start now";
 
-/** The numbered lines of the message are the ways out of it. */
+/** The numbered lines of the message are its remedies. */
 function obstacle({ code, message, remedy }: Refusal): Html {
   const lines = message.split("\n");
   const ways = lines.flatMap((line) => /^\d+\. (.+)$/.exec(line)?.[1] ?? []);

@@ -1,9 +1,9 @@
-/** Where a person who is not known yet gives a token. */
+/** The screen on which a person gives a token. */
 import { type Html, html } from "../html.ts";
 import { renderNotice } from "./shell.ts";
 
 export interface LogIn {
-  /** Where to go then. */
+  /** Address after the log-in. */
   next: string;
   problem?: string;
 }

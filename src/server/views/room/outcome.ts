@@ -1,4 +1,4 @@
-/** Why a run ended without an answer: the cause in words, what is kept, and how to go on. */
+/** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
 import { type FailureReason, type RunView, stoppedAtLimit } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../page/sessions.ts";

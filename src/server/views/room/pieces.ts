@@ -4,7 +4,7 @@ import { displayName, tailOf } from "../../../core/text.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { icon } from "./icons.ts";
 
-/** What a screen is about. In the app it is one part of the page of its host. */
+/** The main part of a screen. In the app it is one part of its host's page. */
 export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
   viewer === "app"
     ? html`<div class="wrap ${look}">${content}</div>`
@@ -75,7 +75,7 @@ export interface ComposeBox {
   id: string;
   label: string;
   placeholder: string;
-  /** What the button says. */
+  /** Text of the button. */
   send: string;
   facts?: readonly Fact[];
   refused?: Refused | undefined;

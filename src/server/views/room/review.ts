@@ -1,4 +1,4 @@
-/** What waits for a decision, as a review: who wants to do what and why, the exact call, and the decision. */
+/** The review of open approvals: the agent and its reason, the exact call, and the decision. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Approval, DEADLINE, type PersonDecision, type RunView, agentName } from "../../../runs/run.ts";
 import { editableArguments } from "../../page/decision.ts";
@@ -25,7 +25,7 @@ import { RUN_STATES, type State, approvalIcon } from "./states.ts";
 export interface Request {
   approval: Approval;
   why: string | undefined;
-  /** Where it is shown with those of other runs: what the run is to do. */
+  /** Task of the run, if requests of several runs are shown. */
   task?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** What stands above every screen of a run: its task, how it stands, and its tabs. */
+/** The head of every screen of a run: its task, its state, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal, nameOf } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
@@ -17,7 +17,7 @@ export type Tab = (typeof TABS)[number];
 
 const NAMES: Readonly<Record<Tab, string>> = { work: "Work", review: "Review", answer: "Answer" };
 
-/** Which tab answers the question that a person has now. */
+/** Chooses the tab that answers the person's question at this moment. */
 export function tabOf(view: RunView): Tab {
   if (isFinal(view.run.status)) return "answer";
   const { states, waiting } = standingOf(view);

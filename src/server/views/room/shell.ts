@@ -1,4 +1,4 @@
-/** What is around every screen: the document, navigation, and the list of keys. */
+/** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html } from "../html.ts";
 import type { PageSession } from "../../page/sessions.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
@@ -20,15 +20,15 @@ type Place = "runs" | "review" | "files" | "search";
 
 export interface Screen {
   title: string;
-  /** What the navigation marks. */
+  /** Marked place in the navigation. */
   place: Place;
-  /** How many decisions wait. */
+  /** Number of open decisions. */
   waiting: number;
-  /** Whether it is kept up to date; otherwise a reload shows what is new. */
+  /** True if it is kept up to date; otherwise a reload shows news. */
   isLive: boolean;
-  /** Whose browser it is; one that sees all runs can go from one to another. */
+  /** Session of the browser; one that sees all runs can go from one to another. */
   session: PageSession;
-  /** What a person is told who does not look at the page. Default: nothing. */
+  /** News for a person who does not look at the page. Default: none. */
   news?: readonly News[];
   main: Html;
 }
@@ -103,7 +103,7 @@ const links = (current: Place, waiting: number, withIcons: boolean): Html[] =>
 export interface Follow {
   /** Says what the document shows. */
   mark: string;
-  /** Where to follow it. Default: its own address. */
+  /** Address to follow it at. Default: its own. */
   address?: string;
 }
 

@@ -1,4 +1,4 @@
-/** How states look and are called: in lists, the plan, the timeline and tabs alike. */
+/** Looks and names of states, the same in lists, the plan, the timeline and tabs. */
 import {
   type AgentPath,
   type AgentWork,

@@ -90,7 +90,7 @@ const TOOL_ICONS: readonly [RegExp, IconName][] = [
 
 const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
 
-/** What a call does, for a line. */
+/** Describes a call in one line. */
 export function callLine(call: ToldCall, isOver: boolean): Html {
   const { verb, about } = callWords(call, isOver);
   if (about === "") return html`${verb}`;

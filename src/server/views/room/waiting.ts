@@ -1,4 +1,4 @@
-/** How many decisions wait for a person, in words, for the server and for the script of the page. */
+/** The number of open decisions in words, for the server and for the script of the page. */
 
 export const decisionsWait = (count: number): string =>
   count === 1 ? "1 decision waits" : `${count} decisions wait`;

@@ -23,11 +23,11 @@ export interface WorkScreen {
   /** Newest first. */
   steps: readonly RunEvent[];
   activity: readonly RunEvent[];
-  /** Whether `activity` are all events, and not just the key ones. */
+  /** True if `activity` has all events, and not just the key ones. */
   isAll: boolean;
   /** Shows the agents as a table, and not over time. */
   isList?: boolean;
-  /** Whether there is more before the oldest of `activity`. */
+  /** Sequence number of the oldest in `activity`, if there are older events. */
   older: number | undefined;
 }
 
