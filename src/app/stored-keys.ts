@@ -1,6 +1,6 @@
 /** Finds keys of models where the environment has none. */
 import { type Environment, modelChoice } from "../agent/models/choose.ts";
-import type { Config } from "../config/schema.ts";
+import { type Config, type ModelSettings, modelsOf } from "../config/schema.ts";
 import { type KeychainOptions, readSecret } from "../core/keychain.ts";
 
 export interface FoundKeys {
@@ -12,24 +12,19 @@ export interface FoundKeys {
   problem?: string;
 }
 
-type Needed = Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents" | "memories">;
+type Needed = ModelSettings & Pick<Config, "memories">;
 
 /**
  * Looks in the system's keychain for the keys of configured models that the environment does not have. Asks it for no
  * other key, and not at all where none is missing.
  */
 export async function withStoredKeys(
-  { model, fallbackModels, allowedModels, subagents, memories }: Needed,
+  config: Needed,
   env: Environment,
   options: Partial<Omit<KeychainOptions, "env">> = {},
 ): Promise<FoundKeys> {
-  const specs = new Set([
-    model,
-    ...fallbackModels,
-    ...allowedModels,
-    ...subagents.map((one) => one.model ?? model),
-  ]);
-  if (memories.embeddings !== undefined) specs.add(memories.embeddings);
+  const specs = new Set(modelsOf(config));
+  if (config.memories.embeddings !== undefined) specs.add(config.memories.embeddings);
   const known: Record<string, string | undefined> = { ...env };
   const found: string[] = [];
   for (const spec of specs) {

@@ -479,13 +479,20 @@ function isPlain(value: unknown): value is string | number | boolean {
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT_MODEL = "client";
 
-/** True if runs may ask for the model of a client. */
-export function asksForClientModel({
+export type ModelSettings = Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents">;
+
+/** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
+export const modelsOf = ({
   model,
   fallbackModels,
   allowedModels,
   subagents,
-}: Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents">): boolean {
-  const named = [model, ...fallbackModels, ...allowedModels, ...subagents.map((one) => one.model)];
-  return named.includes(CLIENT_MODEL);
-}
+}: ModelSettings): Array<string | undefined> => [
+  model,
+  ...fallbackModels,
+  ...allowedModels,
+  ...subagents.flatMap((one) => one.model ?? []),
+];
+
+/** True if runs may ask for the model of a client. */
+export const asksForClientModel = (config: ModelSettings): boolean => modelsOf(config).includes(CLIENT_MODEL);

@@ -18,7 +18,7 @@ import {
   takesNoKey,
   variable,
 } from "./choose.ts";
-import { withoutSecrets } from "./failure.ts";
+import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";
 import { type WaitingLimits, limitSilence } from "./silence.ts";
@@ -173,6 +173,23 @@ function loadingFailure(error: unknown, { spec, provider, facts, packages }: Fai
     `Model '${spec}' could not be set up by ${facts.package}: ${withoutSecrets(text)}`,
     { cause: error },
   );
+}
+
+/**
+ * Asks a model for an answer and stops it after its first words, so that it costs next to nothing. Resolves with the
+ * problem as one sentence with its remedy; `undefined`: the model answered.
+ */
+export async function tryModel({
+  signal,
+  ...options
+}: ResolveOptions & { signal: AbortSignal }): Promise<string | undefined> {
+  try {
+    const { model } = await resolveModel(options);
+    for await (const _piece of await model.stream("Reply with OK.", { signal })) return undefined;
+    return undefined;
+  } catch (error) {
+    return modelFailure(error, options.model).message;
+  }
 }
 
 /** `provider:model`, an instance, or how to get one. */

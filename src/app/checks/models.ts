@@ -12,11 +12,11 @@ import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
 import { priceOf } from "../../agent/models/prices.ts";
 import { commandLine } from "../../config/program.ts";
-import type { Config } from "../../config/schema.ts";
+import { type Config, type ModelSettings, modelsOf } from "../../config/schema.ts";
 import { type Check, type Facts, within } from "./check.ts";
 
 type ModelFacts = Pick<Facts, "env" | "lendable"> & {
-  config: Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents" | "dataDir">;
+  config: ModelSettings & Pick<Config, "dataDir" | "modelParameters">;
 };
 
 /** Looks at names, variables and packages only. Says how to keep the key that the model lacks. */
@@ -66,15 +66,10 @@ export function checkOtherModels(facts: ModelFacts): Check[] {
 }
 
 /** The place of each key that is used: the keychain or the environment. */
-export function checkKeys({
-  config: { model, fallbackModels, allowedModels, subagents, memories },
-  env,
-  found,
-}: Pick<Facts, "config" | "env" | "found">): Check[] {
-  const own = subagents.map((one) => one.model);
-  const used = [model, ...fallbackModels, ...allowedModels, ...own, memories.embeddings];
-  const names = used.flatMap((spec, index) => {
-    if (spec === undefined && index > 0) return [];
+export function checkKeys({ config, env, found }: Pick<Facts, "config" | "env" | "found">): Check[] {
+  const { embeddings } = config.memories;
+  const used = [...modelsOf(config), ...(embeddings === undefined ? [] : [embeddings])];
+  const names = used.flatMap((spec) => {
     const choice = modelChoice({ model: spec, env, lendable: true });
     return (choice.ok && PROVIDERS[choice.provider]?.key) || [];
   });
@@ -128,8 +123,7 @@ const ANSWER_MS = 8000;
 
 /** Asks each model in use for the beginning of an answer, which shows whether key, name and address are right. */
 export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
-  const specs = [facts.config.model, ...otherModels(facts.config).map(({ model }) => model)];
-  const choices = specs.flatMap((spec) => {
+  const choices = modelsOf(facts.config).flatMap((spec) => {
     const choice = usableModel(spec, facts);
     return choice.ok && choice.provider !== OFFLINE && choice.provider !== CLIENT ? [choice.spec] : [];
   });
@@ -139,9 +133,14 @@ export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
 async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<Check> {
   const name = "Provider";
   // Loads LangChain, which the other checks do without.
-  const { tryModel } = await import("../../agent/models/try-model.ts");
-  const packages = packagesFolder(config.dataDir);
+  const { tryModel } = await import("../../agent/models/resolve.ts");
+  const options = {
+    model,
+    env,
+    packages: packagesFolder(config.dataDir),
+    parameters: config.modelParameters,
+  };
   const late = `The model ${model} did not answer within ${ANSWER_MS / 1000} s. Check the network and the configured endpoint, or leave this check out with --offline.`;
-  const problem = await within(ANSWER_MS, (signal) => tryModel({ model, env, packages, signal }), late);
+  const problem = await within(ANSWER_MS, (signal) => tryModel({ ...options, signal }), late);
   return { name, ok: problem === undefined, text: problem ?? `${model} answered` };
 }

@@ -48,6 +48,12 @@ describe("the provider", () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  it("is asked with the parameters of the model, without which it may refuse", async () => {
+    const { server, env } = await provider(() => ({ text: "OK" }));
+    await doctor({ modelParameters: { "anthropic:": { temperature: 0.25 } } }, env);
+    expect(server.requests.map(({ body }) => body["temperature"])).toEqual([0.25]);
+  });
+
   it("refuses a key, does not know a model, or cannot be reached: three sentences", async () => {
     const wrongKey = await provider(() => ({ text: "OK" }), "sk-ant-wrong-0123456789");
     const unknown = await provider(() => ({
