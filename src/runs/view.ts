@@ -44,20 +44,21 @@ const NO_USE = { calls: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0
 
 /** US dollars for all of it; `undefined` as soon as a part is not known. */
 export function totalCost(models: readonly ModelUsage[]): number | undefined {
-  let sum = 0;
-  for (const { costUsd } of models) {
-    if (costUsd === undefined) return undefined;
-    sum += costUsd;
-  }
-  return sum;
+  const { usd, isWhole } = knownCost(models);
+  return isWhole ? usd : undefined;
 }
+
+/** US dollars of the models whose price is known. `isWhole`: that is all of them. */
+export const knownCost = (models: readonly ModelUsage[]): { usd: number; isWhole: boolean } => ({
+  usd: models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0),
+  isWhole: models.every(({ costUsd }) => costUsd !== undefined),
+});
 
 /** The same for people: `$0.0123`, `at least $0.0123` or `cost unknown`; `undefined` if nothing was paid. */
 export function costText(models: readonly ModelUsage[]): string | undefined {
-  const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
-  const isKnown = totalCost(models) !== undefined;
-  if (known === 0) return isKnown ? undefined : "cost unknown";
-  return `${isKnown ? "" : "at least "}${dollars(known)}`;
+  const { usd, isWhole } = knownCost(models);
+  if (usd === 0) return isWhole ? undefined : "cost unknown";
+  return `${isWhole ? "" : "at least "}${dollars(usd)}`;
 }
 
 /** Says which setting is missing for a cost that is not known; `undefined` if all of it is known. */

@@ -1,7 +1,7 @@
 /** Times, durations, tokens and money as people read them. */
 import { isoTime } from "../../../core/clock.ts";
 import type { ModelUsage } from "../../../runs/run.ts";
-import { dollars, totalCost } from "../../../runs/view.ts";
+import { dollars, knownCost } from "../../../runs/view.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 
@@ -24,10 +24,9 @@ export function money(amount: number | undefined): string {
 
 /** The cost of all models; `undefined` if nothing was paid. */
 export function costOf(models: readonly ModelUsage[]): string | undefined {
-  const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
-  const isKnown = totalCost(models) !== undefined;
-  if (known === 0) return isKnown ? undefined : "unknown";
-  return `${isKnown ? "" : "≥ "}${money(known)}`;
+  const { usd, isWhole } = knownCost(models);
+  if (usd === 0) return isWhole ? undefined : "unknown";
+  return `${isWhole ? "" : "≥ "}${money(usd)}`;
 }
 
 /** Duration until now or to the end; without an end, the page's script keeps counting. */
