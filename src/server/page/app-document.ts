@@ -1,4 +1,3 @@
-import { APP_VIEW_META } from "../resources/run-app.ts";
 import { Html, html } from "../views/html.ts";
 import APP_STYLE from "./assets/app.css" with { type: "text" };
 // oxlint-disable-next-line import/default -- the build gives its text
@@ -8,8 +7,8 @@ import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 /** A script for inside of an element: behind `<!--`, a parser of HTML may not see where the element ends. */
 const inElement = (script: string): string => script.replaceAll("<!--", String.raw`\x3c!--`);
 
-/** The MCP App as one self-contained document; the pictures of the run come with tool results. */
-export function appDocument(): string {
+/** The MCP App as one self-contained document. Tool results bring the pictures of the run under the key `viewMeta`. */
+export function appDocument(viewMeta: string): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -23,7 +22,7 @@ export function appDocument(): string {
       <body>
         <div class="app">
           <p id="note" class="brand" role="status">Starting …</p>
-          <div id="view" data-meta="${APP_VIEW_META}"></div>
+          <div id="view" data-meta="${viewMeta}"></div>
         </div>
         <script>
           ${new Html(inElement(APP_SCRIPT))};

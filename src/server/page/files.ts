@@ -5,7 +5,7 @@ import { oneLine } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { ShownChange } from "../views/room/changes.ts";
 import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
-import { type FilesFound, type FilesScreen, renderFiles } from "../views/room/files.ts";
+import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { type FileChange, approvalsOfChanges, changesOfMany, changesOfRun } from "./file-changes.ts";
@@ -16,7 +16,6 @@ import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {
   roots: 20,
-  lines: 2000,
   hits: 20,
   names: 50,
   matches: 100,
@@ -68,7 +67,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   const isFile = !path.endsWith("/") && asked === "";
   const [listings, file, all, results] = await Promise.all([
     listingsFor(backend, path, view === undefined),
-    isFile ? backend.read(path, lineOf(query.get("from")), MAX.lines) : undefined,
+    isFile ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
     view === undefined ? changesOfMany(runs, session.principal, isHere) : changesOfRun(runs, view.run),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);

@@ -12,7 +12,6 @@ import type { StartSettings } from "../views/room/home.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
-import { exportText } from "./export.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
@@ -28,6 +27,7 @@ import {
 } from "./screens.ts";
 import { type PageSession, may } from "./sessions.ts";
 import { searchScreen } from "./search.ts";
+import { exportText } from "./updates.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";

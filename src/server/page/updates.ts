@@ -1,12 +1,13 @@
-/** Reads a run for the app. */
+/** Renders a run outside the page: for the app, and as a file. */
 import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { html } from "../views/html.ts";
+import { runDocument, transcriptOf } from "../views/run-document.ts";
 import { SPRITE } from "../views/room/icons.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { renderRequests, requestsOf } from "../views/room/review.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
-import { workBody } from "./screens.ts";
+import { type ScreenContext, workBody } from "./screens.ts";
 
 /** Renders a run for the app, of the same pieces as the page, without buttons. */
 export async function renderAppView(
@@ -22,4 +23,22 @@ export async function renderAppView(
     : undefined;
   const work = await workBody(runs, view, "app", new URLSearchParams());
   return html`${SPRITE}${renderRunHead(view, "app", "work", now)}${requests}${answer}${work(now)}`.text;
+}
+
+/** The newest events in an export as Markdown. */
+const MAX_EVENTS = 1000;
+
+/** A run as Markdown for people, or as the JSON that clients get. `undefined`: no such run, or no such form. */
+export async function exportText(
+  { runs, session: { principal } }: ScreenContext,
+  runId: string,
+  query: URLSearchParams,
+): Promise<string | undefined> {
+  const view = await runs.view(principal, runId);
+  const form = query.get("as");
+  if (view === undefined) return undefined;
+  if (form === "json") return `${JSON.stringify(runDocument(view), null, 2)}\n`;
+  if (form !== "markdown") return undefined;
+  const events = (await runs.recentEvents(principal, runId, { limit: MAX_EVENTS })) ?? [];
+  return transcriptOf(view, events.toReversed());
 }

@@ -18,6 +18,11 @@ export const RUN_APP: ResourceSpec = {
   read: async () => {
     const { appDocument } = await import("../page/app-document.ts");
     // An empty policy allows nothing but what is in the document.
-    return { text: appDocument(), _meta: { ui: { csp: {} } }, ttlMs: TTL_MS, cacheScope: "public" };
+    return {
+      text: appDocument(APP_VIEW_META),
+      _meta: { ui: { csp: {} } },
+      ttlMs: TTL_MS,
+      cacheScope: "public",
+    };
   },
 };

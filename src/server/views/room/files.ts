@@ -191,7 +191,7 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
 
 /** Lines before a found one that the page begins with, where a page does not begin with the file. */
 const LINES_BEFORE = 20;
-const LINES_OF_PAGE = 2000;
+export const LINES_OF_PAGE = 2000;
 
 /** Address of a found line below the address of files. */
 export function lineAddress(base: string, { path, line }: GrepMatch): string {
