@@ -194,7 +194,7 @@ const changedTooLate = ({ name }: ToolCall): string =>
   `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
 
 const changedAgain = ({ name }: ToolCall): string =>
-  `${name} is no longer the call that a person was asked about, so it was not run. Middleware that changes calls must change them in the same way each time.`;
+  `${name} is no longer the call that the person saw, so it was not run. Middleware must change a call in the same way each time.`;
 
 /** The first gate that asks, else the first that would. */
 async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): Promise<Gate | undefined> {

@@ -24,7 +24,7 @@ const LIMITS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   ],
   win32: [
     BY_NAME,
-    "There is no sandbox and no shell for commands: without execute.sandbox the agent runs none.",
+    "Windows has no sandbox and no shell for commands. The agent runs commands only with execute.sandbox.",
     "Files have the permissions of their folder: the data folder is private only if its folder is.",
     "Ending a program does not end its child processes, and the container of a killed server keeps running.",
     "Searches have no memory limit.",
