@@ -1,5 +1,5 @@
 /**
- * Compares src/agent/models/prices.json with the newest price list of genai-prices (MIT) on npm, and prints the
+ * Compares src/agent/budget/prices.json with the newest price list of genai-prices (MIT) on npm, and prints the
  * differences. `--write` stores the new prices.
  *
  * genai-prices follows the price pages of the providers. Its package has 800 kB, so the program has only the table.
@@ -11,7 +11,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const file = join(root, "src/agent/models/prices.json");
+const file = join(root, "src/agent/budget/prices.json");
 const SOURCE = "@pydantic/genai-prices";
 /** Of two providers with a model of the same name, the first one counts. */
 const PROVIDERS = [

@@ -1,13 +1,8 @@
 /**
  * deepagent-mcp as a library: build a deep agent and choose where its files live.
  */
-export { createDeepAgent } from "./agent/definition/create-deep-agent.ts";
-export type {
-  CompiledRunnable,
-  CompiledSubAgent,
-  DeepAgentParams,
-  SubAgent,
-} from "./agent/definition/params.ts";
+export { createDeepAgent } from "./agent/build/create-deep-agent.ts";
+export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/build/params.ts";
 export {
   type AgentMode,
   buildAgent,
@@ -21,26 +16,20 @@ export {
   type TokenEvent,
   type WorkspaceAgent,
   type WorkspaceState,
-} from "./agent/cowork.ts";
-export { type AgentProfile, type ProfileName, PROFILES } from "./agent/profiles.ts";
-export type { ModelPrice } from "./agent/models/prices.ts";
+} from "./agent/build/cowork.ts";
+export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/profiles.ts";
+export type { ModelPrice } from "./agent/budget/prices.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
-export { loadSubagents, type LoadSubagentsOptions } from "./agent/definition/agent-files.ts";
-export type { AgentLimits } from "./agent/engine/limits.ts";
-export type { StopReason } from "./agent/contracts.ts";
+export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
+export type { AgentLimits } from "./agent/budget/limits.ts";
+export type { StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
-export type {
-  AnswerSchema,
-  JsonSchemaFormat,
-  ResponseFormat,
-} from "./agent/conversation/structured-answer.ts";
-export type { SystemPrompt, SystemPromptParts } from "./agent/definition/params.ts";
-export type { TypedDeepAgent } from "./agent/definition/params.ts";
-export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts.ts";
+export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";
+export type { SystemPrompt, SystemPromptParts } from "./agent/build/params.ts";
+export type { TypedDeepAgent } from "./agent/build/params.ts";
+export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts/call.ts";
 export type {
   ActionRequest,
-  AgentPath,
-  AgentPathSegment,
   Decision,
   DecisionType,
   HitlRequest,
@@ -48,16 +37,17 @@ export type {
   PendingInterrupt,
   ReviewConfig,
   SameCalls,
-  TokenUsage,
-} from "./agent/contracts.ts";
-export type { AgentEvent, AgentSnapshot } from "./agent/port.ts";
-export type { ModelFailureReason } from "./agent/contracts.ts";
-export type { AgentState, FilesState, JumpTarget } from "./agent/contracts.ts";
-export { eventOf } from "./agent/engine/task-context.ts";
-export type { DelegationOptions } from "./agent/middleware/planning.ts";
-export type { FilesystemOptions } from "./agent/middleware/filesystem.ts";
-export type { ContextSize } from "./agent/conversation/compacted-view.ts";
-export type { SummarizationOptions } from "./agent/middleware/summarization.ts";
+} from "./agent/contracts/question.ts";
+export type { AgentPath, AgentPathSegment, TokenUsage } from "./agent/contracts/state.ts";
+export type { AgentEvent } from "./agent/contracts/events.ts";
+export type { AgentSnapshot } from "./agent/contracts/agent.ts";
+export type { ModelFailureReason } from "./agent/contracts/state.ts";
+export type { AgentState, FilesState, JumpTarget } from "./agent/contracts/state.ts";
+export { eventOf } from "./agent/langgraph/step-of-task.ts";
+export type { DelegationOptions } from "./agent/layers/planning.ts";
+export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
+export type { ContextSize } from "./agent/compaction/compacted-view.ts";
+export type { SummarizationOptions } from "./agent/layers/summarization.ts";
 export type {
   GatedCallView,
   GateState,
@@ -65,7 +55,7 @@ export type {
   InterruptOnAlias,
   InterruptOnConfig,
   ToolCallView,
-} from "./agent/middleware/human-in-the-loop.ts";
+} from "./agent/layers/human-in-the-loop.ts";
 export type {
   AgentMiddleware,
   AgentRuntime,
@@ -76,11 +66,11 @@ export type {
   Middleware,
   ModelHandler,
   ModelRequest,
-  StateUpdate,
   ToolCallRequest,
   ToolGate,
   ToolHandler,
-} from "./agent/contracts.ts";
+} from "./agent/contracts/middleware.ts";
+export type { StateUpdate } from "./agent/contracts/state.ts";
 export type { BackgroundJobs, JobInfo, JobResult } from "./backends/executor.ts";
 export type {
   Backend,

@@ -16,7 +16,7 @@ const part = Number(process.argv[2] ?? 1);
 const scaled = (count) => Math.round(count * part);
 
 const { createDeepAgent, prune, readStatistics, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
-  export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
+  export { createDeepAgent } from "./src/agent/build/create-deep-agent.ts";
   export { prune } from "./src/storage/sqlite/runs/housekeeping.ts";
   export { readStatistics } from "./src/storage/sqlite/runs/housekeeping.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";

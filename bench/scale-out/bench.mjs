@@ -34,7 +34,7 @@ const sources = await loadSources(`
   export { createRunService } from "./src/runs/supervisor.ts";
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
-  export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
+  export { createDeepAgent } from "./src/agent/build/create-deep-agent.ts";
   export { silentLogger } from "./src/core/logger.ts";
   export { openSqlite } from "./src/storage/sqlite/storage.ts";
   export { openPool } from "./src/storage/postgres/pool.ts";

@@ -2,48 +2,43 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { oneLine } from "../core/text.ts";
-import type { Agent } from "./port.ts";
-import { isEvicted } from "./conversation/offloaded-texts.ts";
-import { assembleDeepAgent } from "./definition/create-deep-agent.ts";
-import type { DeepAgentParams } from "./definition/params.ts";
-import { ThreadAgent } from "./engine/thread-agent.ts";
+import type { Agent } from "./contracts/agent.ts";
+import { isEvicted } from "./messages/kept-texts.ts";
+import { assembleDeepAgent } from "./build/create-deep-agent.ts";
+import type { DeepAgentParams } from "./build/params.ts";
+import { ThreadAgent } from "./langgraph/thread-agent.ts";
 import { type ResolveOptions, resolveModel } from "./models/resolve.ts";
 
 export type { ModelLender, SamplingReply, SamplingRequest } from "./models/client-model.ts";
-export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
-export type { DeepAgentParams, SubAgent } from "./definition/params.ts";
+export type { InterruptOn } from "./layers/human-in-the-loop.ts";
+export type { DeepAgentParams, SubAgent } from "./build/params.ts";
 export type {
   ActionRequest,
-  AgentPath,
-  CallIdentity,
   Decision,
   DecisionType,
-  EffectLog,
   HitlRequest,
   HitlResponse,
-  Inbox,
-  InboxMessage,
   PendingInterrupt,
   SameCalls,
-  StoredOutcome,
-  TokenUsage,
-} from "./contracts.ts";
+} from "./contracts/question.ts";
+export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
+export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/call.ts";
 export type {
   Agent,
-  AgentEvent,
   AgentInput,
   AgentSnapshot,
   EarlierEnd,
   TracePlace,
   WorkOptions,
-} from "./port.ts";
+} from "./contracts/agent.ts";
+export type { AgentEvent } from "./contracts/events.ts";
 
 /** The model that `options` and the environment choose. */
 export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {
   return (await resolveModel(options)).model;
 }
 
-export { findCall } from "./conversation/find-call.ts";
+export { findCall } from "./messages/find-call.ts";
 
 /** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));

@@ -7,7 +7,7 @@ import {
   type SubAgent,
   buildAgent,
 } from "../agent/agent.ts";
-import type { AgentTool } from "../agent/contracts.ts";
+import type { AgentTool } from "../agent/contracts/call.ts";
 import {
   AGENT_FOLDERS,
   type AgentFile,
@@ -16,12 +16,12 @@ import {
   chooseTools,
   loadAgentFiles,
   notingFiles,
-} from "../agent/definition/agent-files.ts";
+} from "../agent/build/agent-files.ts";
 import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
-import { PROFILES } from "../agent/profiles.ts";
+import { PROFILES } from "../agent/build/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";

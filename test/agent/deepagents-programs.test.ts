@@ -14,9 +14,9 @@ import {
 import { SystemMessage, todoListMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import type { DeepAgentParams } from "../../src/agent/definition/params.ts";
-import { BASE_PROMPT } from "../../src/agent/definition/prompts.ts";
+import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
+import type { DeepAgentParams } from "../../src/agent/build/params.ts";
+import { BASE_PROMPT } from "../../src/agent/messages/prompts.ts";
 import type { FileData } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";

@@ -40,9 +40,8 @@ describe("the guide", () => {
       .flatMap(([, names = ""]) => names.split(","))
       .map((name) => name.replace(/^\s*(type )?(\w+ as )?/, "").trim());
     const params =
-      readFileSync(join(root, "src/agent/definition/params.ts"), "utf8").split(
-        "interface DeepAgentParams",
-      )[1] ?? "";
+      readFileSync(join(root, "src/agent/build/params.ts"), "utf8").split("interface DeepAgentParams")[1] ??
+      "";
     const keys = [...params.matchAll(/^ {2}(\w+)\?:/gm)].map(([, key = ""]) => key);
     expect([exported.length, keys.length].every((count) => count > 20)).toBe(true);
     const names = [...exported, ...keys].filter((name) => name !== "");
@@ -51,7 +50,7 @@ describe("the guide", () => {
 
   it("walks through the loop by files and functions that exist, in fewer than 800 lines", () => {
     const walk = guide.split("\n### How it works\n")[1]?.split("\n## ")[0] ?? "";
-    const engine = join(root, "src/agent/engine");
+    const engine = join(root, "src/agent/langgraph");
     const files = [...walk.matchAll(/`([\w-]+\.ts)`/g)].map(([, name = ""]) => name);
     const sources = files.map((name) => readFileSync(join(engine, name), "utf8"));
     const names = [...walk.matchAll(/`([a-zA-Z]+)`/g)].map(([, name = ""]) => name);

@@ -4,7 +4,7 @@ import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -3,8 +3,8 @@ import { tool } from "@langchain/core/tools";
 import { createAgent, createMiddleware } from "langchain";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
+import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
+import { repairHistory } from "../../src/agent/layers/patch-tool-calls.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const HOOKS = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"] as const;

@@ -3,7 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent.ts";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
 import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
 import { mcpAgentTool } from "../../src/agent/mcp-tools/tool.ts";
 import { silentLogger } from "../../src/core/logger.ts";

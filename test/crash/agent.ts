@@ -7,7 +7,7 @@ import { tool } from "@langchain/core/tools";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { z } from "zod";
 import { type Agent, buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
-import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
 import type { McpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import type { SandboxBackend } from "../../src/backends/executor.ts";

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { parseAgentFile } from "../../src/agent/definition/agent-files.ts";
+import { parseAgentFile } from "../../src/agent/build/agent-files.ts";
 import { parseJson } from "../../src/config/load.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { ROOT } from "../commands/built-bin.ts";

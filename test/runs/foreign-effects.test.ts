@@ -2,7 +2,7 @@ import { AIMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { describe, expect, test } from "vitest";
-import type { CompiledRunnable } from "../../src/agent/definition/params.ts";
+import type { CompiledRunnable } from "../../src/agent/build/params.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { calling, connect, databaseFile, follow, losing, openServer, reach, startRun } from "./support.ts";
 

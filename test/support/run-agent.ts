@@ -6,9 +6,9 @@ import {
   type HitlResponse,
   type WorkOptions,
 } from "../../src/agent/agent.ts";
-import { DeepAgentGraph } from "../../src/agent/engine/deep-agent-graph.ts";
-import { ThreadAgent } from "../../src/agent/engine/thread-agent.ts";
-import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
+import { DeepAgentGraph } from "../../src/agent/langgraph/deep-agent-graph.ts";
+import { ThreadAgent } from "../../src/agent/langgraph/thread-agent.ts";
+import { repairHistory } from "../../src/agent/layers/patch-tool-calls.ts";
 
 /** Works on a thread until it pauses or ends, and gives everything it told; `told` sees all until then each time. */
 export async function collect(

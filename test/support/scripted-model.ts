@@ -15,7 +15,7 @@ import {
 } from "@langchain/core/messages";
 import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
-import { copyMessage } from "../../src/agent/conversation/messages.ts";
+import { copyMessage } from "../../src/agent/messages/messages.ts";
 import { START_NOTE } from "../../src/core/clock.ts";
 
 export interface ScriptedToolCall {

@@ -3,10 +3,10 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { lifetimeAt } from "../../backends/runtime.ts";
 import { toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallIdentity, EffectLog, Outcome, StoredOutcome } from "../contracts.ts";
-import type { Subagents } from "../definition/agent-definition.ts";
-import { Command, MemorySaver, Send, isCommand } from "../engine/langgraph.ts";
-import { toolOutcome } from "./agent-tool.ts";
+import type { AgentTool, CallIdentity, EffectLog, Outcome, StoredOutcome } from "../contracts/call.ts";
+import type { Subagents } from "../langgraph/definition.ts";
+import { Command, MemorySaver, Send, isCommand } from "../langgraph/internals.ts";
+import { toolOutcome } from "./tool.ts";
 
 /** Keeps calls with outside effects from taking effect twice when a run continues after a crash. */
 

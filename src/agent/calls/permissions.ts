@@ -8,8 +8,9 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
 import type { ToolKind } from "../../tools/tool.ts";
-import type { AgentTool, Gate } from "../contracts.ts";
-import { ALL_DECISIONS } from "../middleware/human-in-the-loop.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { Gate } from "../contracts/middleware.ts";
+import { ALL_DECISIONS } from "../layers/human-in-the-loop.ts";
 
 export type FileOperation = "read" | "write";
 

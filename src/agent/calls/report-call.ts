@@ -2,15 +2,15 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { defined } from "../../core/defined.ts";
-import type { AgentTool, Outcome } from "../contracts.ts";
-import { showMessages, textOf } from "../conversation/messages.ts";
-import { REPEATED_NOTE, isRepeated } from "../conversation/repeated-calls.ts";
-import type { AgentDefinition } from "../definition/agent-definition.ts";
-import { Command, isCommand } from "../engine/langgraph.ts";
-import { type Carried, SPENT } from "../engine/meter.ts";
-import { agentPath, emit, meterOf, readState } from "../engine/task-context.ts";
-import { agentSegment, tellReport } from "../subagents/subagent-runner.ts";
-import { callSummary, resultSummary, toolMessagesOf } from "./agent-tool.ts";
+import type { AgentTool, Outcome } from "../contracts/call.ts";
+import { showMessages, textOf } from "../messages/messages.ts";
+import { REPEATED_NOTE, isRepeated } from "../messages/repeated-calls.ts";
+import type { AgentDefinition } from "../langgraph/definition.ts";
+import { Command, isCommand } from "../langgraph/internals.ts";
+import { type Carried, SPENT } from "../budget/meter.ts";
+import { agentPath, emit, meterOf, readState } from "../langgraph/step-of-task.ts";
+import { agentSegment, tellReport } from "../langgraph/nested-children.ts";
+import { callSummary, resultSummary, toolMessagesOf } from "./tool.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
 export function reportStart(

@@ -1,5 +1,5 @@
 import type { Tool } from "@modelcontextprotocol/client";
-import type { AgentTool } from "../contracts.ts";
+import type { AgentTool } from "../contracts/call.ts";
 import type { LeftOutTool } from "./answers.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";
 import { schemaChecks } from "./schema-checks.ts";

@@ -1,8 +1,8 @@
 /** Stands apart from `open-mcp-tools.ts`, which is loaded without LangChain. */
 import { headOf } from "../../core/text.ts";
-import type { Middleware } from "../contracts.ts";
-import { agentPath, emit } from "../engine/task-context.ts";
-import { appendSystemPrompt } from "../middleware/middleware.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import { agentPath, emit } from "../langgraph/step-of-task.ts";
+import { appendSystemPrompt } from "../layers/compose.ts";
 import { type McpToolSet, leftOutText } from "./open-mcp-tools.ts";
 
 type Missing = Pick<McpToolSet, "problems" | "leftOut">;

@@ -15,8 +15,8 @@ import { monotonicClock, pause } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import type { ModelRequest } from "../contracts.ts";
-import { type Scope, agentPath, contextOf, emit, meterOf } from "../engine/task-context.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { type Scope, agentPath, contextOf, emit, meterOf } from "../langgraph/step-of-task.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
 import { isEnd } from "./provider-words.ts";
 import {

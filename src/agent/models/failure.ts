@@ -5,7 +5,7 @@
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
-import type { ModelFailureReason } from "../contracts.ts";
+import type { ModelFailureReason } from "../contracts/state.ts";
 import { saysOverflow } from "./provider-words.ts";
 
 /** Longest part of a provider's own words in a message. */

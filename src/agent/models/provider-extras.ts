@@ -5,7 +5,7 @@
 import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
-import { copyMessage } from "../conversation/messages.ts";
+import { copyMessage } from "../messages/messages.ts";
 import { isRecord, listOf, recordOf } from "./tool-schema.ts";
 
 type Fields = Record<string, unknown>;

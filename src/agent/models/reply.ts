@@ -12,10 +12,10 @@ import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/m
 import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
-import { isReply, textOf } from "../conversation/messages.ts";
-import type { AgentLimits } from "../engine/limits.ts";
-import { type Scope, agentPath, emit } from "../engine/task-context.ts";
-import { costOf, reportedModel } from "./prices.ts";
+import { isReply, textOf } from "../messages/messages.ts";
+import type { AgentLimits } from "../budget/limits.ts";
+import { type Scope, agentPath, emit } from "../langgraph/step-of-task.ts";
+import { costOf, reportedModel } from "../budget/prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 

@@ -6,15 +6,15 @@ import {
   chooseTools,
   loadAgentFiles,
   notingFiles,
-} from "../../agent/definition/agent-files.ts";
-import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/definition/prompts.ts";
+} from "../../agent/build/agent-files.ts";
+import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import {
   MOST_READ,
   type SkillMetadata,
   listRooms,
   listedSkills,
   loadSkills,
-} from "../../agent/definition/skill-files.ts";
+} from "../../agent/layers/skill-files.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { FileTree } from "../file-tree.ts";
 import { namedModels, withAllowedModels } from "../models.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
-import { priceOf } from "../../agent/models/prices.ts";
+import { priceOf } from "../../agent/budget/prices.ts";
 import { commandLine } from "../../config/program.ts";
 import { type Config, type ModelSettings, modelsOf } from "../../config/schema.ts";
 import { type Check, type Facts, within } from "./check.ts";

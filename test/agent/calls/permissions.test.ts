@@ -13,7 +13,7 @@ import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { pauseAfter } from "../../../src/agent/models/call-model.ts";
 import { failureFacts, modelFailure, withoutSecrets } from "../../../src/agent/models/failure.ts";
-import type { ModelFailureReason } from "../../../src/agent/contracts.ts";
+import type { ModelFailureReason } from "../../../src/agent/contracts/state.ts";
 import { guardedFetch } from "../../../src/agent/models/stream-guard.ts";
 import { ConfigurationError, RunFailure } from "../../../src/core/errors.ts";
 import type { FailureReason } from "../../../src/runs/run.ts";

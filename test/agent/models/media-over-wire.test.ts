@@ -3,8 +3,8 @@ import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
-import { shownBlock } from "../../../src/agent/conversation/media.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { shownBlock } from "../../../src/agent/models/media.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { FILES, base64, gif, png } from "../../support/media-files.ts";
 import {

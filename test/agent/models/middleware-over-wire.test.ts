@@ -13,7 +13,7 @@ import {
 } from "langchain";
 import { afterEach, expect, test } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { startWireServer } from "../../support/wire-server.ts";

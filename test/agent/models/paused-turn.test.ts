@@ -1,6 +1,6 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { streamingProvider } from "../../support/streaming-provider.ts";
 import { type Json, list } from "../../support/wire-server-protocol.ts";

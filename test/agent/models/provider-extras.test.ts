@@ -1,7 +1,7 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, test } from "vitest";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { carryExtras } from "../../../src/agent/models/provider-extras.ts";
 import { isEnd, saysOverflow } from "../../../src/agent/models/provider-words.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import type { DeepAgentParams } from "../../../src/agent/definition/params.ts";
+import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { PROVIDERS, type Step, wireThread } from "../../support/wire-thread.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
 

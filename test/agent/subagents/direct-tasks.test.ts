@@ -7,9 +7,9 @@ import { tool } from "@langchain/core/tools";
 import { Command, getConfig, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
-import type { Middleware } from "../../../src/agent/contracts.ts";
-import type { DeepAgentParams } from "../../../src/agent/definition/params.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import type { Middleware } from "../../../src/agent/contracts/middleware.ts";
+import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { scriptedModel, scriptedSteps, type ScriptedToolCall } from "../../support/scripted-model.ts";
 
 /** Keeps what each task wrote, by the step it belongs to. */

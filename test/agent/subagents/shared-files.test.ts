@@ -5,10 +5,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
-import { mergeTexts } from "../../../src/agent/subagents/merge-files.ts";
-import type { Middleware } from "../../../src/agent/contracts.ts";
-import type { AgentEvent } from "../../../src/agent/port.ts";
-import { filesReducer } from "../../../src/agent/engine/state.ts";
+import { mergeTexts } from "../../../src/agent/step/merge-files.ts";
+import type { Middleware } from "../../../src/agent/contracts/middleware.ts";
+import type { AgentEvent } from "../../../src/agent/contracts/events.ts";
+import { filesReducer } from "../../../src/agent/langgraph/channels.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 

@@ -4,8 +4,8 @@ import { Command, MemorySaver, ReducedValue, StateSchema } from "@langchain/lang
 import { createMiddleware, modelCallLimitMiddleware, toolCallLimitMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
-import type { DeepAgentParams } from "../../../src/agent/definition/params.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { type ScriptedReplyFunction, scriptedModel } from "../../support/scripted-model.ts";
 
 const schema = new StateSchema({

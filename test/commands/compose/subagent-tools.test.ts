@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { z } from "zod";
-import { toAgentTool } from "../../../src/agent/calls/agent-tool.ts";
-import { chooseTools, type ToolWishes } from "../../../src/agent/definition/agent-files.ts";
+import { toAgentTool } from "../../../src/agent/calls/tool.ts";
+import { chooseTools, type ToolWishes } from "../../../src/agent/build/agent-files.ts";
 import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
 import { openWorld } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";

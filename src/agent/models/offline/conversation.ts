@@ -2,7 +2,7 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
 import { trimEndOf } from "../../../core/text.ts";
-import { isTask } from "../../conversation/messages.ts";
+import { isTask } from "../../messages/messages.ts";
 
 /** The tools that are offered: their descriptions by name. */
 export type Tools = ReadonlyMap<string, string>;

@@ -1,0 +1,179 @@
+/** Limits of one run, and its end when one is reached. */
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { GraphRecursionError } from "@langchain/langgraph";
+import { RunFailure } from "../../core/errors.ts";
+import type { LimitReason, StopReason } from "../contracts/state.ts";
+import { isReply, isTask } from "../messages/messages.ts";
+import { type ModelPrice, costOf, reportedModel } from "./prices.ts";
+
+/**
+ * Limits of one run, and of each subagent's part of it. A limit ends the run in order, with what
+ * it has and a stable reason; a subagent's limit ends that subagent.
+ */
+export interface AgentLimits {
+  /** Model calls of one agent; default none. */
+  maxIterations?: number;
+  /** Tool calls of one agent; default none. Calls beyond it are answered and do not run. */
+  toolCalls?: number;
+  /** Tokens in and out, subagents included; default none. */
+  tokens?: number;
+  /** Money in US dollars, subagents included; default none. */
+  costUsd?: number;
+  /**
+   * Prices by model name or its beginning; the longest match applies. Default: the list prices of the usual providers.
+   */
+  prices?: Readonly<Record<string, ModelPrice>>;
+  /** Time at work, without the time spent waiting for a person; default none. */
+  wallTimeMs?: number;
+  /** Time for one tool call, delegation aside; default none. */
+  toolTimeoutMs?: number;
+  /**
+   * Time during which a failed model call is retried with growing pauses, if the failure may pass. Default: a minute;
+   * 0: no retries.
+   */
+  modelPatienceMs?: number;
+  /** Tool calls of one reply that work at a time. Default 8. */
+  parallelTools?: number;
+  /** Subagents of one agent that work at a time. Default 8. */
+  parallelSubagents?: number;
+  /**
+   * Turns of one agent that only repeat calls with the same results; default none, as with 0. The model is told from
+   * the third such turn on, with or without this limit.
+   */
+  repeatedTurns?: number;
+  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
+  subagentDepth?: number;
+  /**
+   * Characters of names and descriptions of skills and subagents in the prompt. Subagents have half of it, and skills
+   * what those leave. The prompt says where the others are found. Default none.
+   */
+  listedCharacters?: number;
+}
+
+/** Default number of tool calls, and of subagents, that one agent runs at a time. */
+export const DEFAULT_PARALLEL = 8;
+
+const STOP_REASONS: Readonly<Record<StopReason, true>> = {
+  max_iterations: true,
+  max_tool_calls: true,
+  max_tokens: true,
+  max_cost: true,
+  max_wall_time: true,
+  max_steps: true,
+  repeated_calls: true,
+  max_output_tokens: true,
+};
+
+const isStopReason = (value: unknown): value is StopReason =>
+  typeof value === "string" && Object.hasOwn(STOP_REASONS, value);
+
+/** A limit that is reached. */
+export interface Reached {
+  reason: LimitReason;
+  /** All limits of the agent whose limit it is. */
+  limits: AgentLimits;
+  /** Scope of the end: the whole run, or a subagent and the subagents below it. */
+  whose: "run" | "subagent";
+}
+
+/** Tokens and money used so far. */
+export interface Spent {
+  tokens: number;
+  costUsd: number;
+}
+
+/** The part of a thread that belongs to the current run: what follows its task. */
+export function currentRun(messages: readonly BaseMessage[]): { id: string; messages: BaseMessage[] } {
+  const at = messages.findLastIndex(isTask);
+  return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
+}
+
+/** Tokens and money of one reply. */
+export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
+  if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
+  const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
+  const costUsd = costOf(reply, limits.prices);
+  if (costUsd === undefined && limits.costUsd !== undefined) {
+    throw new RunFailure(
+      "configuration",
+      `limits.costUsd is set, but the price of the model '${reportedModel(reply)}' is not known. Add it to limits.prices, or remove limits.costUsd.`,
+    );
+  }
+  return { tokens: input + output, costUsd: costUsd ?? 0 };
+}
+
+/** True if a call is one too many; calls count in the order they were made in. */
+export function isBeyondLimit(
+  messages: readonly BaseMessage[],
+  callId: string,
+  { toolCalls }: AgentLimits,
+): boolean {
+  if (toolCalls === undefined) return false;
+  const made = currentRun(messages).messages.flatMap((message) =>
+    isReply(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  );
+  return made.lastIndexOf(callId) >= toolCalls;
+}
+
+/** Instruction to report, for an agent that must stop. */
+export const reportRequest = (reached: Reached): string =>
+  `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, and what should come next.`;
+
+interface LastWords {
+  id: string;
+  /** It works for another agent, and gets no messages from people. */
+  isNested: boolean;
+  /** The reply to `reportRequest`, if there was one. */
+  report: AIMessage | undefined;
+  /** Said before; stands in for a report. */
+  said: string;
+}
+
+/** The last message of an agent that a limit ended. It carries what its report has used. */
+export function stopMessage(reached: Reached, { id, isNested, report, said }: LastWords): AIMessage {
+  const advice = isNested ? "" : " Send a follow-up message to continue.";
+  const reported = report?.text.trim() ?? "";
+  const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
+  return new AIMessage({
+    id,
+    content: `Stopped: ${describeLimit(reached)} is reached.${advice}${words && `\n\n${words}`}`,
+    ...(report?.usage_metadata ? { usage_metadata: report.usage_metadata } : {}),
+    response_metadata: {
+      ...(report ? { model_name: reportedModel(report) } : {}),
+      stop_reason: reached.reason,
+    },
+  });
+}
+
+/** `the limit of 40 tokens for one run`. */
+export function describeLimit({ reason, limits, whose }: Reached): string {
+  const amounts: Readonly<Record<Exclude<LimitReason, "max_steps">, string>> = {
+    max_iterations: `${limits.maxIterations} model calls`,
+    max_tool_calls: `${limits.toolCalls} tool calls`,
+    max_tokens: `${limits.tokens} tokens`,
+    max_cost: `${limits.costUsd} US dollars`,
+    max_wall_time: `${limits.wallTimeMs} ms at work`,
+    repeated_calls: `${limits.repeatedTurns} turns of repeated calls`,
+  };
+  return reason === "max_steps"
+    ? "the limit of graph steps (recursionLimit)"
+    : `the limit of ${amounts[reason]} for one ${whose}`;
+}
+
+/** Why a run ended early, read from its last message; `undefined` if it did not. */
+export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
+  const stated: unknown = AIMessage.isInstance(message)
+    ? message.response_metadata["stop_reason"]
+    : undefined;
+  return isStopReason(stated) ? stated : undefined;
+}
+
+/** Errors of the graph engine that mean something to a person; everything else is passed on as it is. */
+export function graphFailure(error: unknown): unknown {
+  if (!(error instanceof GraphRecursionError)) return error;
+  return new RunFailure(
+    "recursion_limit",
+    "The run took more steps than its limit allows. Send a follow-up message to continue, or raise the limit.",
+    { cause: error },
+  );
+}

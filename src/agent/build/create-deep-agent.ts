@@ -1,0 +1,355 @@
+/** Builds agents: parameters become tools, layers, channels, subagents and a graph. */
+import { SystemMessage } from "@langchain/core/messages";
+import type { BaseChannel, BaseCheckpointSaver } from "@langchain/langgraph";
+import type { z } from "zod";
+import { StateBackend } from "../../backends/stores/state.ts";
+import { defined } from "../../core/defined.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { silentLogger } from "../../core/logger.ts";
+import { toAgentTool } from "../calls/tool.ts";
+import { Permissions } from "../calls/permissions.ts";
+import type { AgentMiddleware, Middleware } from "../contracts/middleware.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import { RESULTS_FOLDER } from "../messages/kept-texts.ts";
+import { type ResponseFormat, StructuredResponse } from "../models/structured-answer.ts";
+import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
+import { buildGraph } from "../langgraph/graph.ts";
+import { MemorySaver } from "../langgraph/internals.ts";
+import { builtInChannels, channelsOf, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
+import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
+import { editForms } from "../layers/human-in-the-loop.ts";
+import { joinSystem } from "../layers/compose.ts";
+import { DEFAULT_PARALLEL } from "../budget/limits.ts";
+import { ReplyCache } from "../models/reply-cache.ts";
+import { LazyModel } from "../models/resolve.ts";
+import { type BuiltSubagent, SubagentRunner } from "../langgraph/nested-children.ts";
+import type { AgentDefinition } from "../langgraph/definition.ts";
+import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./middleware-order.ts";
+import type {
+  CompiledSubAgent,
+  DeepAgentParams,
+  SubAgent,
+  SystemPrompt,
+  SystemPromptParts,
+  TypedDeepAgent,
+} from "./params.ts";
+import {
+  BASE_PROMPT,
+  GENERAL_PURPOSE,
+  GENERAL_PURPOSE_DESCRIPTION,
+  GENERAL_PURPOSE_PROMPT,
+  SHARED_RULES,
+} from "../messages/prompts.ts";
+import {
+  checkAnswerTools,
+  checkFileTools,
+  checkLimits,
+  readParams,
+  warnOfGates,
+  warnOfMemorySaver,
+} from "./read-params.ts";
+
+const DEFAULT_RECURSION_LIMIT = 1000;
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/**
+ * Builds a deep agent and returns its compiled LangGraph graph.
+ *
+ * Construction makes no network call, loads no provider and touches no file.
+ *
+ * @throws ConfigurationError for parameters that contradict each other.
+ */
+export function createDeepAgent<
+  Format extends ResponseFormat | undefined = undefined,
+  Schema = unknown,
+  Context extends z.ZodObject = z.ZodObject,
+  const Name extends string = never,
+  Layers extends readonly AgentMiddleware[] = readonly AgentMiddleware[],
+>(
+  params: DeepAgentParams<Format, Schema, Context, Name, Layers> = {},
+): TypedDeepAgent<Format, Schema, Context, Name, Layers> {
+  // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
+  return assembleDeepAgent(params) as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
+}
+
+/** Builds the graph of a deep agent, with its own type. */
+export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
+  const params = readParams(given);
+  const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
+  const model = new LazyModel(params.model);
+  const permissions = Permissions.of([params.permissions]);
+  const own = withPermissions(params, permissions);
+  const stack = mainStack(withMedia(own, model), runner?.subagents ?? []);
+  const agent = assemble(own, stack, runner, {
+    nested: false,
+    model,
+    prompt: systemMessage(params.systemPrompt, BASE_PROMPT),
+    permissions,
+  });
+  warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.graphOf(name)?.facts.tools.keys() ?? []);
+  return agent;
+}
+
+/** Subagents that may delegate `depth - 1` levels further; those of one level are built once. */
+function subagentRunner(
+  specs: ReadonlyArray<SubAgent | CompiledSubAgent>,
+  params: DeepAgentParams,
+  depth: number,
+): SubagentRunner | undefined {
+  if (specs.length === 0 || depth < 1) return undefined;
+  const below = subagentRunner(specs, params, depth - 1);
+  const built = specs.map((spec) => buildSubagent(spec, params, below, specs));
+  return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
+}
+
+interface AgentRole {
+  nested: boolean;
+  model: LazyModel;
+  prompt: SystemMessage;
+  permissions: Permissions | undefined;
+}
+
+/** With rules for paths, the file tools work on the visible files only. */
+function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
+  return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
+}
+
+function assemble(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  subagents: SubagentRunner | undefined,
+  role: AgentRole,
+): DeepAgentGraph {
+  checkFileTools(params.filesystem);
+  checkLimits(params.limits);
+  const tools = collectTools(middleware, params);
+  const channels = collectChannels(params, middleware, role.nested);
+  const definition: AgentDefinition = {
+    name: params.name ?? "deepagent",
+    model: () => role.model.get(),
+    systemMessage: role.prompt,
+    tools,
+    middleware,
+    backend: params.backend ?? StateBackend,
+    keptFolders: [RESULTS_FOLDER, historyFolder(params)],
+    subagents,
+    structured: params.responseFormat && new StructuredResponse(params.responseFormat),
+    cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
+    permissions: role.permissions,
+    editForms: editForms(params.interruptOn ?? {}),
+    limits: params.limits ?? {},
+    log: params.log ?? silentLogger,
+    channels: Object.keys(channels),
+    folding: foldingChannels(channels),
+  };
+  const checkpointer = role.nested ? undefined : checkpointerFor(params);
+  const graph = buildGraph(definition, {
+    channels,
+    // The agent that delegates reads the private channels of a subagent; its streams do not show them (visible-stream.ts).
+    ...(role.nested ? {} : { visible: visibleChannels(definition.channels) }),
+    ...defined({ checkpointer, store: params.store }),
+    ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
+  });
+  const configured = graph.withConfig({
+    ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
+    ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
+    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
+    maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
+  });
+  return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
+}
+
+/** The file tools know from the model's profile which media it takes. */
+function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
+  const acceptsMedia = (mimeType: string): boolean => model.acceptsMedia(mimeType);
+  return { ...params, filesystem: { acceptsMedia, ...params.filesystem } };
+}
+
+function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
+  const { checkpointer } = params;
+  if (!isGated(params)) return checkpointer;
+  if (checkpointer === false) {
+    throw new ConfigurationError(
+      "CHECKPOINTER_REQUIRED",
+      "interruptOn needs a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
+    );
+  }
+  if (checkpointer !== undefined) return checkpointer;
+  warnOfMemorySaver(params.log);
+  return new MemorySaver();
+}
+
+const isGated = (params: DeepAgentParams): boolean =>
+  gatesAnything(params.interruptOn) || asksForPaths(params);
+
+const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
+  [
+    permissions,
+    ...(subagents ?? []).map((spec) => ("permissions" in spec ? spec.permissions : undefined)),
+  ].some((list) => list?.some(({ mode }) => mode === "interrupt"));
+
+function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
+  const tools = new Map<string, AgentTool>();
+  const given = (params.tools ?? []).map((tool) => toAgentTool(tool));
+  for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
+    if (tools.has(tool.name)) {
+      throw new ConfigurationError(
+        "TOOL_NAME_COLLISION",
+        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
+      );
+    }
+    if (!TOOL_NAME.test(tool.name)) {
+      throw new ConfigurationError(
+        "INVALID_TOOL_NAME",
+        `'${tool.name}' cannot be the name of a tool: providers accept up to 64 letters, digits, '_' and '-'.`,
+      );
+    }
+    tools.set(tool.name, tool);
+  }
+  checkAnswerTools(params.responseFormat, tools);
+  return tools;
+}
+
+function collectChannels(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  nested: boolean,
+): Record<string, BaseChannel> {
+  const added = middleware.flatMap(({ name, stateSchema }) =>
+    stateSchema ? [channelsOf(stateSchema, name)] : [],
+  );
+  const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
+  return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
+}
+
+function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
+  const specs = [...(params.subagents ?? [])];
+  const names = specs.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new ConfigurationError(
+      "SUBAGENT_NAME_COLLISION",
+      `Two subagents are named '${twice}'; names must differ.`,
+    );
+  }
+  const { generalPurpose = true } = params;
+  if (generalPurpose === false || names.includes(GENERAL_PURPOSE)) return specs;
+  const own = generalPurpose === true ? {} : generalPurpose;
+  return [
+    {
+      name: GENERAL_PURPOSE,
+      description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
+      systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+    },
+    ...specs,
+  ];
+}
+
+function buildSubagent(
+  spec: SubAgent | CompiledSubAgent,
+  params: DeepAgentParams,
+  below: SubagentRunner | undefined,
+  siblings: ReadonlyArray<{ name: string; description: string }>,
+): BuiltSubagent {
+  const { name, description } = spec;
+  const isFork = spec.mode === "fork";
+  if ("runnable" in spec) {
+    const { runnable, isRepeatable = false } = spec;
+    const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
+    return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
+  }
+  const build = () => buildGraphOf(spec, params, below, siblings);
+  if (spec.buildOnUse !== true) {
+    const graph = build();
+    return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
+  }
+  let built: DeepAgentGraph | undefined;
+  const graphOf = (): DeepAgentGraph => (built ??= build());
+  return {
+    name,
+    description,
+    get runnable() {
+      return graphOf();
+    },
+    get graph() {
+      return graphOf();
+    },
+    isFork,
+    accountsForCalls: true,
+  };
+}
+
+function buildGraphOf(
+  spec: SubAgent,
+  params: DeepAgentParams,
+  below: SubagentRunner | undefined,
+  siblings: ReadonlyArray<{ name: string; description: string }>,
+): DeepAgentGraph {
+  const isFork = spec.mode === "fork";
+  const own = inheritedParams(spec, params);
+  const model = new LazyModel(own.model);
+  const permissions = Permissions.of([params.permissions, spec.permissions]);
+  const visible = withMedia(withPermissions(own, permissions), model);
+  const stack = isFork
+    ? forkStack(spec, visible, siblings)
+    : subagentStack(spec, visible, below?.subagents ?? []);
+  const prompt = isFork
+    ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
+    : systemMessage(spec.systemPrompt, SHARED_RULES);
+  // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
+  const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
+  return assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+}
+
+const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
+
+/** The parameters of a subagent; those that its description leaves out come from the agent. */
+function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {
+  const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
+  const { responseFormat: _ofTheMain, ...inherited } = params;
+  return {
+    ...inherited,
+    ...defined({ responseFormat: spec.responseFormat, recursionLimit: spec.recursionLimit }),
+    name: spec.name,
+    model: spec.model ?? params.model,
+    tools: spec.tools ?? params.tools,
+    interruptOn,
+    ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
+    ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
+  };
+}
+
+/**
+ * The system prompt of an agent without what its layers add: the caller's, and `builtIn` behind it.
+ *
+ * @throws ConfigurationError `INVALID_SYSTEM_PROMPT`.
+ */
+function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): SystemMessage {
+  const { prefix, base = builtIn, suffix } = partsOf(prompt ?? "");
+  return [base, suffix].reduce<SystemMessage>(
+    (message, part) => (isEmpty(part) ? message : joinSystem(message, messageOf(part))),
+    messageOf(prefix ?? ""),
+  );
+}
+
+const isEmpty = (part: unknown): part is null | undefined | "" => (part ?? "") === "";
+
+function partsOf(prompt: SystemPrompt): SystemPromptParts {
+  if (typeof prompt !== "object" || SystemMessage.isInstance(prompt)) return { prefix: prompt };
+  const unknown = Object.keys(prompt).find((name) => !PARTS.includes(name));
+  if (unknown === undefined) return prompt;
+  throw new ConfigurationError(
+    "INVALID_SYSTEM_PROMPT",
+    `\`systemPrompt\` has no part '${unknown}'; its parts are ${PARTS.join(", ")}.`,
+  );
+}
+
+const PARTS: readonly string[] = ["prefix", "base", "suffix"];
+
+/** `prompt` may be anything that callers without types pass. */
+function messageOf(prompt: unknown): SystemMessage {
+  if (typeof prompt === "string") return new SystemMessage(prompt);
+  if (SystemMessage.isInstance(prompt)) return prompt;
+  throw new ConfigurationError("INVALID_SYSTEM_PROMPT", "`systemPrompt` is a text or a SystemMessage.");
+}

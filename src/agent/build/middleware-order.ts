@@ -1,0 +1,149 @@
+import { StateBackend } from "../../backends/stores/state.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { createLogger, silentLogger } from "../../core/logger.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import { HISTORY_FOLDER } from "../messages/kept-texts.ts";
+import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
+import { debugMiddleware } from "../layers/debug.ts";
+import { filesystemMiddleware } from "../layers/filesystem.ts";
+import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
+import { memoryMiddleware } from "../layers/memory.ts";
+import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
+import { subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
+import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
+import { skillsMiddleware } from "../layers/skills.ts";
+import { summarizationMiddleware } from "../layers/summarization.ts";
+import { modelFallbackMiddleware } from "../models/fallback.ts";
+import type { DeepAgentParams, SubAgent } from "./params.ts";
+import { checkSkillSources } from "./read-params.ts";
+import { listRooms } from "../layers/skill-files.ts";
+
+/** Says which layers an agent has, and in which order. */
+
+/** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
+export function mainStack(
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
+  const { memory = [], backend = StateBackend, log = silentLogger } = params;
+  const room = listRooms(params.limits, params.skills, subagents);
+  const defaults = [
+    ...planning(params),
+    ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
+    ...skills(params, params.skills, room.skills),
+    filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
+    ...delegation(params, subagents, room.subagents),
+    ...context(params),
+  ];
+  return arrange(defaults, params.middleware, params);
+}
+
+/** The layers of a subagent; it has skills of its own, and `subagents` only where delegation goes deeper. */
+export function subagentStack(
+  spec: SubAgent,
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
+  const room = listRooms(params.limits, spec.skills, subagents);
+  const defaults = [
+    ...planning(params),
+    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
+      historyFolder: historyFolder(params),
+      log: params.log ?? silentLogger,
+    }),
+    ...delegation(params, subagents, room.subagents),
+    ...context(params),
+    ...skills(params, spec.skills, room.skills),
+  ];
+  return arrange(defaults, spec.middleware, params);
+}
+
+/** The layers of a fork: the agent's, and its own middleware after them. */
+export function forkStack(
+  { name, skills: own, middleware = [] }: SubAgent,
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
+  if (own) {
+    throw new ConfigurationError(
+      "FORK_WITH_SKILLS",
+      `The subagent '${name}' is a fork and has the agent's skills; leave \`skills\` out.`,
+    );
+  }
+  return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
+}
+
+/** True if any call of an agent can need a person. */
+export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
+  Object.values(interruptOn ?? {}).some((gate) => gate !== false);
+
+/** The folder for messages that leave the conversation. */
+export const historyFolder = ({ summarization }: DeepAgentParams): string =>
+  (summarization || {}).historyPathPrefix ?? HISTORY_FOLDER;
+
+const planning = ({ todos }: DeepAgentParams): Middleware[] =>
+  todos === false ? [] : [todoListMiddleware()];
+
+function skills(
+  { backend = StateBackend, log = silentLogger }: DeepAgentParams,
+  sources: SubAgent["skills"] = [],
+  room: number | undefined,
+): Middleware[] {
+  checkSkillSources(sources);
+  return sources.length > 0 ? [skillsMiddleware({ backend, sources, log, room })] : [];
+}
+
+type Described = ReadonlyArray<{ name: string; description: string }>;
+
+const delegation = (params: DeepAgentParams, subagents: Described, room: number | undefined): Middleware[] =>
+  subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation, room)] : [];
+
+/** The layers that shape the conversation on its way to the model. */
+function context(params: DeepAgentParams): Middleware[] {
+  const { backend = StateBackend, log = silentLogger, summarization = {}, fallbackModels = [] } = params;
+  return [
+    ...(fallbackModels.length > 0 ? [modelFallbackMiddleware({ models: fallbackModels, log })] : []),
+    ...(summarization === false ? [] : [summarizationMiddleware({ ...summarization, backend, log })]),
+    ...(params.promptCaching === false ? [] : [promptCachingMiddleware()]),
+    patchToolCallsMiddleware(),
+  ];
+}
+
+/** True if two layers do the same: LangChain and deepagents write some names with a small first letter. */
+const isNamed =
+  ({ name }: Middleware) =>
+  (other: Middleware): boolean =>
+    name.toLowerCase() === other.name.toLowerCase();
+
+/** Default layers, the caller's after them or in the place of one with the same name, the gate last. */
+function arrange(
+  defaults: readonly Middleware[],
+  own: DeepAgentParams["middleware"],
+  params: DeepAgentParams,
+): Middleware[] {
+  const { log = silentLogger } = params;
+  const given = (own ?? []).map((middleware) => adaptMiddleware(middleware, log));
+  const replaced = defaults.map((layer) => given.find(isNamed(layer)) ?? layer);
+  const added = given.filter((layer) => !replaced.includes(layer));
+  const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
+  const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
+  return uniqueNames([...watching, ...replaced, ...added, ...gates]);
+}
+
+function uniqueNames(layers: Middleware[]): Middleware[] {
+  const seen = new Set<string>();
+  for (const { name } of layers) {
+    if (seen.has(name)) {
+      const hint =
+        name === GATE
+          ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
+          : "";
+      throw new ConfigurationError(
+        "MIDDLEWARE_NAME_COLLISION",
+        `Two middleware are named '${name}'; names must differ.${hint}`,
+      );
+    }
+    seen.add(name);
+  }
+  return layers;
+}

@@ -1,0 +1,233 @@
+import type { BaseMessage, BaseMessageLike, SystemMessage } from "@langchain/core/messages";
+import type { InferInteropZodOutput, InteropZodObject, InteropZodType } from "@langchain/core/utils/types";
+import type { BaseChannel, BaseCheckpointSaver, BaseStore, CompiledStateGraph } from "@langchain/langgraph";
+import type { BaseCache } from "@langchain/langgraph-checkpoint";
+import type { ProviderStrategy, TypedToolStrategy } from "langchain";
+import type { z } from "zod";
+import type { BackendSource, FileData, FilesUpdate } from "../../backends/backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { FilesystemPermission } from "../calls/permissions.ts";
+import type { AgentMiddleware } from "../contracts/middleware.ts";
+import type { ToolInput } from "../contracts/call.ts";
+import type { ResponseFormat } from "../models/structured-answer.ts";
+import type { AgentLimits } from "../budget/limits.ts";
+import type { FilesystemOptions } from "../layers/filesystem.ts";
+import type { InterruptOn } from "../layers/human-in-the-loop.ts";
+import type { DelegationOptions } from "../layers/planning.ts";
+import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { ModelSource } from "../models/resolve.ts";
+
+/** The parameters of `createDeepAgent`, and the types that its result takes from them. */
+
+/** Parts of a system prompt around the built-in one. */
+export interface SystemPromptParts {
+  prefix?: string | SystemMessage | null;
+  /** Replaces the built-in prompt; `null`: none. */
+  base?: string | SystemMessage | null;
+  suffix?: string | SystemMessage | null;
+}
+
+export type SystemPrompt = string | SystemMessage | SystemPromptParts;
+
+/** A subagent described by data. Fields that are left out come from the agent it belongs to. */
+export interface SubAgent {
+  name: string;
+  /** Tells the delegating model when to use it. */
+  description: string;
+  /** All of its system prompt but what its layers add; a `SystemMessage` keeps its blocks. Default: nothing. */
+  systemPrompt?: string | SystemMessage;
+  /** Default: the agent's own tools. `[]`: the built-in tools only. */
+  tools?: readonly ToolInput[];
+  /** Default: the agent's model. */
+  model?: ModelSource;
+  middleware?: readonly AgentMiddleware[];
+  /** Folders of skills of its own; the agent's are not inherited. */
+  skills?: readonly string[];
+  /** Default: the agent's gates. `{}` or `false`: none. */
+  interruptOn?: InterruptOn | false;
+  /** The form of its report, which reaches the delegating agent as JSON. */
+  responseFormat?: ResponseFormat;
+  /**
+   * `isolated` (default): it sees only its task. `fork`: it continues from the agent's conversation, with the agent's
+   * prompt, memory, skills and middleware besides its own, and cannot delegate. deepagents calls `isolated` `handoff`.
+   */
+  mode?: "isolated" | "handoff" | "fork";
+  /** Added to the agent's own rules: a call must pass both. */
+  permissions?: readonly FilesystemPermission[];
+  /** Differences from the agent's file tools. */
+  filesystem?: FilesystemOptions;
+  /** Limits of one assignment; those left out are the agent's. The agent's totals count its use too. */
+  limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth" | "listedCharacters">;
+  /** Graph steps of one assignment. Default: the agent's. */
+  recursionLimit?: number;
+  /** Builds it when it is first started, which finds mistakes in its parameters only then. Default false. */
+  buildOnUse?: boolean;
+}
+
+/** A runnable with any type of input. It gets the messages and the other shared parts of the state. */
+export interface CompiledRunnable {
+  invoke(input: never, config?: never): Promise<unknown>;
+}
+
+/** A subagent that exists already, used as it is; it inherits nothing. */
+export interface CompiledSubAgent {
+  name: string;
+  description: string;
+  /** A graph of LangGraph, an agent of LangChain, or anything else with `invoke` that takes `messages`. */
+  runnable: CompiledRunnable;
+  /** `fork`: it is given the agent's conversation before its task. Default `isolated`, or `handoff`. */
+  mode?: "isolated" | "handoff" | "fork";
+  /**
+   * Its work may be done twice: after a crash, a task starts again or continues from the checkpoint of a graph.
+   * Default: false; the delegating model is then told that the outcome is unknown. A deep agent continues by itself and
+   * does not need this permission.
+   */
+  isRepeatable?: boolean;
+}
+
+/** Parameters of `createDeepAgent`. The generic ones type its result. */
+export interface DeepAgentParams<
+  Format extends ResponseFormat | undefined = ResponseFormat | undefined,
+  Schema = unknown,
+  Context extends z.ZodObject = z.ZodObject,
+  Name extends string = string,
+  Layers extends readonly AgentMiddleware[] = readonly AgentMiddleware[],
+> {
+  /** `provider:model`, an instance, or how to get one. Default: the first of `DEFAULT_MODELS`. */
+  model?: ModelSource;
+  /** Called in this order when a model cannot answer; subagents fall back on them too. */
+  fallbackModels?: readonly ModelSource[];
+  /** `AGENTS.md` files shown in the system prompt, as paths of the backend. */
+  memory?: readonly string[];
+  /** Folders of skills, as paths of the backend; of two skills with one name the later counts. */
+  skills?: readonly string[];
+  /** Marks for Anthropic's prompt cache; other models ignore it. Default true. */
+  promptCaching?: boolean;
+  /** Keeps long conversations within the model's window. Default on; `false`: never. */
+  summarization?: false | SummarizationOptions;
+  /** Added to the built-in tools, and the default of every subagent. */
+  tools?: readonly ToolInput[];
+  /** Comes first in the system prompt; the built-in prompt follows. An object sets each part. */
+  systemPrompt?: SystemPrompt;
+  /** Placed after the default stack. The name of a default one replaces it in its place. */
+  middleware?: readonly [...Layers];
+  subagents?: ReadonlyArray<(SubAgent | CompiledSubAgent) & { name: Name }>;
+  /** Backend for files. Default: the thread's own state. */
+  backend?: BackendSource;
+  /** Storage across threads, for `StoreBackend`. */
+  store?: BaseStore;
+  /** Keeps threads. Needed for approvals; without one an in-memory saver is used then. */
+  checkpointer?: BaseCheckpointSaver | boolean;
+  /**
+   * LangGraph cache of the model's replies: a request that was made before, in whatever thread, is answered
+   * from it. Tool calls never are.
+   */
+  cache?: BaseCache;
+  /** Tools that need a person's approval. */
+  interruptOn?: InterruptOn;
+  /** State channels of your own: a LangGraph state schema, zod object or annotation. */
+  stateSchema?: Schema;
+  /** A value that each run gets besides its input; tools, middleware and backend factories read it. */
+  contextSchema?: Context;
+  /** The form of the final answer, kept in `structuredResponse`. */
+  responseFormat?: Format;
+  /** Graph name, also in traces and drawings. */
+  name?: string;
+  /** Planning with `write_todos`. Default true. */
+  todos?: boolean;
+  filesystem?: FilesystemOptions;
+  /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
+  permissions?: readonly FilesystemPermission[];
+  /** Texts about delegating, in the place of the built-in ones. */
+  delegation?: DelegationOptions;
+  /** The subagent that is always there. Default true. */
+  generalPurpose?: boolean | { description?: string; systemPrompt?: string };
+  limits?: AgentLimits;
+  /** Graph steps per run. Default 1000. */
+  recursionLimit?: number;
+  /** One log line for each model call and each tool call, at level `debug`. Default false. */
+  debug?: boolean;
+  /** Default: warnings about these parameters as JSON lines on standard error; with `debug`, its lines too. */
+  log?: Logger;
+}
+
+/** The structured answer that a response format asks for. */
+type ResponseOf<Format> =
+  Format extends TypedToolStrategy<infer Answer>
+    ? Answer
+    : Format extends ProviderStrategy<infer Answer>
+      ? Answer
+      : Format extends InteropZodType<infer Answer>
+        ? Answer
+        : Format extends readonly (infer One)[]
+          ? ResponseOf<One>
+          : Record<string, unknown>;
+
+/** The values of a state schema: LangGraph's, a zod object, or an annotation; `never` and `any` are none. */
+type StateOf<Schema> = 0 extends 1 & Schema
+  ? unknown
+  : [Schema] extends [never]
+    ? unknown
+    : Schema extends { State: infer Value }
+      ? Value
+      : Schema extends InteropZodType
+        ? InferInteropZodOutput<Schema>
+        : unknown;
+
+/** The updates that those values take. */
+type UpdateOf<Schema> = Schema extends { Update: infer Value } ? Value : StateOf<Schema>;
+
+/** The state schema of a middleware, in whichever form it is stated. */
+type SchemaIn<Layer> = Layer extends { stateSchema?: infer Schema } ? Exclude<Schema, undefined> : unknown;
+
+/** The channels that a state schema adds. Those whose names begin with `_` stay with the agent. */
+type ChannelsOf<Schema> = OwnChannels<StateOf<Schema>, UpdateOf<Schema>>;
+
+/** The channels that middleware adds. */
+type ChannelsIn<Layers> = Layers extends readonly [infer First, ...infer Rest]
+  ? ChannelsOf<SchemaIn<First>> & ChannelsIn<Rest>
+  : unknown;
+
+// A type and not an interface: only types fit LangGraph's record of channels without letting in any name.
+type Channels<Answer> = {
+  messages: BaseChannel<BaseMessage[], BaseMessageLike[] | BaseMessageLike>;
+  files: BaseChannel<Record<string, FileData>, FilesUpdate>;
+  todos: BaseChannel<Todo[], Todo[]>;
+  structuredResponse: BaseChannel<Answer | undefined, Answer | undefined>;
+};
+
+type OwnChannels<State, Update> = {
+  // A field without a default is not there before it is written.
+  [Name in keyof State as Name extends BuiltIn | `_${string}` ? never : Name]-?: BaseChannel<
+    State[Name],
+    Name extends keyof Update ? Update[Name] : State[Name]
+  >;
+};
+
+type BuiltIn = keyof Channels<unknown>;
+
+type Definition<Format, Schema, Layers> = Channels<ResponseOf<Format>> &
+  ChannelsOf<Schema> &
+  ChannelsIn<Layers>;
+
+/** The compiled graph of an agent, with input and output typed by its parameters. */
+export type TypedDeepAgent<
+  Format,
+  Schema,
+  Context extends InteropZodObject,
+  Name extends string = string,
+  Layers extends readonly unknown[] = readonly [],
+> = CompiledStateGraph<
+  Record<string, unknown>,
+  Record<string, unknown>,
+  string,
+  Definition<Format, Schema, Layers>,
+  Definition<Format, Schema, Layers>,
+  Context
+> & {
+  /** The subagents it can delegate to, in the order they are offered: what `subagent_type` of a call may be. */
+  readonly subagentNames: ReadonlyArray<Name | "general-purpose">;
+  /** The graph itself, for code that asks agents of LangChain or deepagents for theirs. */
+  readonly graph: TypedDeepAgent<Format, Schema, Context, Name, Layers>;
+};

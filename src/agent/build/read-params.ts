@@ -1,0 +1,294 @@
+import { checkBackend } from "../../backends/runtime.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { type Logger, createLogger } from "../../core/logger.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
+import { trimEndOf } from "../../core/text.ts";
+import { FILE_TOOL_NAMES } from "../../tools/index.ts";
+import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
+import type { AgentLimits } from "../budget/limits.ts";
+import type { FilesystemOptions } from "../layers/filesystem.ts";
+import type { DelegationOptions } from "../layers/planning.ts";
+import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+
+/** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
+
+/**
+ * The parameters of an agent as the rest of the code may rely on them: known names, values of the right kind,
+ * nothing that is `null` where null has no meaning.
+ *
+ * @throws ConfigurationError for anything else, subagents and nested options included.
+ */
+export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
+  const params = readOptions("createDeepAgent", given, PARAMS);
+  const { subagents, limits, filesystem, summarization, delegation, generalPurpose } = params;
+  if (params.backend !== undefined) checkBackend("`backend`", params.backend);
+  return {
+    ...params,
+    ...(subagents && { subagents: subagents.map(readSubagent) }),
+    ...(limits && { limits: readOptions("limits", limits, LIMITS) }),
+    ...(filesystem && { filesystem: readOptions("filesystem", filesystem, FILESYSTEM) }),
+    ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
+    ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
+    ...(typeof generalPurpose === "object" && {
+      generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
+    }),
+  };
+}
+
+function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAgent | CompiledSubAgent {
+  const owner = `subagents[${index}]`;
+  const untyped: unknown = given;
+  if (typeof untyped !== "object" || untyped === null || !isText(given.name) || !isText(given.description)) {
+    throw new ConfigurationError(
+      "INVALID_SUBAGENT",
+      `${owner} needs a name and a description of its purpose.`,
+    );
+  }
+  if ("graphId" in given) {
+    throw new ConfigurationError(
+      "INVALID_SUBAGENT",
+      `The subagent '${given.name}' is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
+    );
+  }
+  const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, SUBAGENT);
+  if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
+    throw new ConfigurationError(
+      "INVALID_SUBAGENT",
+      `The subagent '${given.name}' has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
+    );
+  }
+  if ("runnable" in spec) return spec;
+  return {
+    ...spec,
+    ...(spec.limits && { limits: readOptions(`${owner}.limits`, spec.limits, SUBAGENT_LIMITS) }),
+    ...(spec.filesystem && {
+      filesystem: readOptions(`${owner}.filesystem`, spec.filesystem, FILESYSTEM),
+    }),
+  };
+}
+
+function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent {
+  const spec = readOptions(owner, given, COMPILED);
+  const runnable: unknown = spec.runnable;
+  const canInvoke =
+    runnable !== null &&
+    (typeof runnable === "object" || typeof runnable === "function") &&
+    "invoke" in runnable &&
+    typeof runnable.invoke === "function";
+  if (canInvoke) return spec;
+  throw new ConfigurationError(
+    "INVALID_SUBAGENT",
+    `The runnable of the subagent '${spec.name}' has no \`invoke\`; pass a graph, an agent or another runnable.`,
+  );
+}
+
+const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
+
+const PARAMS: OptionTable<DeepAgentParams> = {
+  model: "anything",
+  fallbackModels: "a list",
+  memory: "a list of non-empty texts",
+  skills: "a list of non-empty texts",
+  promptCaching: "true or false",
+  summarization: "a plain object or false",
+  tools: "a list",
+  systemPrompt: "anything",
+  middleware: "a list",
+  subagents: "a list",
+  backend: "anything",
+  store: "anything",
+  checkpointer: "anything",
+  cache: "anything",
+  interruptOn: "a plain object",
+  stateSchema: "anything or null",
+  contextSchema: "anything",
+  responseFormat: "anything",
+  name: "a text",
+  todos: "true or false",
+  filesystem: "a plain object",
+  permissions: "a list",
+  delegation: "a plain object",
+  generalPurpose: "anything",
+  limits: "a plain object",
+  recursionLimit: "a number",
+  debug: "true or false",
+  log: "anything",
+};
+
+const SUBAGENT: OptionTable<SubAgent> = {
+  name: "a text",
+  description: "a text",
+  systemPrompt: "anything",
+  tools: "a list",
+  model: "anything",
+  middleware: "a list",
+  skills: "a list of non-empty texts",
+  interruptOn: "a plain object or false",
+  responseFormat: "anything",
+  mode: "a text",
+  permissions: "a list",
+  filesystem: "a plain object",
+  limits: "a plain object",
+  recursionLimit: "a number",
+  buildOnUse: "true or false",
+};
+
+const COMPILED: OptionTable<CompiledSubAgent> = {
+  name: "a text",
+  description: "a text",
+  runnable: "anything",
+  mode: "a text",
+  isRepeatable: "true or false",
+};
+
+const FILESYSTEM: OptionTable<FilesystemOptions> = {
+  evictTokens: "a number or null",
+  humanEvictTokens: "a number or null",
+  systemPrompt: "a text or null",
+  grepMaxCount: "a number",
+  readLimit: "a number",
+  maxLineChars: "a number",
+  allowedPrefixes: "a list of non-empty texts",
+  toolDescriptions: "a plain object of texts",
+  tools: "a list of non-empty texts",
+  delete: "true or false",
+  jobs: "true or false",
+  acceptsMedia: "a function",
+};
+
+const SUMMARIZATION: OptionTable<SummarizationOptions> = {
+  trigger: "anything",
+  keep: "a plain object",
+  model: "anything",
+  prompt: "a text",
+  historyPathPrefix: "a text",
+  truncateArgs: "true or false",
+  countTokens: "a function",
+};
+
+const DELEGATION: OptionTable<DelegationOptions> = {
+  systemPrompt: "a text or null",
+  taskDescription: "a text",
+  folders: "a list of non-empty texts",
+};
+
+const GENERAL_PURPOSE_OPTIONS: OptionTable<{ description?: string; systemPrompt?: string }> = {
+  description: "a text",
+  systemPrompt: "a text",
+};
+
+const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
+  maxIterations: "a number",
+  toolCalls: "a number",
+  tokens: "a number",
+  costUsd: "a number",
+  prices: "an object with { input, output } for each model",
+  wallTimeMs: "a number",
+  toolTimeoutMs: "a number",
+  modelPatienceMs: "a number",
+  parallelTools: "a number",
+  repeatedTurns: "a number",
+};
+
+const LIMITS: OptionTable<AgentLimits> = {
+  ...SUBAGENT_LIMITS,
+  parallelSubagents: "a number",
+  subagentDepth: "a number",
+  listedCharacters: "a number",
+};
+
+/** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
+const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
+
+/**
+ * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware
+ * may add the tool later. Subagents inherit the agent's gates, so these may name their tools.
+ */
+export function warnOfGates(
+  params: DeepAgentParams,
+  own: Iterable<string>,
+  toolsOfSubagent: (name: string) => Iterable<string>,
+): void {
+  const log = params.log ?? createLogger("warn");
+  // One that is built on its first use has none but the agent's tools, or says so then.
+  const specs = (params.subagents ?? []).filter((spec) => "runnable" in spec || spec.buildOnUse !== true);
+  const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
+  const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
+    const unknown = Object.entries(gates || {}).flatMap(([name, gate]) =>
+      gate === false || tools.includes(name) || BUILT_IN.has(name) ? [] : [name],
+    );
+    if (unknown.length === 0) return;
+    log.warn("unknown_tools_gated", { tools: unknown, owner, advice: ADVICE });
+  };
+  warn(params.interruptOn, known, "the agent and its subagents");
+  for (const spec of specs) {
+    if ("runnable" in spec) continue;
+    warn(spec.interruptOn, [...toolsOfSubagent(spec.name)], `the subagent '${spec.name}'`);
+  }
+}
+
+const ADVICE =
+  "interruptOn names tools that do not exist: nobody will be asked, unless middleware adds them. Correct the names or leave them out.";
+
+let isSaverTold = false;
+
+/** Warns of approvals that are lost with the process: programs without a log, which may build many agents, once. */
+export function warnOfMemorySaver(log: Logger | undefined): void {
+  if (log === undefined && isSaverTold) return;
+  isSaverTold ||= log === undefined;
+  const reason =
+    "interruptOn needs a checkpointer, but none was passed; waiting approvals are lost with this process";
+  (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
+}
+
+/** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name a tool that does not exist. */
+export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
+  const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];
+  const unknown = named.find((name) => !FILE_TOOL_NAMES.includes(name));
+  if (unknown === undefined) return;
+  throw new ConfigurationError(
+    "UNKNOWN_TOOL",
+    `filesystem names '${unknown}', which is not a file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
+  );
+}
+
+/** @throws ConfigurationError `INVALID_LIMIT` for what can be no amount. */
+export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): void {
+  for (const [name, value] of Object.entries(limits)) {
+    const least = name === "parallelTools" || name === "parallelSubagents" ? 1 : 0;
+    if (value === undefined || (typeof value === "number" && value >= least)) continue;
+    throw new ConfigurationError(
+      "INVALID_LIMIT",
+      `limits.${name} is ${String(value)}; it must be a number from ${least}, or be left out.`,
+    );
+  }
+}
+
+/** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */
+export function checkSkillSources(sources: readonly string[] = []): void {
+  const folders = sources.map((source) => trimEndOf(source, "/"));
+  const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);
+  if (twice === undefined) return;
+  throw new ConfigurationError(
+    "SKILL_SOURCE_COLLISION",
+    `The skill source '${twice || "/"}' is given twice; name each folder once.`,
+  );
+}
+
+/** @throws ConfigurationError when the tool for the structured answer has the name of another one. */
+export function checkAnswerTools(
+  format: ResponseFormat | undefined,
+  tools: ReadonlyMap<string, unknown>,
+): void {
+  const names = format ? answerToolNames(format) : [];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const taken = names.find((name) => tools.has(name));
+  if (taken === undefined && twice === undefined) return;
+  throw new ConfigurationError(
+    "TOOL_NAME_COLLISION",
+    taken === undefined
+      ? `Two schemas of responseFormat have the title '${twice}', which names the answer; titles must differ.`
+      : `'${taken}' is both a tool and the title of a responseFormat schema; change the title, or rename the tool.`,
+  );
+}

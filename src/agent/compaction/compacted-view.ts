@@ -1,0 +1,460 @@
+/** The conversation as the model sees it after compaction: where it is cut, and the files that keep the rest. */
+import { createHash } from "node:crypto";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import { toJsonSchema } from "@langchain/core/utils/json_schema";
+import { isInteropZodSchema } from "@langchain/core/utils/types";
+import type { BackendSource } from "../../backends/backend.ts";
+import { sanitizeToolCallId } from "../../backends/paths.ts";
+import { resolveBackend } from "../../backends/runtime.ts";
+import { byIdentity } from "../../core/by-identity.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf } from "../../core/text.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { agentPath, backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
+import { type Block, isMedia, keyOf, mediaLeftOut, mediaName } from "../models/media.ts";
+import { copyMessage, textOf } from "../messages/messages.ts";
+import {
+  HISTORY_FOLDER,
+  type KeepingPlace,
+  type MarkedPart,
+  RESULTS_FOLDER,
+  appendParts,
+  keepText,
+  messagePreview,
+  resultPreview,
+  withText,
+} from "../messages/kept-texts.ts";
+
+/** A size of context: part of the model's window, tokens, or messages. */
+export type ContextSize = { fraction: number } | { tokens: number } | { messages: number };
+
+/** When to compact, and how much of the end of a conversation stays as it is. */
+export interface ContextLimits {
+  /** Any of them is enough. */
+  trigger: readonly ContextSize[];
+  keep: ContextSize;
+  /** The model's window in tokens, when known. */
+  maxInputTokens: number | undefined;
+}
+
+/** The defaults: 85 % and 10 % of a known window, else 170,000 tokens and 6 messages. */
+export function defaultLimits(maxInputTokens: number | undefined): ContextLimits {
+  return maxInputTokens === undefined
+    ? { trigger: [{ tokens: 170_000 }], keep: { messages: 6 }, maxInputTokens }
+    : { trigger: [{ fraction: 0.85 }], keep: { fraction: 0.1 }, maxInputTokens };
+}
+
+/** True if a request of this size is to be compacted. A fraction of an unknown window never triggers. */
+export function isOver(limits: ContextLimits, tokens: number, messages: number): boolean {
+  return limits.trigger.some((size) => {
+    if ("messages" in size) return messages >= size.messages;
+    return tokens >= inTokens(size, limits.maxInputTokens);
+  });
+}
+
+/** The fewest tokens that trigger; infinite where only messages do. */
+export const triggerTokens = ({ trigger, maxInputTokens }: ContextLimits): number =>
+  Math.min(
+    Infinity,
+    ...trigger.map((size) => ("messages" in size ? Infinity : inTokens(size, maxInputTokens))),
+  );
+
+/**
+ * Finds the cut: the index of the first message that stays. A reply and its results are never separated. 0: there is
+ * nothing to cut off.
+ *
+ * @param atMost tokens that may stay, whatever `limits` say; the last message stays in any case.
+ */
+export function cutIndex(
+  messages: readonly BaseMessage[],
+  limits: ContextLimits,
+  counter: TokenCounter = ESTIMATE,
+  atMost: number = Infinity,
+): number {
+  let index = messages.length - keptMessages(messages, limits, counter, atMost);
+  while (index > 0 && ToolMessage.isInstance(messages[index])) index -= 1;
+  return index;
+}
+
+function keptMessages(
+  messages: readonly BaseMessage[],
+  { keep, maxInputTokens }: ContextLimits,
+  counter: TokenCounter,
+  atMost: number,
+): number {
+  const most = "messages" in keep ? keep.messages : Infinity;
+  const budget = Math.min(atMost, "messages" in keep ? Infinity : inTokens(keep, maxInputTokens));
+  let tokens = 0;
+  let kept = 0;
+  for (let i = messages.length - 1; i >= 0 && kept < most; i -= 1) {
+    const message = messages[i];
+    tokens += message ? counter.of(message) : 0;
+    if (tokens > budget) break;
+    kept += 1;
+  }
+  return Math.max(kept, 1);
+}
+
+function inTokens(size: { fraction: number } | { tokens: number }, window: number | undefined): number {
+  if ("tokens" in size) return size.tokens;
+  return window === undefined ? Number.POSITIVE_INFINITY : window * size.fraction;
+}
+
+/** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
+function largestTexts(
+  messages: readonly BaseMessage[],
+  { excess, leaves }: { excess: number; leaves: (message: BaseMessage) => number },
+): BaseMessage[] {
+  const gains = messages
+    .map((message) => ({ message, gain: leaves(message) }))
+    .filter(({ gain }) => gain > 0)
+    .sort((a, b) => b.gain - a.gain);
+  const chosen: BaseMessage[] = [];
+  let left = excess;
+  for (const { message, gain } of gains) {
+    if (left <= 0) break;
+    chosen.push(message);
+    left -= gain;
+  }
+  return chosen;
+}
+
+const CHARS_PER_TOKEN = 4;
+
+/** About what providers count for an image; media are not counted by the length of their data. */
+const MEDIA_TOKENS = 1600;
+
+/** Calls in a provider's own form, which the message has in ours too. */
+const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
+
+/** Counts each message, each tool and each system prompt once, however often it is sent. */
+export class TokenCounter {
+  readonly #count: (text: string) => number;
+  readonly of: (message: BaseMessage) => number;
+  readonly #ofTool: (tool: StructuredToolInterface) => number;
+  #prompt = { text: "", tokens: 0 };
+
+  /** Default: about four characters a token. */
+  constructor(count: (text: string) => number = (text) => Math.ceil(text.length / CHARS_PER_TOKEN)) {
+    this.#count = count;
+    this.of = byIdentity((message) => this.#ofMessage(message));
+    this.#ofTool = byIdentity((tool) => count(toolText(tool)));
+  }
+
+  ofAll(messages: readonly BaseMessage[]): number {
+    return messages.reduce((sum, message) => sum + this.of(message), 0);
+  }
+
+  ofTools(tools: readonly StructuredToolInterface[]): number {
+    return tools.reduce((sum, tool) => sum + this.#ofTool(tool), 0);
+  }
+
+  ofPrompt(text: string): number {
+    if (this.#prompt.text !== text) this.#prompt = { text, tokens: this.#count(text) };
+    return this.#prompt.tokens;
+  }
+
+  #ofMessage(message: BaseMessage): number {
+    const { content } = message;
+    const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+    const said =
+      typeof content === "string"
+        ? this.#count(content)
+        : content.reduce((sum, block) => sum + this.#ofBlock(block), 0);
+    return said + (calls.length === 0 ? 0 : this.#count(JSON.stringify(calls)));
+  }
+
+  #ofBlock(block: Block): number {
+    if (CALLS.has(block.type)) return 0;
+    if (isMedia(block)) return MEDIA_TOKENS;
+    return this.#count(typeof block["text"] === "string" ? block["text"] : JSON.stringify(block));
+  }
+}
+
+/** The definition of a tool, about as providers write it for the model. */
+export function toolText({ name, description, schema }: StructuredToolInterface): string {
+  return `${name}\n${description}\n${JSON.stringify(parametersOf(schema))}`;
+}
+
+function parametersOf(schema: StructuredToolInterface["schema"]): unknown {
+  if (!isInteropZodSchema(schema)) return schema;
+  try {
+    return toJsonSchema(schema);
+  } catch {
+    return {}; // a schema that has no such form is for whoever binds the tool to refuse
+  }
+}
+
+/** Estimates tokens where no tokenizer is given. */
+export const ESTIMATE = new TokenCounter();
+
+export const tokensOf = (message: BaseMessage): number => ESTIMATE.of(message);
+
+/** The compaction of a thread. Its messages stay in the state. */
+export interface Compaction {
+  /** Id of the first message that the model still sees as it is. */
+  keptFrom?: string;
+  /** The summary in place of everything before it. */
+  summary?: string;
+  /** Shown below the summary: messages of people before `keptFrom`, as far as they fit, and the todo list. */
+  verbatim?: string;
+  /** Id of the first message whose long arguments are shown in full. */
+  fullFrom?: string;
+  /** Files with the texts of single messages that alone were too long, by `keyOf` the message. */
+  moved?: Readonly<Record<string, string>>;
+  /** Messages whose images and documents are not shown, by `keyOf` the message. */
+  withoutMedia?: readonly string[];
+  /** Id of the first message that the history file does not have. */
+  savedUpTo?: string;
+  /** Tokens from which on it is tried again, after an attempt that did not help enough. */
+  waitUntil?: number;
+}
+
+const LONG_ARGUMENT = 2000;
+const SHORTENED = ["content", "old_string", "new_string"] as const;
+/** Longest line in the preview of a moved text, when there is hardly any room. */
+const MOVED_LINE_CHARS = 200;
+
+/** The messages as the model sees them after all compactions so far. */
+export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
+  const kept = sinceId(messages, compaction.keptFrom);
+  const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
+  const shortened =
+    full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
+  const { moved, withoutMedia } = compaction;
+  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const bare = new Set(withoutMedia);
+  const shown = withoutMedia
+    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? withoutMediaOf(message) : message))
+    : texts;
+  if (compaction.summary === undefined || kept === messages) return shown;
+  return [summaryMessage(compaction.summary, compaction.verbatim), ...shown];
+}
+
+/** `messages` from the one with this id on; all of them if it is missing. */
+export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
+  const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
+  return index <= 0 ? messages : messages.slice(index);
+}
+
+/** A message as it is shown when its text is in a file. */
+function movedText(message: BaseMessage, path: string): string {
+  const text = textOf(message);
+  return ToolMessage.isInstance(message)
+    ? resultPreview(message.name ?? "tool", text, path, MOVED_LINE_CHARS)
+    : messagePreview(text, path, MOVED_LINE_CHARS);
+}
+
+const movedOf = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+
+function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
+  const key = keyOf(message);
+  const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
+  if (path === undefined) return message;
+  const known = movedOf.get(message);
+  if (known?.path === path) return known.short;
+  const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
+  movedOf.set(message, { path, short });
+  return short;
+}
+
+const withoutMediaOf = byIdentity((message: BaseMessage) =>
+  mediaLeftOut(message, "with it the conversation is too long to read"),
+);
+
+/** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
+const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {
+  if (!AIMessage.isInstance(message)) return message;
+  const calls = message.tool_calls ?? [];
+  const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
+  const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
+  return changed ? replaceCalls(message, shorter) : message;
+});
+
+function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
+  const long = SHORTENED.filter((key) => {
+    const value = args[key];
+    return typeof value === "string" && value.length > LONG_ARGUMENT;
+  });
+  if (long.length === 0) return args;
+  const cut = long.map((key) => {
+    const value = String(args[key]);
+    return [key, `${headOf(value, 200)}\n[… shortened here; ${value.length} characters were passed]`];
+  });
+  return { ...args, ...Object.fromEntries(cut) };
+}
+
+/** Providers may repeat a call as a content block: the block is cut the same way. */
+function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): BaseMessage {
+  const argsById = new Map(calls.map(({ id, args }) => [id, args]));
+  const content =
+    typeof message.content === "string"
+      ? message.content
+      : message.content.map((block) =>
+          block.type === "tool_use" && typeof block["id"] === "string" && argsById.has(block["id"])
+            ? { ...block, input: argsById.get(block["id"]) }
+            : block,
+        );
+  return copyMessage(message, { content, tool_calls: calls });
+}
+
+function summaryMessage(summary: string, verbatim: string | undefined): HumanMessage {
+  const content = verbatim === undefined ? summary : `${summary}\n\n${verbatim}`;
+  return new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } });
+}
+
+/** Place and form of the texts that leave the conversation. */
+export interface KeepOptions {
+  backend: BackendSource;
+  counter: TokenCounter;
+  log: Logger;
+  historyPathPrefix?: string;
+  truncateArgs?: boolean;
+}
+
+/** Moves as many of the largest texts into files as it takes, and shortens all arguments but the newest. */
+export async function moveTexts(
+  request: ModelRequest,
+  known: Compaction,
+  excess: number,
+  options: KeepOptions,
+): Promise<Compaction> {
+  const messages = sinceId(request.messages, known.keptFrom);
+  const newest = messages.findLast((message) => AIMessage.isInstance(message))?.id;
+  const short: Compaction =
+    newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
+  const shown = (compaction: Compaction) =>
+    options.counter.ofAll(compactedView(request.messages, compaction));
+  const left = excess - (shown(known) - shown(short));
+  const isMoved = (message: BaseMessage) => Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "");
+  // The preview names the file; any path is as good for measuring it.
+  const leaves = (message: BaseMessage) =>
+    keyOf(message) === undefined || isMoved(message)
+      ? 0
+      : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
+  const place = await placeOf(request, options);
+  const moved = new Map(Object.entries(known.moved ?? {}));
+  for (const message of largestTexts(messages, { excess: left, leaves })) {
+    const kept = await keepText(pathFor(message, options), textOf(message), place);
+    if (!kept) continue;
+    request.updateState({ files: kept.update });
+    moved.set(keyOf(message) ?? "", kept.path);
+  }
+  return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
+}
+
+/**
+ * The tokens of a document or an image cannot be estimated: the thread keeps them, the model continues without them.
+ */
+export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
+  const keys = sinceId(request.messages, known.keptFrom)
+    .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
+    .flatMap((message) => keyOf(message) ?? []);
+  return keys.length === 0 ? known : { ...known, withoutMedia: keys };
+}
+
+function pathFor(message: BaseMessage, options: KeepOptions): string {
+  const name = sanitizeToolCallId(keyOf(message) ?? "");
+  return ToolMessage.isInstance(message)
+    ? `${RESULTS_FOLDER}/${name}`
+    : `${folderOf(options)}/message-${name}.md`;
+}
+
+const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string => historyPathPrefix;
+
+async function placeOf(
+  { runtime, state }: ModelRequest,
+  { backend, log }: KeepOptions,
+): Promise<KeepingPlace> {
+  const files = threadFiles(runtime);
+  return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
+}
+
+/** The file for messages that leave an agent's conversation. Each subagent has a file of its own. */
+export function historyPath({ runtime }: ModelRequest, options: KeepOptions): string {
+  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
+  return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+}
+
+/**
+ * Adds what is not there yet to the thread's history file; gives its path, or `undefined` when it could not be
+ * written.
+ */
+export async function saveHistory(
+  request: ModelRequest,
+  messages: readonly BaseMessage[],
+  options: KeepOptions,
+): Promise<string | undefined> {
+  const path = historyPath(request, options);
+  const parts = markedTranscript(request.messages, messages);
+  const kept = await appendParts(path, parts, await placeOf(request, options));
+  if (!kept) {
+    options.log.warn("history_not_saved", { path });
+    return undefined;
+  }
+  request.updateState({ files: kept.update });
+  return path;
+}
+
+/** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
+export function transcript(messages: readonly BaseMessage[]): string {
+  return messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
+}
+
+/**
+ * Messages of a thread as they are kept in a file: each with a mark that is its own, and the same whenever it is
+ * kept again.
+ *
+ * @param thread all messages: results have no id of their own, but come after the reply that made their call
+ */
+function markedTranscript(thread: readonly BaseMessage[], messages: readonly BaseMessage[]): MarkedPart[] {
+  const wanted = new Set(messages);
+  const parts: MarkedPart[] = [];
+  let reply = "";
+  for (const message of thread) {
+    if (AIMessage.isInstance(message)) reply = message.id ?? "";
+    if (!wanted.has(message)) continue;
+    const id = ToolMessage.isInstance(message) ? [reply, message.tool_call_id] : [message.id];
+    const text = transcript([message]);
+    const digest = createHash("sha256")
+      .update(JSON.stringify([...id, text]))
+      .digest("hex");
+    parts.push({ text, mark: `<!-- ${digest.slice(0, 16)} -->` });
+  }
+  return parts;
+}
+
+/** A transcript in pieces of at most `size` characters, cut between messages or lines where that is possible. */
+export function piecesOf(text: string, size: number): string[] {
+  const pieces: string[] = [];
+  let rest = text;
+  while (rest.length > size) {
+    const head = headOf(rest, size);
+    const end = [head.lastIndexOf("\n## "), head.lastIndexOf("\n")].find((at) => at > size / 2);
+    const piece = end === undefined ? head : head.slice(0, end + 1);
+    pieces.push(piece);
+    rest = rest.slice(piece.length);
+  }
+  return [...pieces, rest];
+}
+
+function titleOf(message: BaseMessage): string {
+  if (HumanMessage.isInstance(message)) return "Person";
+  if (AIMessage.isInstance(message)) return "Agent";
+  if (ToolMessage.isInstance(message))
+    return `Result of ${message.name ?? "a tool"} (${message.tool_call_id})`;
+  return message.getType();
+}
+
+function bodyOf(message: BaseMessage): string {
+  const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+  const lines = calls.map(({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`);
+  return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
+}
+
+/** Names the media of a message, which Markdown cannot show. The thread's own messages still have them. */
+function mediaOf({ content }: BaseMessage): string[] {
+  if (typeof content === "string") return [];
+  return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);
+}

@@ -1,0 +1,345 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { defined } from "../../core/defined.ts";
+import { errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf } from "../../core/text.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { SUMMARY_PROMPT } from "../messages/prompts.ts";
+import { currentRun, spentBy } from "../budget/limits.ts";
+import { SPENT } from "../budget/meter.ts";
+import { COMPACTION } from "../langgraph/channels.ts";
+import { agentPath, emit, meterOf } from "../langgraph/step-of-task.ts";
+import { callModel } from "../models/call-model.ts";
+import { ModelAwaited } from "../models/client-model.ts";
+import { modelFailure } from "../models/failure.ts";
+import { answeredBy, emitModelCalled } from "../models/reply.ts";
+import {
+  type Compaction,
+  type ContextLimits,
+  ESTIMATE,
+  type KeepOptions,
+  type TokenCounter,
+  compactedView,
+  cutIndex,
+  historyPath,
+  isOver,
+  leaveOutMedia,
+  moveTexts,
+  piecesOf,
+  saveHistory,
+  sinceId,
+  transcript,
+  triggerTokens,
+} from "./compacted-view.ts";
+import { keyOf } from "../models/media.ts";
+import { isPerson, isReply, textOf, withStartNote } from "../messages/messages.ts";
+
+/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
+
+export interface CompactOptions extends Summarizer, KeepOptions {
+  limits: ContextLimits;
+  /** The provider found the request too long, whatever the limits say. */
+  refused?: {
+    /** Its estimated size. */
+    tokens: number;
+    /** The part of it that would have fitted, if the provider said so. */
+    fitting: number | undefined;
+  };
+}
+
+/** Growth of a conversation before an attempt that did not help is repeated. */
+const GROWTH = 1.1;
+/** Part of a refused request that the next one may have: there is no third one. */
+const AFTER_REFUSAL = 1 / 2;
+/** Part of a known window that is left free, because the estimate is not equally good for all texts. */
+const MARGIN = 0.8;
+
+/** Tokens of a request that shows these messages. */
+export const requestTokens = (
+  { systemPrompt, closingPrompt = "", tools }: ModelRequest,
+  messages: readonly BaseMessage[],
+  counter: TokenCounter,
+): number =>
+  counter.ofPrompt(systemPrompt + closingPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
+
+/** Tokens that a reply uses beyond those of its request, if the agent has not replied yet. */
+const EXPECTED_OUTPUT = 500;
+
+/** Estimates the tokens of a call: those of the agent's last one, else about the size of its request. */
+export function expectedTokens(request: Omit<ModelRequest, "updateState">): number {
+  const last = currentRun(request.messages).messages.findLast(isReply)?.usage_metadata?.total_tokens;
+  if (last !== undefined && last > 0) return last;
+  const { systemPrompt, tools, messages } = request;
+  return (
+    ESTIMATE.ofPrompt(systemPrompt) + ESTIMATE.ofTools(tools) + ESTIMATE.ofAll(messages) + EXPECTED_OUTPUT
+  );
+}
+
+/**
+ * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
+ * largest texts of what is left, then images and documents if the provider refused it. The state takes it
+ * with the reply.
+ *
+ * @returns `before` itself when nothing could be done.
+ */
+export async function compact(
+  request: ModelRequest,
+  before: Compaction,
+  options: CompactOptions,
+): Promise<Compaction> {
+  const { limits, counter, refused } = options;
+  const target = Math.min(triggerTokens(limits), roomAfter(refused));
+  const sizeOf = (compaction: Compaction): { tokens: number; messages: number } => {
+    const view = compactedView(request.messages, compaction);
+    return { tokens: requestTokens(request, view, counter), messages: view.length };
+  };
+  const isEnough = (compaction: Compaction): boolean => {
+    const { tokens, messages } = sizeOf(compaction);
+    return refused === undefined ? !isOver(limits, tokens, messages) : tokens <= target;
+  };
+  const { waitUntil: _over, ...known } = before;
+  const cut = cutOf(request, known, options);
+  let after: Compaction = known;
+  if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
+  if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
+  const { tokens } = sizeOf(after);
+  if (tokens > target) after = await moveTexts(request, after, tokens - target, options);
+  if (refused && !isEnough(after)) after = leaveOutMedia(request, after);
+  if (refused === undefined && !isEnough(after)) {
+    after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
+  }
+  if (JSON.stringify(after) === JSON.stringify(before)) return before;
+  request.updateState({ [COMPACTION]: after });
+  tellCompacted(request, before, after, options);
+  return after;
+}
+
+/** Messages that the model no longer sees in full. */
+function tellCompacted(
+  request: ModelRequest,
+  before: Compaction,
+  after: Compaction,
+  options: CompactOptions,
+): void {
+  const { messages, runtime } = request;
+  const { keptFrom, fullFrom, moved = {}, withoutMedia = [] } = after;
+  const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length + withoutMedia.length]);
+  const told = { kind: "compacted", agent: agentPath(runtime), to } as const;
+  if (keptFrom !== before.keptFrom) {
+    const summarized = sinceId(messages, before.keptFrom).length - sinceId(messages, keptFrom).length;
+    const path = historyPath(request, options);
+    return emit(runtime, { ...told, how: "summarized", messages: summarized, path });
+  }
+  const size = (message: BaseMessage | undefined) => (message ? options.counter.ofAll([message]) : 0);
+  const shown = compactedView(messages, before);
+  const shorter = compactedView(messages, after).filter((message, at) => size(message) < size(shown[at]));
+  if (shorter.length > 0) emit(runtime, { ...told, how: "shortened", messages: shorter.length });
+}
+
+function roomAfter(refused: CompactOptions["refused"]): number {
+  return refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
+}
+
+interface Cut {
+  /** Id of the first message that stays. */
+  id: string;
+  /** Messages that are cut off. */
+  messages: readonly BaseMessage[];
+}
+
+function cutOf(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
+  const { limits, counter, refused } = options;
+  const kept = sinceId(request.messages, known.keptFrom);
+  let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
+  while (index > 0 && !kept[index]?.id) index -= 1; // the cut is stored as a message id
+  const id = kept[index]?.id;
+  return index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
+}
+
+/** Saves and summarizes the messages to cut off. If either fails, nothing is cut. */
+async function withSummary(
+  request: ModelRequest,
+  known: Compaction,
+  cut: Cut | undefined,
+  options: CompactOptions,
+): Promise<Compaction> {
+  if (!cut) return known;
+  const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
+  const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), options);
+  if (path === undefined) return notSummarized(request, known);
+  const summary = await summarize(transcript(cut.messages), known.summary, request, options);
+  if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
+  const { fullFrom: _earlier, moved, ...rest } = known;
+  return {
+    ...rest,
+    ...(moved ? { moved: stillShown(moved, sinceId(request.messages, cut.id)) } : {}),
+    keptFrom: cut.id,
+    savedUpTo: cut.id,
+    summary: `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}`,
+    ...defined({ verbatim: verbatimText(request, cut.id, { path, room: roomForWords(options) }) }),
+  };
+}
+
+/** Part of the limit that messages of people may take up after a summary, and the most characters for them. */
+const WORDS_PART = 0.2;
+const MOST_WORDS = 20_000;
+
+/** Characters for messages of people. */
+function roomForWords({ limits, refused }: CompactOptions): number {
+  const tokens = Math.min(triggerTokens(limits), limits.maxInputTokens ?? Infinity, roomAfter(refused));
+  return Math.min(MOST_WORDS, Math.floor(tokens * WORDS_PART * CHARS_PER_TOKEN));
+}
+
+interface Words {
+  /** File with the full text. */
+  path: string;
+  /** Characters that the messages may take up. */
+  room: number;
+}
+
+/** Keeps the messages of people and the todo list whatever the summary says. `undefined` if there are none. */
+function verbatimText(
+  { state: { todos }, messages }: ModelRequest,
+  keptFrom: string,
+  words: Words,
+): string | undefined {
+  const cut = messages.slice(
+    0,
+    messages.findIndex(({ id }) => id === keptFrom),
+  );
+  const said = fittingMessages(cut.filter(isPerson).map(withStartNote).map(textOf), words);
+  const list = todos.map(({ content, status }) => `- [${status}] ${content}`);
+  const parts = [
+    ...(said.length === 0 ? [] : [["Messages of the person, word for word:", ...said].join("\n\n")]),
+    ...(list.length === 0 ? [] : [["Todo list at this point:", ...list].join("\n")]),
+  ];
+  return parts.length === 0 ? undefined : parts.join("\n\n");
+}
+
+/** A shorter beginning of a message is not worth its place. */
+const SHORTEST_BEGINNING = 200;
+
+/** Chooses the first message, then the newest ones, as far as there is room, and cuts those that fit in part. */
+export function fittingMessages(texts: readonly string[], { path, room }: Words): string[] {
+  const newestFirst = [...texts.keys()].slice(1).reverse();
+  const chosen = new Map<number, string>();
+  let left = room;
+  for (const at of texts.length === 0 ? [] : [0, ...newestFirst]) {
+    const text = texts[at] ?? "";
+    // A long task leaves half of the room to what was said last.
+    const most = at === 0 && texts.length > 1 ? left / 2 : left;
+    if (text.length > most && most < SHORTEST_BEGINNING) break;
+    const shown =
+      text.length <= most ? text : `${headOf(text, most)}\n[… cut; the whole message is in ${path}]`;
+    chosen.set(at, shown);
+    left -= Math.min(text.length, most);
+  }
+  const messages = [...chosen].sort(([a], [b]) => a - b).map(([, text]) => `<message>\n${text}\n</message>`);
+  const leftOut = texts.length - chosen.size;
+  const note = `[${leftOut} more messages between these are in ${path}]`;
+  return leftOut === 0 ? messages : [...messages.slice(0, 1), note, ...messages.slice(1)];
+}
+
+function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
+  emit(runtime, { kind: "warning", agent: agentPath(runtime), message: NOT_SUMMARIZED });
+  return known;
+}
+
+const NOT_SUMMARIZED =
+  "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
+
+function stillShown(
+  moved: NonNullable<Compaction["moved"]>,
+  messages: readonly BaseMessage[],
+): NonNullable<Compaction["moved"]> {
+  const keys = new Set(messages.map(keyOf));
+  return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
+}
+
+interface Summarizer {
+  /** Default: the model of the request. */
+  model?: BaseChatModel;
+  prompt?: string;
+  log: Logger;
+}
+
+/** Maximum number of requests to a model that returns an empty summary. */
+const ATTEMPTS = 2;
+const CHARS_PER_TOKEN = 4;
+/** Part of the window that one piece may fill: characters measure tokens only roughly. */
+const PIECE_PART = 0.5;
+/** A piece where the window is not known, in tokens. */
+const PIECE_TOKENS = 80_000;
+/** A piece that is too long for the model even at this many characters is not cut further. */
+const SMALLEST_PIECE = 4000;
+
+/**
+ * A summary of a transcript and of what was summarized before. What does not fit into one request is
+ * summarized piece by piece, each with the summary so far.
+ *
+ * @returns `undefined` when the model gave none.
+ */
+async function summarize(
+  text: string,
+  earlier: string | undefined,
+  request: ModelRequest,
+  { model = request.model, prompt = SUMMARY_PROMPT, log }: Summarizer,
+): Promise<string | undefined> {
+  const window = model.profile.maxInputTokens;
+  const size = (window === undefined ? PIECE_TOKENS : window * PIECE_PART) * CHARS_PER_TOKEN;
+  const pieces = piecesOf(text, Math.max(Math.floor(size), SMALLEST_PIECE));
+  let summary = earlier;
+  for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
+    const before = summary ? `Summary of what came before:\n\n${summary}\n\n` : "";
+    const answer = await ask([new SystemMessage(prompt), new HumanMessage(before + piece)], request, {
+      model,
+      log,
+    });
+    if (answer === "too long" && piece.length > SMALLEST_PIECE) {
+      pieces.unshift(...piecesOf(piece, Math.ceil(piece.length / 2)));
+      continue;
+    }
+    if (typeof answer === "string") return undefined;
+    summary = answer.text;
+  }
+  return summary;
+}
+
+type Answer = { text: string } | "none" | "too long";
+
+async function ask(
+  messages: [SystemMessage, HumanMessage],
+  request: ModelRequest,
+  { model, log }: { model: BaseChatModel; log: Logger },
+): Promise<Answer> {
+  const { signal } = request.runtime;
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    try {
+      const reply = await callModel(
+        { ...request, model },
+        (oneTry) => model.invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
+        { scope: request.runtime, log },
+      );
+      count(reply, request, model);
+      if (reply.text.trim() !== "") return { text: reply.text.trim() };
+    } catch (error) {
+      if (signal?.aborted || error instanceof ModelAwaited) throw error;
+      if (modelFailure(error).code === "context_overflow") return "too long";
+      log.warn("summary_failed", { problem: errorMessage(error) });
+      return "none";
+    }
+  }
+  return "none";
+}
+
+/** Counts the cost of the summary towards the agent's limits, also after a restart. */
+function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
+  const { runtime, messages } = request;
+  const meter = meterOf(runtime, {});
+  const told = answeredBy(reply, model);
+  emitModelCalled(told, runtime, { prices: meter.limits.prices, purpose: "summary" });
+  const spent = spentBy(told, meter.limits);
+  meter.add(spent);
+  request.updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
+}

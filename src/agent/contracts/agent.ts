@@ -1,0 +1,91 @@
+/** An agent as runs see it: its input, what it needs from a run, its traces. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import type { FileData, MaybePromise } from "../../backends/backend.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { EffectLog, ValidatedArgs } from "./call.ts";
+import type { AgentEvent } from "./events.ts";
+import type { HitlResponse } from "./question.ts";
+import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
+
+/** The parts of a thread that runs and clients see. */
+export interface AgentSnapshot {
+  todos: Todo[];
+  /** Files of the thread state by path. */
+  files: Record<string, FileData>;
+  /** Text of the last assistant message without tool calls; empty when there is none. */
+  answer: string;
+}
+
+/** The end of the run that left calls behind; if missing, the thread simply got a new message. */
+export type EarlierEnd = "cancelled" | "failed";
+
+/** The next input of a thread. */
+export type AgentInput =
+  /**
+   * A new task. The same run's task is never added twice: the run continues instead. `after` is the end of the previous
+   * run in the thread if it did not complete; the calls that it left behind report it. `told`: messages to earlier runs
+   * of the thread; those they had not read come before the task.
+   */
+  | { kind: "task"; task: string; after?: EarlierEnd | undefined; told?: readonly InboxMessage[] }
+  /**
+   * Answers by interrupt id. Requests without an answer, or with one that does not fit, stay open. An edit that
+   * `checkCall` would refuse denies its call.
+   */
+  | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
+  /** Continue from the last checkpoint. */
+  | { kind: "continue" };
+
+/** The tracer of one model call. */
+export interface ModelTrace {
+  answered(reply: AIMessage): void;
+  failed(error: unknown): void;
+}
+
+/** The tracer of one run, with all graphs below its own. */
+export interface RunTrace {
+  tell(event: AgentEvent): void;
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
+/** The place of a run in a trace, kept beyond the end of a process. */
+export interface TracePlace {
+  /** The first span of the run, as `traceparent` of the W3C names it. */
+  before(): MaybePromise<string | undefined>;
+  /** Stores the first span, when there was none before. */
+  began(traceparent: string): MaybePromise<void>;
+}
+
+/** Everything an agent needs from the run that it works for. */
+export interface WorkOptions {
+  runId: string;
+  /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
+  startNote?: string;
+  signal: AbortSignal;
+  /** Keeps calls with outside effects from being made twice when a run continues after a crash. */
+  effects?: EffectLog;
+  /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
+  inbox?: Inbox;
+  /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */
+  hasAnswers?: () => MaybePromise<boolean>;
+  /** Parent of its spans, if a tracer is registered. */
+  trace?: TracePlace;
+}
+
+/** An agent as runs see it. */
+export interface Agent {
+  /**
+   * Works on a thread and yields its events in order. The last event is `finished`, or `paused` with all requests that
+   * wait for a person.
+   *
+   * @throws RunFailure with a stable code when the run cannot continue; an abort error when `signal` aborted; anything
+   *   else is a bug.
+   */
+  work(threadId: string, input: AgentInput, options: WorkOptions): AsyncIterable<AgentEvent>;
+  /** Checks a call of this agent, or of one of its subagents, before a person's edit of it is stored. */
+  checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
+  /** The current contents of a thread: todos, files, the last answer. */
+  snapshot(threadId: string): Promise<AgentSnapshot>;
+  /** The graph of the agent and its subagents as text of Mermaid. */
+  drawing(): Promise<string>;
+}

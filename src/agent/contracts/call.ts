@@ -1,0 +1,79 @@
+/** Tools, their calls and results, and the record of calls with outside effects. */
+import type { ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import type { Command } from "@langchain/langgraph";
+import type { z } from "zod";
+import type { MaybePromise } from "../../backends/backend.ts";
+import type { BoundPreview, FileDiff, ToolContext, ToolKind, ToolSpec } from "../../tools/tool.ts";
+import type { AgentPath, AgentState } from "./state.ts";
+
+/** A plain function with the facts a model needs to call it. */
+export interface ToolFunction {
+  name: string;
+  description: string;
+  schema: z.ZodObject;
+  /** Default `execute`: unknown effects. */
+  kind?: ToolKind;
+  invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
+}
+
+/** Tools that `tools` parameters accept. */
+export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
+
+export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
+
+/** Everything one call may use: the tool layer's context and the graph's configuration. */
+export interface CallScope {
+  readonly context: ToolContext;
+  readonly config: RunnableConfig;
+  /** The state the call's step began with. */
+  readonly state: AgentState;
+}
+
+/** A tool as the graph runs it, whatever it was made from. */
+export interface AgentTool {
+  readonly name: string;
+  readonly kind: ToolKind;
+  /** The tool as the model and LangChain's middleware see it. */
+  readonly offered: StructuredToolInterface;
+  validate(args: unknown): ValidatedArgs;
+  /** Runs the call with the given arguments; throws only for bugs of the tool. */
+  run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
+  preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
+  pathOf(args: Record<string, unknown>): string | undefined;
+  /** The change that a successful call made; `undefined` if arguments and answer do not show it. */
+  changeOf?(args: Record<string, unknown>, artifact: unknown): FileDiff | undefined;
+}
+
+/** The result of a tool call: a message for the model, or a message together with a state change. */
+export type Outcome = ToolMessage | Command;
+
+/** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
+export interface CallIdentity {
+  agent: AgentPath;
+  /** Id of the assistant message that made the call. */
+  messageId: string;
+  callId: string;
+}
+
+/** The result of a call in the encoding of checkpoints. */
+export interface StoredOutcome {
+  type: string;
+  data: Uint8Array;
+}
+
+/**
+ * Remembers calls with outside effects beyond the end of the process, so that none is made twice. When
+ * a method has returned, its fact is stored.
+ */
+export interface EffectLog {
+  /** The record of a call; `undefined` if it never began. Without `outcome`, its end is unknown. */
+  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome } | undefined>;
+  /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
+  begin(call: CallIdentity, tool: string): MaybePromise<void>;
+  finish(call: CallIdentity, outcome: StoredOutcome): MaybePromise<void>;
+  /** The call stopped to ask a person, without an effect, and will start over. */
+  withdraw(call: CallIdentity): MaybePromise<void>;
+}

@@ -1,0 +1,106 @@
+/** The events of an agent at work. */
+import type { Todo } from "../../tools/tool.ts";
+import type { HitlRequest, PendingInterrupt } from "./question.ts";
+import type { AgentPath, ModelFailureReason, StopReason, TokenUsage } from "./state.ts";
+
+/**
+ * The events of an agent at work, in order. Everything but `paused` and `finished`, one of which
+ * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
+ */
+export type AgentEvent =
+  | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+  /** The subagent waits until others have ended; `subagent_started` follows, unless the call is refused. */
+  | { kind: "subagent_queued"; agent: AgentPath; callId: string; name: string; description: string }
+  | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
+  | {
+      kind: "subagent_finished";
+      agent: AgentPath;
+      callId: string;
+      name: string;
+      status: "success" | "error";
+      report: string;
+    }
+  | {
+      kind: "tool_started";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      summary: string;
+      /** The call began before a crash and is not run again; its recorded outcome follows. */
+      recalled?: true;
+    }
+  | {
+      kind: "tool_finished";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      status: "success" | "error";
+      summary: string;
+      /** A person, or their deadline, decided against the call: it did not run. */
+      rejected?: true;
+    }
+  | {
+      kind: "model_called";
+      agent: AgentPath;
+      model: string;
+      usage: TokenUsage;
+      text: string;
+      /** US dollars; absent if tokens or price are unknown. */
+      costUsd?: number;
+      /** This call was not a turn of the agent: it shortened the conversation. */
+      purpose?: "summary";
+    }
+  | {
+      kind: "file_changed";
+      agent: AgentPath;
+      callId: string;
+      path: string;
+      /**
+       * For people, unified. Hunks of an edit say "one place" instead of line numbers if the backend does not tell the
+       * whole text.
+       */
+      diff?: string;
+      /** Lines that the whole change adds and removes, though `diff` may be cut; absent where they are not known. */
+      added?: number;
+      removed?: number;
+    }
+  | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | {
+      kind: "compacted";
+      agent: AgentPath;
+      /** Long texts and arguments were shortened, or all before the newest part became a summary. */
+      how: "shortened" | "summarized";
+      /** Messages that the model does not see in full any more; the thread keeps them. */
+      messages: number;
+      /** Identifies the compacted view; equal if the same event is repeated. */
+      to: string;
+      /** File with the whole text of the summarized messages. */
+      path?: string;
+    }
+  | {
+      /** A model call failed in a way that may pass; nothing of a broken answer was used. */
+      kind: "model_retry";
+      agent: AgentPath;
+      model: string;
+      reason: ModelFailureReason;
+      /** For example `model overloaded, retrying in 20 s (attempt 3)`. */
+      message: string;
+      /** Failures of this call in a row, from 1. */
+      attempt: number;
+      /** Until the next try. */
+      pauseMs: number;
+    }
+  | { kind: "warning"; agent: AgentPath; message: string }
+  | {
+      kind: "paused";
+      interrupts: PendingInterrupt[];
+      /** A model call waits for a client that lends its model. */
+      modelAwaited: boolean;
+    }
+  | {
+      kind: "finished";
+      answer: string;
+      structured?: unknown;
+      /** Why the run ended early, if it did. */
+      stopReason?: StopReason;
+    };

@@ -1,0 +1,65 @@
+/** Questions to a person about calls, and their answers. */
+import type { CallPreview } from "../../tools/tool.ts";
+import type { AgentPath } from "./state.ts";
+
+export type DecisionType = "approve" | "edit" | "reject";
+
+/** Later calls that a person can approve together with one. */
+export interface SameCalls {
+  /** Equal for all of them, and for no others. */
+  key: string;
+  /** Names these calls for a person: `edit_file of /a.md, …`. */
+  text: string;
+}
+
+/** One gated call that waits for a person. */
+export interface ActionRequest {
+  name: string;
+  args: Record<string, unknown>;
+  description: string;
+  toolCallId: string;
+  preview?: CallPreview;
+  /** Absent: no other call counts as the same. */
+  same?: SameCalls;
+}
+
+export interface ReviewConfig {
+  actionName: string;
+  allowedDecisions: DecisionType[];
+  argsSchema?: Record<string, unknown>;
+}
+
+/** Payload of an interrupt. Ours carry one action request; stock middleware may carry several. */
+export interface HitlRequest {
+  actionRequests: ActionRequest[];
+  reviewConfigs: ReviewConfig[];
+  /** The agent that made the call. */
+  agent?: AgentPath;
+  /** The number of the question about this call, from the second one on. */
+  question?: number;
+  /** Digest of the call as each question about it showed it, this one last. */
+  shown?: string[];
+}
+
+export type Decision =
+  | { type: "approve" }
+  | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
+  | {
+      type: "reject";
+      message?: string;
+      /**
+       * The time to decide has passed, or the decision cannot be carried out. Denies the call even if a person may not
+       * reject it.
+       */
+      expired?: true;
+    };
+
+export interface HitlResponse {
+  decisions: Decision[];
+}
+
+export interface PendingInterrupt {
+  /** The id of this question. A call that changes after its approval is asked about under another id. */
+  id: string;
+  request: HitlRequest;
+}

@@ -1,0 +1,82 @@
+/** The state of an agent's thread, its place in the tree of agents, and why it ended. */
+import type { BaseMessage } from "@langchain/core/messages";
+import type { FileData, MaybePromise } from "../../backends/backend.ts";
+import type { Todo } from "../../tools/tool.ts";
+
+/**
+ * Files of a thread by absolute virtual path. A subagent's state holds only what it changed, deletions
+ * (`null`) included, over the files of the agent that delegated to it.
+ */
+export type FilesState = Readonly<Record<string, FileData | null>>;
+
+/** The place to which a hook may send the agent instead of the usual next step. */
+export type JumpTarget = "model" | "tools" | "end";
+
+/** The state of an agent thread; middleware adds channels of its own. */
+export interface AgentState {
+  messages: BaseMessage[];
+  files: FilesState;
+  todos: Todo[];
+  structuredResponse?: unknown;
+  [channel: string]: unknown;
+}
+
+export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
+
+/** One subagent on the way from the main agent: the `task` call that started it, and its type. */
+export interface AgentPathSegment {
+  /** Tool call id of the `task` call. */
+  callId: string;
+  /** Subagent type, such as `general-purpose`. */
+  name: string;
+  /** Its task in a few words: the first sentence, at most 60 characters. */
+  task?: string;
+}
+
+/** The place in the tree of agents; `[]` is the main agent. */
+export type AgentPath = readonly AgentPathSegment[];
+
+/** A message of a person to an agent that is at work. */
+export interface InboxMessage {
+  /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
+  id: string;
+  text: string;
+}
+
+/** The messages to an agent since it began. */
+export interface Inbox {
+  /** All messages so far, oldest first, those it has included. */
+  messages(): MaybePromise<readonly InboxMessage[]>;
+}
+
+/** Tokens of one or more model calls. */
+export interface TokenUsage {
+  inputTokens: number;
+  outputTokens: number;
+  /** Part of `inputTokens` that came from the provider's prompt cache. */
+  cachedInputTokens: number;
+}
+
+/** Why a run ended early, with what it had. The last one: its answer is as long as the model may answer. */
+export type StopReason =
+  | "max_iterations"
+  | "max_tool_calls"
+  | "max_tokens"
+  | "max_cost"
+  | "max_wall_time"
+  | "max_steps"
+  | "repeated_calls"
+  | "max_output_tokens";
+
+/** Limits of a run. */
+export type LimitReason = Exclude<StopReason, "max_output_tokens">;
+
+/** A stable reason of a failed run, as far as models cause it. */
+export type ModelFailureReason =
+  | "model_auth"
+  | "model_not_found"
+  | "model_rate_limited"
+  | "model_unavailable"
+  | "model_stream_broken"
+  | "model_error"
+  | "context_overflow";

@@ -1,0 +1,118 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { ownTurn } from "../../core/concurrency.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/answers.ts";
+import { textOf, withStartNote } from "../messages/messages.ts";
+import { type Strategy, bindingOf } from "../models/structured-answer.ts";
+import { appendSystemPrompt } from "../layers/compose.ts";
+import { isOpenAi } from "../layers/patch-tool-calls.ts";
+import { callModel } from "../models/call-model.ts";
+import type { ReplyCache } from "../models/reply-cache.ts";
+import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
+import type { ToolBinder, ToolBinding } from "../models/tool-binder.ts";
+import { type Meter, countCalls } from "../budget/meter.ts";
+
+export interface Asking {
+  /** The method that asks for the structured answer, if one is wanted. */
+  strategy: Strategy | undefined;
+  binder: ToolBinder;
+  /** Replies to earlier requests. */
+  cache: ReplyCache | undefined;
+  /** The last change of the request. */
+  finish: (request: ModelRequest) => ModelRequest;
+  /** The agent's use so far, and its limits. */
+  meter: Meter;
+  /** Instruction for the last call, which has no tools; absent in all others. */
+  report?: string | undefined;
+  config: RunnableConfig;
+  log: Logger;
+}
+
+/** Keeps a call out of LangGraph's stream mode `messages`. */
+const NO_STREAM = "langsmith:nostream";
+
+/**
+ * Anthropic refuses a history with calls where no tools are defined. OpenAI's package leaves out the choice
+ * `none`, and OpenAI needs no tools.
+ */
+const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
+  isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
+
+/**
+ * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
+ * without the structured answer is asked for again. Tokens and calls of all of them are counted.
+ */
+export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
+  try {
+    const reply = await completeReply(given, asking);
+    given.attempted?.(undefined);
+    return reply;
+  } catch (error) {
+    given.attempted?.(error);
+    throw error;
+  }
+}
+
+async function completeReply(
+  given: ModelRequest,
+  { strategy, binder, finish, cache, meter, report, config, log }: Asking,
+): Promise<AIMessage> {
+  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
+  const request = finish(notice ? appendSystemPrompt(given, notice) : given);
+  const { messages, model, systemMessage } = request;
+  const input = [
+    ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
+    ...messages.map(withStartNote),
+    ...(report === undefined ? [] : [new HumanMessage(report)]),
+  ];
+  const binding = {
+    model,
+    ...(report === undefined
+      ? { tools: [...request.tools, ...tools], toolChoice: request.toolChoice ?? toolChoice }
+      : withoutCalls(model, request.tools)),
+    ...(options ? { options } : {}),
+  };
+  const settings = request.modelSettings ?? {};
+  // A report is shown with the message that it becomes part of.
+  const shown = report === undefined ? config : { ...config, tags: [...(config.tags ?? []), NO_STREAM] };
+  const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
+    const reply = await callModel(
+      request,
+      (oneTry) => binder.bind(binding).invoke(input, { ...shown, ...oneTry, ...settings }),
+      { scope: config, log },
+    );
+    await ownTurn();
+    return answeredBy(reply, model);
+  };
+  const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
+    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);
+  let reply = await ask(input);
+  if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
+  let said = reply.text;
+  const asked = [...input];
+  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0 };
+  for (let calls = 1; ; calls += 1) {
+    const missing = unfinished(reply, strategy);
+    if (!missing) return reply;
+    times[missing.kind] += 1;
+    // A continued reply may become as long again.
+    const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;
+    const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
+    if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
+      return missing.kind === "cut" ? markCut(reply) : reply;
+    }
+    const before = reply;
+    if (missing.kind === "paused") asked.push(before);
+    // No provider takes an empty message.
+    else asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
+    reply = await ask(asked);
+    said = reply.text;
+    reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
+    if (missing.kind === "cut") continued(before.text, reply);
+    if (missing.kind === "paused") resumed(before, reply);
+    countCalls(reply, calls + 1);
+  }
+}

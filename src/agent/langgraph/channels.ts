@@ -1,0 +1,293 @@
+/** The channels of an agent's state: the built-in ones, and those of state schemas. */
+import { isDeepStrictEqual } from "node:util";
+import { ToolMessage } from "@langchain/core/messages";
+import { isZodSchemaV3 } from "@langchain/core/utils/types";
+import { BaseChannel, DeltaChannel, DeltaValue, EmptyChannelError, StateSchema } from "@langchain/langgraph";
+import { schemaMetaRegistry } from "@langchain/langgraph/zod";
+import { z } from "zod";
+import type { FilesUpdate } from "../../backends/backend.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { AgentState, FilesState } from "../contracts/state.ts";
+import { foldMessages } from "../messages/messages.ts";
+import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
+import { isOlder } from "../step/files.ts";
+
+/** Name of the graph node that runs tool calls, one task each. */
+export const TOOLS = "tools";
+
+/** Channel of notes for reports of earlier calls, by tool call id. Calls that ended later write them. */
+export const FILE_NOTES = "_fileNotes";
+
+/**
+ * Channel of tasks whose subagent lost its model, by subagent and description, with the namespace of its
+ * checkpoints; empty once the task has been done.
+ */
+export const LEFT_OFF = "_leftOff";
+
+/** Channel of what compaction has moved out of the model's sight. */
+export const COMPACTION = "_summarization";
+
+/** Channel of messages whose media the provider refused, with its words. */
+export const REFUSED_MEDIA = "_refusedMedia";
+
+/** Channels for the agent's own use. They are never shown. */
+const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION, REFUSED_MEDIA]);
+
+export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
+
+/**
+ * The channels that callers of a main agent see. As with agents of LangChain, private ones (`_name`) of middleware
+ * are in streams and snapshots, but not in results.
+ */
+export function visibleChannels(names: readonly string[]): { results: string[]; snapshots: string[] } {
+  return {
+    results: names.filter((name) => !name.startsWith("_")),
+    snapshots: names.filter((name) => !isInternal(name)),
+  };
+}
+
+/**
+ * Folds changes of files, in the order of the calls that made them, where numbered content says itself
+ * which is newer; `null` deletes, or stays as a mark where deletions are kept.
+ *
+ * Folding batch by batch equals folding all at once, which delta channels rely on when they replay.
+ */
+export const filesReducer =
+  (keepDeletions: boolean) =>
+  (state: FilesState, writes: ReadonlyArray<FilesUpdate | null | undefined>): FilesState => {
+    const next = new Map(Object.entries(state));
+    for (const write of writes) {
+      for (const [path, data] of Object.entries(write ?? {})) {
+        if (isOlder(data, next.get(path))) continue;
+        if (data === null && !keepDeletions) next.delete(path);
+        else next.set(path, data);
+      }
+    }
+    return Object.fromEntries(next);
+  };
+
+/**
+ * A channel that holds the newest value (after `null`, the initial one again), and whose checkpoints hold it
+ * only where it changed: a plain channel would be written whole at every step.
+ */
+export function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
+  const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
+  return new DeltaValue<Value, Value>(schema.default(initial as never), {
+    inputSchema: schema,
+    reducer: (current, writes) => {
+      const newest: Value | null | undefined = writes.at(-1); // a caller may write null
+      return newest === undefined ? current : (newest ?? initial);
+    },
+  });
+}
+
+export type TextsByName = Readonly<Record<string, string>>;
+
+/** A channel of texts by name, the newest of each name. */
+export const textsByName = (): DeltaValue<TextsByName, TextsByName> =>
+  new DeltaValue(
+    z.custom<TextsByName>().default(() => ({})),
+    {
+      inputSchema: z.custom<TextsByName>(),
+      reducer: (texts: TextsByName, writes: TextsByName[]) => Object.assign({}, texts, ...writes),
+    },
+  );
+
+/** Reports that are to say more than they do so far, with it; each replaces the one with its id. */
+export function annotatedReports(state: AgentState): ToolMessage[] {
+  const notes = Object.entries((state[FILE_NOTES] as TextsByName | undefined) ?? {}); // our channel
+  return notes.flatMap(([callId, note]) => {
+    const report = state.messages.findLast(
+      (message) => ToolMessage.isInstance(message) && message.tool_call_id === callId,
+    );
+    if (!ToolMessage.isInstance(report) || report.text.includes(note)) return [];
+    const { id, name = "", status = "success" } = report;
+    const content = `${report.text}\n\n${note}`;
+    return [new ToolMessage({ ...(id ? { id } : {}), name, status, tool_call_id: callId, content })];
+  });
+}
+
+/** Updates between two snapshots of the conversation: as many as LangGraph allows steps. */
+const MESSAGES_PER_SNAPSHOT = 5000;
+
+/**
+ * The built-in channels of a main agent, or of a subagent (`nested`).
+ *
+ * `messages` and `files` are delta channels: a checkpoint stores what was added, not the whole value, so
+ * that the cost of a step does not grow with the length of the thread.
+ */
+export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
+  const channels = new StateSchema({
+    todos: latest<Todo[]>([]),
+    [SPENT]: new DeltaValue(
+      z.custom<Partial<Carried>>().default(() => ({})),
+      { inputSchema: z.custom<Partial<Carried>>(), reducer: addSpent },
+    ),
+    [FILE_NOTES]: textsByName(),
+    [LEFT_OFF]: textsByName(),
+    structuredResponse: z.unknown().optional(),
+  }).getChannels();
+  // A schema's default is made once and shared by all threads; files are told apart by this very object.
+  const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {
+    initialValueFactory: () => ({}),
+  });
+  // Messages are hardly ever taken back: a snapshot is as long as the history it stands for.
+  const messages = new DeltaChannel(foldMessages, {
+    snapshotFrequency: MESSAGES_PER_SNAPSHOT,
+  });
+  return { messages, ...channels, files };
+}
+
+/**
+ * State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. The last
+ * ones are what LangChain's limits count by.
+ */
+const ISOLATED = new Set([
+  "messages",
+  "todos",
+  "structuredResponse",
+  "files",
+  "skillsMetadata",
+  "memoryContents",
+  "threadModelCallCount",
+  "runModelCallCount",
+  "threadToolCallCount",
+  "runToolCallCount",
+]);
+
+/** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
+export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA].filter(
+    (key) => state[key] !== undefined,
+  );
+  return Object.fromEntries(keys.map((key) => [key, state[key]]));
+}
+
+/** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
+export function sharedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")),
+  );
+}
+
+/**
+ * The values that a subagent changed since `before`, without files. A list in a channel that folds (`folding`) contains
+ * only the added items: the agent already has the rest.
+ */
+export function changedState(
+  after: Readonly<Record<string, unknown>>,
+  before: Readonly<Record<string, unknown>>,
+  folding: ReadonlySet<string>,
+): Record<string, unknown> {
+  const changed = Object.entries(sharedState(after)).filter(
+    ([key, value]) => !isDeepStrictEqual(value, before[key]),
+  );
+  return Object.fromEntries(
+    changed.map(([key, value]) => [key, folding.has(key) ? addedTo(before[key], value) : value]),
+  );
+}
+
+function addedTo(before: unknown, after: unknown): unknown {
+  if (!Array.isArray(before) || !Array.isArray(after)) return after;
+  const isLonger = isDeepStrictEqual(after.slice(0, before.length), before);
+  return isLonger ? (after.slice(before.length) as unknown[]) : after;
+}
+
+/** The channels of a state schema in any of LangGraph's forms. */
+export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
+  const channels = Object.entries(definedChannels(schema, owner));
+  return Object.fromEntries(
+    channels.map(([name, channel]) => [name, isPlain(channel) ? new LastWritten(channel) : channel]),
+  );
+}
+
+/** Names of channels that fold new values into their current one. */
+export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
+  new Set(Object.keys(channels).filter((name) => FOLDING.has(channels[name]?.lc_graph_name ?? "")));
+
+const FOLDING: ReadonlySet<string> = new Set(["BinaryOperatorAggregate", "DeltaChannel"]);
+
+const isPlain = ({ lc_graph_name: name }: BaseChannel): boolean => name === "LastValue";
+
+/**
+ * A value that several calls of one reply may write: the last in the order of the calls counts. LangGraph's own
+ * channel would end the run, with everything that the calls and their siblings have done.
+ */
+class LastWritten extends BaseChannel {
+  override lc_graph_name: string = "LastValue";
+  readonly #unwritten: BaseChannel;
+  #value: { of: unknown } | undefined;
+
+  /** `unwritten` has the default, where there is one. */
+  constructor(unwritten: BaseChannel, value?: { of: unknown }) {
+    super();
+    this.#unwritten = unwritten;
+    this.#value = value ?? (unwritten.isAvailable() ? { of: unwritten.get() } : undefined);
+  }
+
+  override fromCheckpoint(checkpoint?: unknown): this {
+    const unwritten = this.#unwritten.fromCheckpoint();
+    // The base class states that each channel makes channels of its own kind.
+    return new LastWritten(unwritten, checkpoint === undefined ? undefined : { of: checkpoint }) as this;
+  }
+
+  override update(values: unknown[]): boolean {
+    if (values.length === 0) return false;
+    this.#value = { of: values.at(-1) };
+    return true;
+  }
+
+  override get(): unknown {
+    if (!this.#value) throw new EmptyChannelError();
+    return this.#value.of;
+  }
+
+  override checkpoint(): unknown {
+    return this.get();
+  }
+
+  override isAvailable(): boolean {
+    return this.#value !== undefined;
+  }
+}
+
+function definedChannels(schema: unknown, owner: string): Record<string, BaseChannel> {
+  if (StateSchema.isInstance(schema)) return schema.getChannels();
+  if (schema instanceof z.ZodObject) return fromZod(schema);
+  // Middleware of LangChain still states some schemas with zod 3.
+  if (isZodSchemaV3(schema) && "shape" in schema) return fromZodV3(schema.shape);
+  if (isAnnotation(schema)) return fromDefinition(schema.spec);
+  throw new ConfigurationError(
+    "INVALID_STATE_SCHEMA",
+    `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
+  );
+}
+
+/** Fields with a registered reducer get their channel from it, the others one that starts with its default. */
+function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
+  const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
+  const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
+  return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
+}
+
+function fromZodV3(shape: unknown): Record<string, BaseChannel> {
+  // Fields of zod 3 follow the same standard interface as those of zod 4, which is what StateSchema reads.
+  return new StateSchema(shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
+}
+
+/** True if it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
+function isAnnotation(schema: unknown): schema is { spec: ChannelDefinition } {
+  return typeof schema === "object" && schema !== null && "spec" in schema && "lc_graph_name" in schema;
+}
+
+type ChannelDefinition = Record<string, BaseChannel | (() => BaseChannel)>;
+
+function fromDefinition(definition: ChannelDefinition): Record<string, BaseChannel> {
+  return Object.fromEntries(
+    Object.entries(definition).map(([name, channel]) => [
+      name,
+      typeof channel === "function" ? channel() : channel,
+    ]),
+  );
+}

@@ -1,0 +1,316 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  type BaseCheckpointSaver,
+  Command,
+  CompiledStateGraph,
+  isCommand,
+  isGraphInterrupt,
+  isInterrupted,
+} from "@langchain/langgraph";
+import { defined } from "../../core/defined.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { checkEdit } from "../calls/gate.ts";
+import type { AgentPath, AgentState } from "../contracts/state.ts";
+import type { ValidatedArgs } from "../contracts/call.ts";
+import { withMessageIds } from "../messages/messages.ts";
+import type { AgentFacts, AgentGraph } from "./definition.ts";
+import { closeAbandonedCalls, closeCallsAtLimit, finishedCalls } from "./close-open-calls.ts";
+import { isTracing, startTrace } from "./tracing.ts";
+import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, type Scratchpad } from "./internals.ts";
+import { graphFailure } from "../budget/limits.ts";
+import { Meter } from "../budget/meter.ts";
+import {
+  type EditCheck,
+  answerProblem,
+  answersById,
+  denialOfEdit,
+  openInterrupts,
+  withoutOuterCheckpoint,
+} from "./open-interrupts.ts";
+import { TOOLS } from "./channels.ts";
+import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./step-of-task.ts";
+import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
+import { withVisibleStream } from "./visible-stream.ts";
+
+type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
+type Options = Parameters<Base["_streamIterator"]>[1];
+type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
+type Chunks = ReturnType<Base["_streamIterator"]>;
+
+/** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
+type Fields = ConstructorParameters<
+  typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
+>[0] & {
+  facts: AgentFacts;
+};
+
+/**
+ * Refuses to start a graph whose checkpoints have no thread. LangGraph would notice when they are written, in
+ * the background, where each write is a rejection that nobody can catch.
+ *
+ * @throws ConfigurationError `THREAD_ID_REQUIRED`
+ */
+function requireThread(own: unknown, configurable: Readonly<Record<string, unknown>>): void {
+  const checkpointer = configurable[CHECKPOINTER_KEY] ?? own; // that of the graph above counts first
+  if (typeof checkpointer !== "object" || checkpointer === null || configurable["thread_id"]) return;
+  throw new ConfigurationError(
+    "THREAD_ID_REQUIRED",
+    'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
+  );
+}
+
+/** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
+export class DeepAgentGraph
+  extends CompiledStateGraph<AgentState, Partial<AgentState>>
+  implements AgentGraph
+{
+  readonly facts: AgentFacts;
+
+  constructor(fields: Fields) {
+    super(fields);
+    this.facts = fields.facts;
+  }
+
+  /** The graph itself, under the name by which agents of LangChain and deepagents have theirs. */
+  get graph(): this {
+    return this;
+  }
+
+  get subagentNames(): readonly string[] {
+    return this.facts.subagents?.subagents.map(({ name }) => name) ?? [];
+  }
+
+  /**
+   * Checks a call that a person changed against the tools and rules of the agent that is to make it;
+   * `undefined`: that agent was not built here.
+   */
+  checkCall(agent: AgentPath, name: string, args: unknown): ValidatedArgs | undefined {
+    const [first, ...rest] = agent;
+    if (!first) return checkEdit(this.facts, name, args);
+    const runnable = this.facts.subagents?.runnableOf(first.name);
+    return runnable instanceof DeepAgentGraph ? runnable.checkCall(rest, name, args) : undefined;
+  }
+
+  /** Requests of foreign graphs do not say whose they are. */
+  readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
+    agent === undefined ? undefined : this.checkCall(agent, name, args);
+
+  /** The same graph, with checked answers. */
+  static from(graph: Pick<Base, "builder">, facts: AgentFacts): DeepAgentGraph {
+    // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
+    return new DeepAgentGraph({ ...graph, facts } as unknown as Fields);
+  }
+
+  keptBy(checkpointer: BaseCheckpointSaver): DeepAgentGraph {
+    return Object.assign(DeepAgentGraph.from(this, this.facts), { checkpointer });
+  }
+
+  /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */
+  override async getGraphAsync(config?: Parameters<Base["getGraphAsync"]>[0]): Promise<Drawing> {
+    return this.#withGate(await super.getGraphAsync(config));
+  }
+
+  override getGraph(config?: Parameters<Base["getGraph"]>[0]): ReturnType<Base["getGraph"]> {
+    return this.#withGate(super.getGraph(config));
+  }
+
+  #withGate(graph: Drawing): Drawing {
+    const tools = graph.nodes[TOOLS];
+    if (!this.facts.isGated || !tools) return graph;
+    const gate = graph.addNode(tools.data, "approval");
+    graph.edges = graph.edges.map((edge) => (edge.target === TOOLS ? { ...edge, target: gate.id } : edge));
+    graph.addEdge(gate, tools);
+    return graph;
+  }
+
+  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
+    const options = given && {
+      ...given,
+      configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
+    };
+    requireThread(this.checkpointer, { ...this.config?.configurable, ...options?.configurable });
+    const checked =
+      isCommand(input) && input.resume !== undefined
+        ? await this.#checked(input, options)
+        : await this.#withFinishedCalls(withMessageIds(input), options);
+    yield* this.#traced(checked, {
+      ...options,
+      configurable: this.#withMeter(options?.configurable),
+    });
+  }
+
+  /** Counts what this graph uses against its own limits and those of the graphs above it. */
+  #withMeter(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+    return withContext(configurable, {
+      meter: new Meter(this.facts.limits, contextOf({ configurable }).meter),
+    });
+  }
+
+  /** Reports to the tracer of the process, if it has one. A graph below another one belongs to its trace. */
+  async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
+    const configurable = { ...this.config?.configurable, ...options.configurable };
+    const { trace: above, tracePlace: place } = contextOf({ configurable });
+    if (above) return yield* this.#endingAtLimits(input, options);
+    const { threadId, runId } = agentRuntime({ configurable });
+    const begunIn = isTracing() ? await place?.before() : undefined;
+    const { trace, traceparent } = await startTrace({ agent: this.getName(), threadId, runId, begunIn });
+    if (traceparent !== undefined && begunIn === undefined) await place?.began(traceparent);
+    const own = trace ? { ...options, configurable: withContext(options.configurable, { trace }) } : options;
+    const { signal } = options;
+    // An aborted stream is not read any further, so the code behind the loop would not run.
+    const stop = (): void => trace?.end(signal?.reason, signal);
+    signal?.addEventListener("abort", stop);
+    try {
+      yield* this.#endingAtLimits(input, own);
+      trace?.end();
+    } catch (error) {
+      trace?.end(graphFailure(error), signal);
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      trace?.end();
+    }
+  }
+
+  /**
+   * Ends a graph in order when a limit stops the agent, or a subagent, while calls wait for a person. Those calls wait
+   * in vain, so they are given up.
+   */
+  async *#endingAtLimits(
+    input: Parameters<Base["_streamIterator"]>[0],
+    options: NonNullable<Options>,
+  ): Chunks {
+    const { configurable } = options;
+    const meter = meterOf({ configurable }, this.facts.limits);
+    const place = { ...(configurable?.[SCRATCHPAD_KEY] as Scratchpad | undefined) }; // LangGraph changes it
+    const isRepeated = (place.subgraphCounter ?? 0) > 0; // its thread is elsewhere
+    if (!meter.hasTotals || isRepeated) return yield* super._streamIterator(input, options);
+    const questions: Array<Awaited<ReturnType<Chunks["next"]>>["value"]> = [];
+    let pause: unknown;
+    try {
+      for await (const chunk of super._streamIterator(input, options)) {
+        // The result of `invoke` says whether the graph waits.
+        if (options.streamMode === "values" && isInterrupted(chunk)) questions.push(chunk);
+        else yield chunk;
+      }
+    } catch (error) {
+      if (!isGraphInterrupt(error)) throw error;
+      pause = error; // of a graph inside another one
+    }
+    const limit = (await contextOf({ configurable }).hasAnswers?.()) ? undefined : meter.stop;
+    if (limit && (await closeCallsAtLimit(this, { ...this.config?.configurable, ...configurable }, limit))) {
+      const resuming = {
+        ...configurable,
+        [RESUMING_KEY]: true,
+        ...("subgraphCounter" in place ? { [SCRATCHPAD_KEY]: place } : {}),
+      };
+      return yield* super._streamIterator(null, { ...options, configurable: resuming });
+    }
+    yield* questions;
+    if (pause !== undefined) throw pause;
+  }
+
+  /** The node that begins a turn of the agent. */
+  get loopStart(): string {
+    const edges: Iterable<readonly [string, string]> = this.builder.edges;
+    return [...edges].find(([from]) => from === TOOLS)?.[1] ?? "";
+  }
+
+  /**
+   * Works inside a task of another graph and passes its state to `reached`: after each step if it is watched, else when
+   * it ends or fails. LangGraph's `stream` does the same through more streams, which take a good part of the
+   * time of a step.
+   */
+  async workInside(
+    config: RunnableConfig,
+    input: Partial<AgentState>,
+    reached: (state: unknown) => void,
+  ): Promise<void> {
+    // Its own configuration counts, not that of the agent that delegates.
+    const { recursionLimit, maxConcurrency } = this.config ?? {};
+    const given = { ...config, ...defined({ recursionLimit, maxConcurrency }) };
+    const work = async (options: RunnableConfig): Promise<void> => {
+      // A graph that a limit may end while it waits continues as another graph.
+      if (!isWatched(config) && !new Meter(this.facts.limits).hasTotals) {
+        const channels = [this.streamChannelsAsIs].flat();
+        return runWithoutStream((how) => this._streamIterator(input, how), options, channels, reached);
+      }
+      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" })) {
+        reached(state);
+      }
+    };
+    await outsideOfTask(() => withOwnSignal(given, work));
+  }
+
+  /**
+   * The answers whose interrupts are open and that have the form asked for. The others were taken
+   * before, by a process that ended since, or leave their interrupts open. An edit was checked when it was
+   * given: to a call that cannot be made any more, because a tool has changed or gone, it denies the call.
+   */
+  async fittingAnswers(
+    configurable: Record<string, unknown>,
+    answers: Readonly<Record<string, unknown>>,
+  ): Promise<Record<string, unknown>> {
+    if (typeof this.checkpointer !== "object") return { ...answers };
+    const open = await openInterrupts(this.checkpointer, configurable);
+    const fitting = open.flatMap((interrupt): Array<[string, unknown]> => {
+      const { [interrupt.id]: answer } = answers;
+      if (answer === undefined || answerProblem(interrupt, answer, () => undefined) !== undefined) return [];
+      const problem = answerProblem(interrupt, answer, this.#checkEdit);
+      return [[interrupt.id, problem === undefined ? answer : denialOfEdit(problem)]];
+    });
+    return Object.fromEntries(fitting);
+  }
+
+  /** A new message for a thread that stopped in the middle of a step. */
+  async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
+    const configurable = { ...this.config?.configurable, ...options?.configurable };
+    const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
+    if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
+      return input;
+    if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input))
+      return input;
+    if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
+    const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
+    return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
+  }
+
+  async #checked(command: Command, options: Options): Promise<Command> {
+    const configurable = { ...this.config?.configurable, ...options?.configurable };
+    // A graph inside another one keeps its thread with the outer graph's checkpointer.
+    const inherited = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
+    const checkpointer = inherited ?? this.checkpointer;
+    if (typeof checkpointer !== "object") return command;
+    const open = await openInterrupts(checkpointer, configurable);
+    const { update, goto } = command;
+    return new Command({
+      resume: answersById(command.resume, open, this.#checkEdit),
+      ...defined({ update, goto }),
+    });
+  }
+}
+
+/**
+ * Does `work` for a graph inside the task of `config` with a signal of its own in the place of the one that all
+ * graphs of a run share: each step of each graph listens on it, and whoever begins or ends to listen looks
+ * through all who do.
+ */
+async function withOwnSignal(
+  config: RunnableConfig,
+  work: (config: RunnableConfig) => Promise<void>,
+): Promise<void> {
+  const signals = config.configurable?.[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
+  const shared = signals?.externalAbortSignal;
+  if (!shared || shared.aborted) return work(config);
+  const own = new AbortController();
+  const abort = (): void => own.abort(shared.reason);
+  expectFanOut(shared);
+  expectFanOut(own.signal);
+  shared.addEventListener("abort", abort);
+  try {
+    const ownSignals = { ...signals, externalAbortSignal: own.signal };
+    await work({ ...config, configurable: { ...config.configurable, [SIGNALS_KEY]: ownSignals } });
+  } finally {
+    shared.removeEventListener("abort", abort);
+  }
+}

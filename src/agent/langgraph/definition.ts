@@ -1,0 +1,105 @@
+/**
+ * An agent after it was built: everything that the nodes of its graph share, and the subagents it can start.
+ */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage, SystemMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
+import type { BackendSource } from "../../backends/backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import type { ArgumentsCheck } from "../calls/tool.ts";
+import type { Permissions } from "../calls/permissions.ts";
+import type { AgentState } from "../contracts/state.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import type { StructuredResponse } from "../models/structured-answer.ts";
+import type { AgentLimits } from "../budget/limits.ts";
+import type { StepFiles } from "../step/files.ts";
+import type { ReplyCache } from "../models/reply-cache.ts";
+
+/** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
+export interface AgentDefinition {
+  readonly name: string;
+  /** Resolved on the first call: construction loads no provider. */
+  readonly model: () => Promise<BaseChatModel>;
+  readonly systemMessage: SystemMessage;
+  readonly tools: ReadonlyMap<string, AgentTool>;
+  readonly middleware: readonly Middleware[];
+  readonly backend: BackendSource;
+  /** Folders for texts that left the conversation. */
+  readonly keptFolders: readonly string[];
+  readonly subagents: Subagents | undefined;
+  /** The form of the final answer, where one is asked for. */
+  readonly structured: StructuredResponse | undefined;
+  /** Replies to earlier requests, where they are to be used again. */
+  readonly cache: ReplyCache | undefined;
+  /** Rules for paths, where there are any. */
+  readonly permissions: Permissions | undefined;
+  /** The forms that edits of calls have to have, by tool. */
+  readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
+  readonly limits: AgentLimits;
+  readonly log: Logger;
+  /** Names of all state channels. */
+  readonly channels: string[];
+  /** Names of channels that fold new values into their current one. */
+  readonly folding: ReadonlySet<string>;
+}
+
+/** The rules by which a person's edit of a call is checked. */
+export type EditRules = Pick<AgentDefinition, "tools" | "permissions" | "editForms">;
+
+/** Facts about an agent that its graph has besides LangGraph's own fields. */
+export interface AgentFacts extends EditRules, Pick<AgentDefinition, "subagents" | "limits"> {
+  /** Some calls wait for a person before they run. */
+  isGated: boolean;
+}
+
+/** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
+export interface SubagentRunnable {
+  invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
+}
+
+/** The compiled graph of an agent, as the agent that delegates to it sees it. */
+export interface AgentGraph extends SubagentRunnable {
+  readonly facts: AgentFacts;
+  readonly checkpointer?: BaseCheckpointSaver | boolean;
+  /** The node at which a turn of the agent begins. */
+  readonly loopStart: string;
+  /** The same graph, reading threads that `checkpointer` keeps. */
+  keptBy(checkpointer: BaseCheckpointSaver): {
+    getState(config: RunnableConfig): Promise<Pick<StateSnapshot, "values" | "tasks">>;
+  };
+  /** Works inside a task of another graph and passes the states that it reaches to `reached`. */
+  workInside(
+    config: RunnableConfig,
+    input: Partial<AgentState>,
+    reached: (state: unknown) => void,
+  ): Promise<void>;
+}
+
+/** The part of a call that starting a subagent needs. */
+export interface SpawnScope {
+  readonly callId: string;
+  readonly config: RunnableConfig;
+  readonly files: StepFiles;
+  /** Channels of the delegating agent that fold new values into their current one. */
+  readonly folding: ReadonlySet<string>;
+  readState(): AgentState;
+}
+
+/** The subagents that an agent can start. */
+export interface Subagents {
+  /** The subagents it can start, in the order in which they are offered. */
+  readonly subagents: ReadonlyArray<{ readonly name: string; readonly description: string }>;
+  /** The graph of a subagent that was built here. */
+  graphOf(name: string): AgentGraph | undefined;
+  /** The runnable that runs the tasks of a subagent. */
+  runnableOf(name: string): SubagentRunnable | undefined;
+  /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
+  accountsForCalls(name: string): boolean;
+  /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
+  tellQueued(reply: AIMessage, agent: AgentDefinition, config: RunnableConfig): void;
+  /** Never throws for a subagent that fails: its caller gets an error result and its siblings continue. */
+  spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult>;
+}

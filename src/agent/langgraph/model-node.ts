@@ -1,0 +1,215 @@
+import { randomUUID } from "node:crypto";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { Command, Send, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { ownTurn } from "../../core/concurrency.ts";
+import { DeepAgentError, errorMessage } from "../../core/errors.ts";
+import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { isEmpty, noAnswer } from "../models/answers.ts";
+import { expectedTokens } from "../compaction/compaction.ts";
+import { foldMessages, lastAnswer, showMessages, textOf } from "../messages/messages.ts";
+import { type Strategy, missingAnswer } from "../models/structured-answer.ts";
+import type { AgentDefinition } from "./definition.ts";
+import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
+import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
+import { modelFailure } from "../models/failure.ts";
+import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
+import { ToolBinder } from "../models/tool-binder.ts";
+import { askModel } from "./ask-model.ts";
+import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
+import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
+import { annotatedReports } from "./channels.ts";
+import { agentPath, agentRuntime, emit, meterOf, stepOf } from "./step-of-task.ts";
+
+/** Nodes to go to after a reply: with tool calls one task each, without them the end. */
+export interface AfterReply {
+  /** A node that sees the reply first, when the stack has such hooks. */
+  hooks?: string;
+  tools: string;
+  end: string;
+  /** The node that begins the next turn. */
+  again: string;
+  steps: TurnSteps;
+}
+
+/**
+ * The node that calls the model: one turn of the agent. At a limit it asks for a last report instead and ends the run;
+ * else it asks through all layers, mends the reply, and decides where to go.
+ */
+export function createModelNode(
+  definition: AgentDefinition,
+  after: AfterReply,
+): (state: AgentState, config: RunnableConfig) => Promise<Command> {
+  const binder = new ToolBinder();
+  return async (before, config) => {
+    // A model that answers at once would otherwise never let the event loop turn.
+    await ownTurn();
+    const annotated = annotatedReports(before);
+    const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
+    const state = { ...before, messages };
+    const meter = meterOf(config, definition.limits);
+    meter.load(state);
+    const turn: Turn = { definition, binder, state, meter, config };
+    const stopFor = (reached: Reached, { reply: report, updates = [] }: Partial<Answer> = {}): Command => {
+      const isNested = agentPath(config).length > 0;
+      const said = lastAnswer(currentRun(messages).messages.filter((message) => !stopReasonOf(message)));
+      const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
+      const update = mergeUpdates([...updates, { messages: [stop] }]);
+      return showMessages(new Command({ update, goto: after.end }));
+    };
+    const reached =
+      meter.reached(messages) ?? meter.outOfSteps(stepOf(config), after.steps, config.recursionLimit);
+    if (reached) return stopFor(reached, await lastReport(turn, reached));
+    const answer = await askAllLayers(turn);
+    if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
+    const { updates, strategy } = answer;
+    const { reply, refused } = safeReply(answer.reply, state.messages);
+    const carried = meter.carried(messages);
+    if (carried) updates.push({ [SPENT]: carried });
+    updates.push({ messages: refused });
+    const settled = strategy && (await definition.structured?.settle(reply, strategy, messages, refused));
+    if (settled && settled !== "missing") updates.push(settled);
+    const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
+    const added = [reply, ...others];
+    const answerWith = (goto: Send[] | string): Command =>
+      showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
+    const isMissing = strategy ? settled === "missing" : isEmpty(reply);
+    if (isMissing && !jumpTo) {
+      // A limit that forbids another call of the model ends the run in order, with its messages so far.
+      if (meter.reached([...messages, reply])) return answerWith(after.again);
+      throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
+    }
+    definition.subagents?.tellQueued(reply, definition, config);
+    return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
+  };
+}
+
+/** The input of one model call. */
+interface Turn {
+  definition: AgentDefinition;
+  binder: ToolBinder;
+  state: AgentState;
+  meter: Meter;
+  config: RunnableConfig;
+}
+
+interface Answer {
+  reply: AIMessage;
+  /** Changes of the thread that layers make together with the reply. */
+  updates: StateUpdate[];
+  /** The method that asked for the structured answer. */
+  strategy: Strategy | undefined;
+}
+
+/** Calls the model through all layers and counts its use. Returns `undefined` if no tokens, money or time are left. */
+async function askAllLayers(
+  { definition, binder, state, meter, config }: Turn,
+  report?: string,
+): Promise<Answer | undefined> {
+  const time = withDeadline(config.signal, meter.remainingMs);
+  const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
+  let strategy: Strategy | undefined;
+  const call = composeModelCall(definition.middleware, async (request) => {
+    strategy = report === undefined ? await definition.structured?.strategyFor(request.model) : undefined;
+    const finish = (sent: ModelRequest) => finishRequest(definition.middleware, sent);
+    const { cache, log } = definition;
+    return askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log });
+  });
+  const updates: StateUpdate[] = [];
+  let release = (): void => undefined;
+  try {
+    const reply = await answered(async () => {
+      const request = firstRequest(definition, await definition.model(), state, timed);
+      release = await meter.reserve(() => expectedTokens(request), time.signal);
+      if (meter.isUsedUp) return undefined;
+      return call({ ...request, updateState: (update) => void updates.push(update) });
+    }, time);
+    if (reply === undefined) return undefined;
+    withoutRequest(reply);
+    emitModelCalled(reply, config, { prices: meter.limits.prices });
+    meter.count(reply);
+    return { reply, updates, strategy };
+  } finally {
+    release();
+  }
+}
+
+/**
+ * Asks once more at a limit, without tools, for what is done and what is not. `undefined` where no tokens, money
+ * or time are left for it, or the model does not answer.
+ */
+async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefined> {
+  if (turn.meter.isUsedUp) return undefined;
+  try {
+    return await askAllLayers(turn, reportRequest(reached));
+  } catch (error) {
+    if (isGraphBubbleUp(error) || turn.config.signal?.aborted) throw error;
+    const message = `The model did not report at the limit. ${errorMessage(error)}`;
+    emit(turn.config, { kind: "warning", agent: agentPath(turn.config), message });
+    return undefined;
+  }
+}
+
+/**
+ * Turns a provider's error into a failure of the run, after all wrappers had their chance to handle it. Only the signal
+ * marks a cancelled run: a provider's own timeout has the same name. `undefined`: the time of the run is used up.
+ */
+async function answered(
+  call: () => Promise<AIMessage | undefined>,
+  time: Deadline,
+): Promise<AIMessage | undefined> {
+  try {
+    return await call();
+  } catch (error) {
+    if (time.isOver()) return undefined;
+    // The task ends here. When the graph continues, the task starts again from its top and asks once more.
+    if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
+    if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
+    throw modelFailure(error);
+  }
+}
+
+/**
+ * After the newest reply: one task for each of its calls that has no result yet; the next turn when all
+ * have one; the end when it made none.
+ */
+export function nextTasks(messages: readonly BaseMessage[], after: AfterReply): Send[] | string {
+  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const reply = messages[at];
+  const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
+  if (calls.length === 0) return after.end;
+  const done = new Set(
+    messages.slice(at).map((m) => (ToolMessage.isInstance(m) ? m.tool_call_id : undefined)),
+  );
+  const open = calls.filter(({ id }) => !done.has(id));
+  return open.length === 0 ? after.again : open.map(({ id }) => new Send(after.tools, { callId: id }));
+}
+
+/** The place to which a hook or wrapper sends the agent. */
+export function jumpFrom(
+  target: JumpTarget,
+  messages: readonly BaseMessage[],
+  after: AfterReply,
+): Send[] | string {
+  if (target === "model") return after.again;
+  return target === "tools" ? nextTasks(messages, after) : after.end;
+}
+
+function firstRequest(
+  definition: AgentDefinition,
+  model: BaseChatModel,
+  state: AgentState,
+  config: RunnableConfig,
+): Omit<ModelRequest, "updateState"> {
+  return {
+    model,
+    messages: state.messages,
+    systemMessage: definition.systemMessage,
+    systemPrompt: textOf(definition.systemMessage),
+    tools: [...definition.tools.values()].map(({ offered }) => offered),
+    state,
+    runtime: agentRuntime(config),
+  };
+}

@@ -1,0 +1,447 @@
+/** Starts subagents, ours and graphs of others, and brings back their reports, files and state. */
+import {
+  AIMessage,
+  BaseMessage,
+  type BaseMessageLike,
+  ChatMessage,
+  coerceMessageLikeToMessage,
+} from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
+import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import { Semaphore } from "../../core/concurrency.ts";
+import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
+import { namesText } from "../../core/listing.ts";
+import { firstSentence, oneLine } from "../../core/text.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import type { AgentPathSegment, AgentState, FilesState } from "../contracts/state.ts";
+import { directAnswer } from "../models/answers.ts";
+import { lastAnswer, taskMessage } from "../messages/messages.ts";
+import { NoStructuredResponse } from "../models/structured-answer.ts";
+import type { AgentDefinition, AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "./definition.ts";
+import { CHECKPOINTER_KEY, isGraphBubbleUp } from "./internals.ts";
+import { DEFAULT_PARALLEL, currentRun, graphFailure, stopReasonOf } from "../budget/limits.ts";
+import { type Meter, SPENT } from "../budget/meter.ts";
+import {
+  FILE_NOTES,
+  LEFT_OFF,
+  type TextsByName,
+  changedState,
+  contextState,
+  sharedState,
+} from "./channels.ts";
+import { agentPath, contextOf, emit, meterOf, subagentConfig } from "./step-of-task.ts";
+import { failureFacts } from "../models/failure.ts";
+import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
+
+/** The line about files in the report of a foreign subagent that shows no state before its end. */
+export const FILES_NOT_KNOWN =
+  "The files it had changed are unknown: it does not report its state while it works.";
+
+/** A runnable that tells its state while it works, with a graph that reads it from checkpoints. */
+interface StatefulRunnable {
+  stream(input: Record<string, unknown>, config: RunnableConfig): Promise<AsyncIterable<unknown>>;
+}
+
+interface Graph extends StatefulRunnable {
+  withConfig(config: RunnableConfig): Graph;
+  getState(config: RunnableConfig): Promise<{ values: unknown }>;
+}
+
+/** The runnable itself, if it is a graph of LangGraph or an agent of LangChain, which has one inside. */
+export function statefulRunnable(runnable: SubagentRunnable): StatefulRunnable | undefined {
+  // Both have LangGraph's `stream`.
+  return graphIn(runnable) && (runnable as SubagentRunnable & StatefulRunnable);
+}
+
+/** The state that a foreign subagent had reached; `undefined`: no checkpoint of ours has it. */
+export async function stateReached(
+  runnable: SubagentRunnable,
+  checkpointer: BaseCheckpointSaver,
+  address: Readonly<{ thread_id: unknown; checkpoint_ns: string }>,
+): Promise<Partial<AgentState> | undefined> {
+  const graph = graphIn(runnable);
+  if (!graph || !(await checkpointer.getTuple({ configurable: address }))) return undefined;
+  // A copy, because a graph reads parts of its state by a checkpointer of its own.
+  const kept = Object.assign(graph.withConfig({}), { checkpointer });
+  const configurable = { ...address, [CHECKPOINTER_KEY]: checkpointer };
+  const { values } = await kept.getState({ configurable });
+  return foreignState(values);
+}
+
+/**
+ * The result of a foreign subagent as the state of an agent. Its messages may be plain objects, as those of a
+ * graph on a server are; a text or a message alone is its answer.
+ */
+function foreignState(output: unknown): Partial<AgentState> {
+  if (typeof output === "string") return { messages: [new AIMessage(output)] };
+  if (!isRecord(output)) return {};
+  if (BaseMessage.isInstance(output) || isMessageFields(output)) return { messages: [toMessage(output)] };
+  const { messages, structuredResponse, ...rest } = output;
+  return {
+    ...rest,
+    // A server tells channels that hold nothing as null.
+    ...(structuredResponse === undefined || structuredResponse === null ? {} : { structuredResponse }),
+    ...(Array.isArray(messages) ? { messages: messages.filter(isMessageLike).map(toMessage) } : {}),
+  };
+}
+
+const isMessageLike = (value: unknown): value is BaseMessageLike =>
+  BaseMessage.isInstance(value) || (isRecord(value) && isMessageFields(value)) || Array.isArray(value);
+
+const isMessageFields = (value: Record<string, unknown>): boolean =>
+  ("role" in value || "type" in value) && ("content" in value || "kwargs" in value);
+
+/** Names of types as LangChain's classes have them, such as `AIMessageChunk`, mean the same as `ai`. */
+function toMessage(given: unknown): BaseMessage {
+  if (BaseMessage.isInstance(given)) return given;
+  const fields: Record<string, unknown> = isRecord(given) ? given : {};
+  const { type, role, content } = fields;
+  const kind = typeof type === "string" ? type.replace(/Message(Chunk)?$/, "").toLowerCase() : undefined;
+  const like = Array.isArray(given) ? given : { ...fields, ...(kind === undefined ? {} : { type: kind }) };
+  try {
+    return coerceMessageLikeToMessage(like as BaseMessageLike); // anything else throws
+  } catch {
+    return new ChatMessage(
+      typeof content === "string" ? content : "",
+      typeof role === "string" ? role : "other",
+    );
+  }
+}
+
+/** The configuration for a graph on a server, which is sent there: nothing of ours, which holds this thread's files. */
+function configFor(runnable: SubagentRunnable, config: RunnableConfig): RunnableConfig {
+  if (!isGraph(runnable) || !("graphId" in runnable)) return config;
+  const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
+  return { ...config, configurable: Object.fromEntries(shared) };
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function graphIn(runnable: unknown): Graph | undefined {
+  if (isGraph(runnable)) return runnable;
+  const inner: unknown =
+    typeof runnable === "object" && runnable !== null && "graph" in runnable ? runnable.graph : undefined;
+  return isGraph(inner) ? inner : undefined;
+}
+
+/** LangGraph marks its graphs: several versions of its package may be installed. */
+const isGraph = (value: unknown): value is Graph =>
+  typeof value === "object" && value !== null && "lg_is_pregel" in value && value.lg_is_pregel === true;
+
+/** A subagent ready to be started. */
+export interface BuiltSubagent {
+  readonly name: string;
+  readonly description: string;
+  readonly runnable: SubagentRunnable;
+  /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
+  readonly graph?: AgentGraph;
+  /** Continues from the conversation of the agent that delegates. */
+  readonly isFork: boolean;
+  /**
+   * After a crash it continues from its own checkpoint, and its calls are checked one by one. The calls of a foreign
+   * subagent are unknown: its whole task is one call.
+   */
+  readonly accountsForCalls: boolean;
+}
+
+/** Last line of the report of a subagent that lost its model. */
+const GOES_ON = "Start it again with the same description, and it continues from where it was.";
+
+/** Starts subagents, each on its own copy of the state, and brings back one report each. */
+export class SubagentRunner implements Subagents {
+  readonly subagents: readonly BuiltSubagent[];
+  readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
+  readonly #slots: Semaphore;
+  readonly #refusal: string | undefined;
+
+  /** `refusal`: what every call is answered with instead, where delegation ends. */
+  constructor(subagents: readonly BuiltSubagent[], parallel: number, refusal?: string) {
+    this.#refusal = refusal;
+    this.subagents = subagents;
+    this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
+    this.#slots = new Semaphore(parallel);
+  }
+
+  graphOf(name: string): AgentGraph | undefined {
+    return this.#subagents.get(name)?.graph;
+  }
+
+  accountsForCalls(name: string): boolean {
+    return this.#subagents.get(name)?.accountsForCalls ?? true;
+  }
+
+  runnableOf(name: string): SubagentRunnable | undefined {
+    return this.#subagents.get(name)?.runnable;
+  }
+
+  tellQueued(
+    { tool_calls: calls = [] }: AIMessage,
+    { limits, tools }: AgentDefinition,
+    config: RunnableConfig,
+  ): void {
+    if (this.#refusal !== undefined) return;
+    for (const { id = "", name: tool, args } of calls.slice(limits.parallelTools ?? DEFAULT_PARALLEL)) {
+      const { subagent_type: name, description } = args;
+      if (tools.get(tool)?.kind !== "delegate") continue;
+      if (typeof name !== "string" || typeof description !== "string") continue;
+      if (this.#subagents.has(name)) tell("subagent_queued", id, name, description, config);
+    }
+  }
+
+  async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
+    if (this.#refusal !== undefined) return toolError(this.#refusal);
+    const subagent = this.#subagents.get(task.subagentType);
+    if (!subagent) {
+      const names = namesText([...this.#subagents.keys()]);
+      return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
+    }
+    const problem = buildProblem(subagent);
+    if (problem !== undefined) return toolError(`subagent '${subagent.name}' cannot be started: ${problem}`);
+    const { callId, config } = scope;
+    if (this.#slots.isFull) tell("subagent_queued", callId, subagent.name, task.description, config);
+    return this.#slots.run(() => this.#work(subagent, task.description, scope), config.signal);
+  }
+
+  async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
+    const { callId, config } = scope;
+    const segment = tell("subagent_started", callId, subagent.name, description, config);
+    const started = scope.files.atStart();
+    const nested = subagentConfig(config, segment, started);
+    const result = await this.#invoke(subagent, description, scope, started, nested);
+    const text = typeof result.content === "string" ? result.content : "";
+    tellReport(segment, { text, status: result.status }, config);
+    return result;
+  }
+
+  async #invoke(
+    subagent: BuiltSubagent,
+    description: string,
+    scope: SpawnScope,
+    started: ThreadFiles,
+    config: RunnableConfig,
+  ): Promise<ToolResult> {
+    const state = scope.readState();
+    const task = JSON.stringify([subagent.name, description]);
+    const left = await stateLeft(subagent, task, scope);
+    const input = {
+      ...sharedState(state),
+      ...(subagent.isFork ? contextState(state) : {}),
+      ...(left && { ...contextState(left), todos: left.todos }),
+      messages: [
+        ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
+        taskMessage(description, { startNote: subagent.graph && contextOf(config).startNote }),
+      ],
+      ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
+    };
+    const account = { task, started, account: meterOf(config, {}) };
+    let reached: unknown = {};
+    try {
+      if (subagent.graph) await subagent.graph.workInside(config, input, (state) => (reached = state));
+      else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
+      return report(reached, subagent, scope, account);
+    } catch (error) {
+      // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
+      if (isGraphBubbleUp(error) || isTransient(error) || (config.signal?.aborted ?? false)) throw error;
+      const failure = graphFailure(error);
+      const said = failure instanceof NoStructuredResponse ? failure.said : "";
+      const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said, place });
+    }
+  }
+}
+
+/** The mistake in the parameters of a subagent that is built on its first use. */
+function buildProblem(subagent: BuiltSubagent): string | undefined {
+  try {
+    void subagent.runnable;
+    return undefined;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return error.message;
+    throw error;
+  }
+}
+
+/** The place of a subagent below the agent that calls it. */
+export const agentSegment = (callId: string, name: string, description: string): AgentPathSegment => ({
+  callId,
+  name,
+  task: firstSentence(description, 60).replace(/\.$/, ""),
+});
+
+/** Tells that a subagent waits or starts, and returns its place. */
+function tell(
+  kind: "subagent_queued" | "subagent_started",
+  callId: string,
+  name: string,
+  description: string,
+  config: RunnableConfig,
+): AgentPathSegment {
+  const segment = agentSegment(callId, name, description);
+  const agent = [...agentPath(config), segment];
+  emit(config, { kind, agent, callId, name, description: oneLine(description, 300) });
+  return segment;
+}
+
+/** Tells that a subagent has ended, also in an earlier process. */
+export function tellReport(
+  segment: AgentPathSegment,
+  { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },
+  config: RunnableConfig,
+): void {
+  const agent = [...agentPath(config), segment];
+  const { callId, name } = segment;
+  emit(config, { kind: "subagent_finished", agent, callId, name, status, report: oneLine(text, 300) });
+}
+
+/** The states that a foreign subagent streams, in order. */
+async function* statesOf(
+  runnable: SubagentRunnable,
+  input: Record<string, unknown>,
+  config: RunnableConfig,
+): AsyncGenerator {
+  const stateful = statefulRunnable(runnable);
+  const own = configFor(runnable, config);
+  if (!stateful) return yield await runnable.invoke(input, own);
+  yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
+}
+
+/** The namespace of the checkpoints of the subagent that this call starts; `undefined` if nothing stores them. */
+function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
+  const place: unknown = configurable?.["checkpoint_ns"];
+  const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
+  return isKept && typeof place === "string" ? place : undefined;
+}
+
+/** The state a subagent had reached when it lost its model in the same task; absent where it did not. */
+async function stateLeft(
+  { graph }: BuiltSubagent,
+  task: string,
+  scope: SpawnScope,
+): Promise<Partial<AgentState> | undefined> {
+  const { configurable } = scope.config;
+  const checkpoint_ns = leftOffIn(scope.readState())[task];
+  if (!graph || !checkpoint_ns) return undefined;
+  const checkpointer = configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // where the place is known, it is
+  return stateReached(graph, checkpointer, { thread_id: configurable?.["thread_id"], checkpoint_ns });
+}
+
+const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
+
+/** The conversation before the reply that made this call. */
+function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
+  const reply = messages.findLastIndex(
+    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
+  );
+  return messages.slice(0, reply);
+}
+
+interface Account {
+  /** Equal for the same task of the same subagent. */
+  task: string;
+  started: ThreadFiles;
+  account: Meter;
+  /** Why it ended without an answer; `output` is then the state it had reached. */
+  failure?: string;
+  /** Its last words, if the state does not have them. */
+  said?: string;
+  /** Checkpoint from which it can continue, if it failed because it lost its model. */
+  place?: string | undefined;
+}
+
+function report(
+  output: unknown,
+  subagent: BuiltSubagent,
+  scope: SpawnScope,
+  { task, started, account, failure, said, place = "" }: Account,
+): ToolResult {
+  const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
+  const changed = changedFiles(state.files ?? {}, subagent, started);
+  const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
+  scope.files.apply(files);
+  const notes = conflicts.map(describeConflict);
+  const fileNotes = fileNotesOf(conflicts);
+  const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
+  const failed = failureOf(state, failure ?? (answer === "" ? NO_ANSWER : undefined), said);
+  const text = failed === undefined ? answer : failedReport(subagent, failed, files);
+  if (place !== "") notes.push(GOES_ON);
+  const wasLeft = leftOffIn(scope.readState())[task] ?? "";
+  return {
+    content: [text, ...notes].join("\n\n"),
+    ...(failed === undefined ? {} : { status: "error" }),
+    update: {
+      ...spentUpdate(state, scope, account),
+      ...changedState(state, scope.readState(), scope.folding),
+      ...(Object.keys(files).length > 0 ? { files } : {}),
+      ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
+      ...(place === wasLeft ? {} : { [LEFT_OFF]: { [task]: place } }),
+    },
+  };
+}
+
+/** The subagent's use, for the delegating agent's state, if a limit needs it. */
+function spentUpdate(
+  { messages = [], ...state }: Partial<AgentState>,
+  scope: SpawnScope,
+  account: Meter,
+): Record<string, unknown> {
+  if (!meterOf(scope.config, {}).countsSubagents) return {};
+  // A subagent that ended in an earlier process, or is not ours, was not counted while it worked.
+  if (account.spent.tokens === 0) account.load({ ...state, messages });
+  return { [SPENT]: { run: currentRun(scope.readState().messages).id, ...account.spent } };
+}
+
+interface Failed {
+  reason: string;
+  /** Its words so far. */
+  soFar: string;
+}
+
+/** A subagent that threw or reached a limit failed; what it said so far comes along. */
+function failureOf(
+  { messages = [] }: Partial<AgentState>,
+  failure: string | undefined,
+  saidLast = "",
+): Failed | undefined {
+  if (failure !== undefined) {
+    return { reason: failure, soFar: saidLast || lastAnswer(currentRun(messages).messages) };
+  }
+  const stopReason = stopReasonOf(messages.at(-1));
+  // An answer that is cut says so, and is an answer.
+  if (stopReason === undefined || stopReason === "max_output_tokens") return undefined;
+  return { reason: lastAnswer(messages.slice(-1)), soFar: "" };
+}
+
+function failedReport(
+  { name, runnable }: BuiltSubagent,
+  { reason, soFar }: Failed,
+  files: FilesUpdate,
+): string {
+  return [
+    `Error: subagent '${name}' failed: ${reason}`,
+    ...(statefulRunnable(runnable) ? keptFiles(files) : [FILES_NOT_KNOWN]),
+    ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
+  ].join("\n\n");
+}
+
+/** A line about the files of a subagent that failed; nothing if it changed none. */
+export function keptFiles(files: FilesUpdate): string[] {
+  const changed = Object.keys(files).sort();
+  return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
+}
+
+const NO_ANSWER =
+  "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
+
+/** The structured answer as JSON, else the last text of the assistant, else the text of the last message. */
+function answerOf(state: Partial<AgentState>): string {
+  if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
+  const { messages } = currentRun(state.messages ?? []);
+  return directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "");
+}
+
+function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
+  if (subagent.graph) return files;
+  return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
+}

@@ -1,0 +1,252 @@
+/** Finds the questions that a thread waits on, and gives each answer to the question it was meant for. */
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { HitlRequest, HitlResponse } from "../contracts/question.ts";
+import type { ValidatedArgs } from "../contracts/call.ts";
+import { responseProblem } from "../layers/human-in-the-loop.ts";
+import {
+  CHECKPOINTER_KEY,
+  ERROR,
+  INTERRUPT,
+  NO_TASK,
+  RESUME,
+  RESUME_MAP_KEY,
+  SCRATCHPAD_KEY,
+  type Scratchpad,
+  interruptsIn,
+} from "./internals.ts";
+import { TOOLS } from "./channels.ts";
+
+/** A write to any other channel says that a task has finished. */
+const UNFINISHED = new Set([INTERRUPT, RESUME, ERROR]);
+const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
+
+/** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
+export interface OpenInterrupt {
+  /** The id that an answer names. */
+  readonly id: string;
+  /** LangGraph's own id. */
+  readonly interruptId: string;
+  readonly value: unknown;
+}
+
+/**
+ * The id that answers a question: LangGraph's id, which is that of the task, and from the task's second question
+ * on the number too, so that an answer that is stored somewhere never counts for another question.
+ */
+export function questionId(interruptId: string, value: unknown): string {
+  const { question = 1 } = isRequest(value) ? value : {};
+  return question === 1 ? interruptId : `${interruptId}-${question}`;
+}
+
+/**
+ * The open interrupts of a thread, subagents included. They are read from the checkpoints, because LangGraph's
+ * `getState` still lists answered interrupts while others of the same step are open.
+ */
+export async function openInterrupts(
+  checkpointer: BaseCheckpointSaver,
+  configurable: RunnableConfig["configurable"],
+): Promise<OpenInterrupt[]> {
+  const { checkpoint_ns = "" } = configurable ?? {};
+  const writes = (await checkpointer.getTuple({ configurable: address(configurable) }))?.pendingWrites ?? [];
+  const finished = finishedTasks(writes);
+  const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
+  const found = await Promise.all(
+    open.map(async ([task, , written]) => {
+      // A task keeps only the last interrupt of the subagent it runs; the subagent's checkpoint has all.
+      const inner = [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|");
+      const nested = await openInterrupts(checkpointer, {
+        thread_id: configurable?.["thread_id"],
+        checkpoint_ns: inner,
+      });
+      if (nested.length > 0) return nested;
+      return interruptsIn(written).flatMap(({ id, value }) =>
+        id ? [{ id: questionId(id, value), interruptId: id, value }] : [],
+      );
+    }),
+  );
+  return found.flat();
+}
+
+/** The tasks of a step that have finished, by what they wrote. */
+export const finishedTasks = (writes: NonNullable<CheckpointTuple["pendingWrites"]>): ReadonlySet<string> =>
+  new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
+
+function address(configurable: RunnableConfig["configurable"]): Record<string, unknown> {
+  const { thread_id, checkpoint_id, checkpoint_ns = "" } = configurable ?? {};
+  return { thread_id, checkpoint_ns, ...(checkpoint_id === undefined ? {} : { checkpoint_id }) };
+}
+
+/** Checks the arguments of an edited call; `undefined` where the tools of the asking agent are not known. */
+export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => ValidatedArgs | undefined;
+
+/**
+ * Answers by LangGraph's interrupt id, from what a caller resumes with: a record by that id or the
+ * question's, or a bare answer when exactly one interrupt is open. LangGraph alone would hand a bare answer
+ * to every open interrupt.
+ *
+ * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run then, and every
+ *   interrupt stays open.
+ */
+export function answersById(
+  resume: unknown,
+  open: readonly OpenInterrupt[],
+  checkEdit: EditCheck,
+): Record<string, unknown> {
+  const given = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
+  const answers: Record<string, unknown> = {};
+  for (const [id, written] of Object.entries(given)) {
+    const answer = withEditedAction(written);
+    const interrupt = open.find((candidate) => isCalled(candidate, id));
+    if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
+    const problem = answerProblem(interrupt, answer, checkEdit);
+    if (problem !== undefined) {
+      throw new ConfigurationError(
+        "INVALID_ANSWER",
+        `${problem} Interrupt ${id} stays open; answer it again.`,
+      );
+    }
+    answers[interrupt.interruptId] = answer;
+  }
+  return answers;
+}
+
+/** Reads `edited_action` as `editedAction`: forms that also serve agents in Python send the former. */
+function withEditedAction(answer: unknown): unknown {
+  if (typeof answer !== "object" || answer === null || !("decisions" in answer)) return answer;
+  const { decisions } = answer;
+  if (!Array.isArray(decisions)) return answer;
+  return { ...answer, decisions: decisions.map(withCamelCase) };
+}
+
+function withCamelCase(decision: unknown): unknown {
+  if (typeof decision !== "object" || decision === null || !("edited_action" in decision)) return decision;
+  const { edited_action: editedAction, ...others } = decision;
+  return { editedAction, ...others };
+}
+
+const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
+  id === name || interruptId === name;
+
+/** The problem of an answer to an open interrupt, if it has one. Questions that ask no approval take any answer. */
+export function answerProblem(
+  { value }: OpenInterrupt,
+  answer: unknown,
+  checkEdit: EditCheck,
+): string | undefined {
+  if (!isRequest(value)) return undefined;
+  const problem = responseProblem(value, answer);
+  if (problem !== undefined) return problem;
+  for (const decision of (answer as HitlResponse).decisions) {
+    if (decision.type !== "edit") continue;
+    const checked = checkEdit(value, decision.editedAction.name, decision.editedAction.args);
+    if (checked?.ok === false) return checked.message.replace(/\.?$/, ".");
+  }
+  return undefined;
+}
+
+/** The decision in place of an edit that cannot run. It denies the call even if a person may not reject it. */
+export const denialOfEdit = (problem: string): HitlResponse => ({
+  decisions: [
+    {
+      type: "reject",
+      message: `Error: A person changed this call to one that cannot run. ${problem}`,
+      expired: true,
+    },
+  ],
+});
+
+/** True if an interrupt asks for an approval. */
+export function isRequest(value: unknown): value is HitlRequest {
+  return typeof value === "object" && value !== null && "actionRequests" in value;
+}
+
+function isRecordOfAnswers(
+  resume: unknown,
+  open: readonly OpenInterrupt[],
+): resume is Record<string, unknown> {
+  if (typeof resume !== "object" || resume === null || Array.isArray(resume)) return false;
+  const keys = Object.keys(resume);
+  return (
+    keys.some((key) => open.some((interrupt) => isCalled(interrupt, key))) ||
+    keys.some((key) => INTERRUPT_ID.test(key))
+  );
+}
+
+function theOnly(open: readonly OpenInterrupt[]): string {
+  const [first, ...others] = open;
+  if (!first) {
+    throw new ConfigurationError("NOTHING_PENDING", "Nothing waits for an answer in this thread.");
+  }
+  if (others.length > 0) {
+    throw new ConfigurationError(
+      "SEVERAL_APPROVALS_PENDING",
+      `Several approvals are pending; answer by interrupt id: ${open.map(({ id }) => id).join(", ")}`,
+    );
+  }
+  return first.id;
+}
+
+/** Takes the place of an answer that was refused, which LangGraph would offer again. */
+const REFUSED = { deepagent: "refused answer" };
+
+/**
+ * Takes away an answer without an id that may have been given to another question. Where a run begins with a
+ * graph of ours, its answers have ids; below someone else's graph LangGraph offers such an answer to every open
+ * question, though it has shown one. So it counts only where no other is open; else the questions stay open.
+ */
+export async function refuseBroadcastAnswer({ configurable = {} }: RunnableConfig): Promise<void> {
+  const scratchpad = configurable[SCRATCHPAD_KEY] as Scratchpad | undefined; // LangGraph's
+  if (scratchpad?.nullResume === undefined) return;
+  const hasOwn = scratchpad.resume.length > scratchpad.interruptCounter + 1;
+  if (hasOwn) return;
+  const isStale = Boolean(configurable[RESUME_MAP_KEY]) || isRefused(scratchpad.nullResume);
+  if (!isStale && (await isOnlyQuestion(configurable))) return;
+  delete scratchpad.nullResume;
+}
+
+/**
+ * The `configurable` of a graph that a task of another graph runs, as a node or by a call: without the
+ * checkpoint of that one, with which LangGraph would run finished calls again at every resume. The key must be
+ * absent.
+ */
+export function withoutOuterCheckpoint(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+  if (configurable[CHECKPOINTER_KEY] === undefined) return configurable;
+  const { checkpoint_id: _outer, ...own } = configurable;
+  return own;
+}
+
+const isRefused = (answer: unknown): boolean =>
+  typeof answer === "object" &&
+  answer !== null &&
+  "deepagent" in answer &&
+  answer.deepagent === REFUSED.deepagent;
+
+/** True if only the running task has asked, in its graph and the graphs around it; otherwise the answer is removed. */
+async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<boolean> {
+  const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's
+  const { thread_id, checkpoint_ns: own } = configurable;
+  if (typeof checkpointer !== "object" || typeof own !== "string") return false;
+  const parts = own.split("|");
+  const around = await Promise.all(
+    parts.map((_, depth) =>
+      checkpointer.getTuple({
+        configurable: { thread_id, checkpoint_ns: parts.slice(0, depth).join("|") },
+      }),
+    ),
+  );
+  if (around.every((tuple) => tuple === undefined || askingTasks(tuple).size <= 1)) return true;
+  const stored = around.flatMap((tuple) => (tuple && hasAnswer(tuple) ? [tuple] : []));
+  await Promise.all(stored.map(({ config }) => checkpointer.putWrites(config, [[RESUME, REFUSED]], NO_TASK)));
+  return false;
+}
+
+function askingTasks({ pendingWrites = [] }: CheckpointTuple): ReadonlySet<string> {
+  const finished = finishedTasks(pendingWrites);
+  const asking = pendingWrites.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
+  return new Set(asking.map(([task]) => task));
+}
+
+const hasAnswer = ({ pendingWrites = [] }: CheckpointTuple): boolean =>
+  pendingWrites.some(([task, channel]) => task === NO_TASK && channel === RESUME);

@@ -1,0 +1,98 @@
+/** Restores the last process's knowledge of an unfinished step, when a graph continues from its checkpoint. */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
+import type { FilesUpdate } from "../../backends/backend.ts";
+import type { AgentState } from "../contracts/state.ts";
+import { isReply } from "../messages/messages.ts";
+import { CHECKPOINTER_KEY, INTERRUPT, NO_TASK, interruptsIn } from "./internals.ts";
+import { type AgentLimits, currentRun } from "../budget/limits.ts";
+import { type Carried, type Meter, SPENT } from "../budget/meter.ts";
+import { StepFiles } from "../step/files.ts";
+import { isResuming, meterOf, readState, stepOf, threadFiles } from "./step-of-task.ts";
+
+type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
+
+/**
+ * Restores the files that finished calls of this step changed before the process ended or the run paused. The state
+ * gets them only at the end of the step. Each call of a step calls this before it reads files.
+ */
+export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
+  const { files: base } = readState(config, ["files"]);
+  if (!isResuming(config) || StepFiles.knows(base)) return;
+  const writes = await stepWrites(config);
+  if (StepFiles.knows(base)) return; // another call of the step was faster
+  for (const [task, channel, update] of writes) {
+    if (channel !== "files" || task === NO_TASK) continue;
+    threadFiles(config, callOf(writes, task)).restore(update as FilesUpdate); // our channel's own updates
+  }
+}
+
+/**
+ * The meter of the calls of a step, with all that the run used before. After a pause, the state lacks what finished
+ * calls of the same step used; it is read from their writes.
+ */
+export async function loadedMeter(
+  config: RunnableConfig,
+  state: AgentState,
+  limits: AgentLimits,
+): Promise<Meter> {
+  const meter = meterOf(config, limits);
+  if (meter.isLoaded) return meter;
+  const writes = isResuming(config) ? await stepWrites(config) : [];
+  const unsaved = writes.flatMap(([, channel, value]) => (channel === SPENT ? [value] : []));
+  meter.load(state, unsaved as ReadonlyArray<Partial<Carried>>); // our channel's own updates
+  return meter;
+}
+
+/** The writes of the finished tasks of the running step. */
+async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes> {
+  const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
+  if (typeof checkpointer !== "object") return [];
+  const task: unknown = configurable["checkpoint_ns"];
+  const checkpoint_ns = typeof task === "string" ? task.split("|").slice(0, -1).join("|") : "";
+  const at = { thread_id: configurable["thread_id"], checkpoint_ns };
+  return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
+}
+
+/** The last question of the running task before the process ended or the run paused. */
+export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
+  if (!isResuming(config)) return undefined;
+  const namespace: unknown = config.configurable?.["checkpoint_ns"];
+  const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
+  const asked = (await stepWrites(config)).findLast(
+    ([writer, channel]) => writer === task && channel === INTERRUPT,
+  );
+  return asked && interruptsIn(asked[2]).at(-1)?.value;
+}
+
+/** The id of the call that a task of these writes ran. */
+export function callOf(writes: Writes, task: string): string | undefined {
+  for (const [writer, channel, value] of writes) {
+    if (writer !== task || channel !== "messages") continue;
+    const message: unknown = [value].flat().find((candidate) => ToolMessage.isInstance(candidate));
+    if (ToolMessage.isInstance(message)) return message.tool_call_id;
+  }
+  return undefined;
+}
+
+/**
+ * Records the step with which the run began, once. LangGraph counts from zero each time a run continues; earlier steps
+ * are counted from the messages of the run. `turn`: graph steps of one turn.
+ */
+export function noteFirstStep(config: RunnableConfig, turn: number): void {
+  const meter = meterOf(config, {});
+  if (meter.hasBegun) return;
+  const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, turn) : 0;
+  meter.begin(stepOf(config) - before);
+}
+
+/** Each reply took one turn. The step of its calls is left out if it made none, or none has finished. */
+function stepsOf(thread: readonly BaseMessage[], turn: number): number {
+  const { messages } = currentRun(thread);
+  return messages.reduce((steps, message, index) => {
+    if (isReply(message)) return steps + turn - 1;
+    const isFirstResult = ToolMessage.isInstance(message) && !ToolMessage.isInstance(messages[index - 1]);
+    return isFirstResult ? steps + 1 : steps;
+  }, 0);
+}

@@ -1,0 +1,156 @@
+/** Gives a task of the graph what it needs besides its state: agent path, files, meter, trace, events. */
+import { setMaxListeners } from "node:events";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { MaybePromise, BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
+import { runtimeOf } from "../../backends/runtime.ts";
+import { defined } from "../../core/defined.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { AgentPath, AgentPathSegment, AgentState, FilesState, Inbox } from "../contracts/state.ts";
+import type { AgentRuntime } from "../contracts/middleware.ts";
+import type { EffectLog } from "../contracts/call.ts";
+import type { AgentEvent } from "../contracts/events.ts";
+import type { RunTrace, TracePlace } from "../contracts/agent.ts";
+import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
+import type { AgentLimits } from "../budget/limits.ts";
+import { Meter } from "../budget/meter.ts";
+import { StepFiles } from "../step/files.ts";
+
+/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
+const CONTEXT_KEY = "__deepagent";
+
+/** The run that a graph of ours, and those below it, work for. */
+export interface TaskContext {
+  /** The id of the run. */
+  run?: string | undefined;
+  /** Told to each agent with its task. */
+  startNote?: string | undefined;
+  /** Remembers calls with outside effects beyond the end of the process. */
+  effects?: EffectLog | undefined;
+  /** Messages to the main agent. */
+  inbox?: Inbox | undefined;
+  /** True if answers are waiting that the graph gets only when it is resumed. */
+  hasAnswers?: (() => MaybePromise<boolean>) | undefined;
+  tracePlace?: TracePlace | undefined;
+  trace?: RunTrace | undefined;
+  /** Counts what the agent of this graph uses. */
+  meter?: Meter;
+  /** Place of the graph in the tree of agents. */
+  path?: AgentPath;
+  /** Files of the agent that delegated. */
+  files?: ThreadFiles;
+  /** Notices each task of the graph that begins. */
+  progress?: { notice(task: RunnableConfig): void };
+}
+
+/** Key of metadata by which traces tell agents apart. */
+export const AGENT_NAME = "lc_agent_name";
+/** Key of `configurable` by which LangSmith tells an agent from those it delegates to. */
+export const AGENT_TYPE = "ls_agent_type";
+
+type Config = LangGraphRunnableConfig;
+/** A task's configuration, or the runtime of its hooks: both carry the task's own keys. */
+export type Scope = RunnableConfig | AgentRuntime;
+
+/** The context of the task of `config`; empty outside of graphs that were given one. */
+export const contextOf = ({ configurable }: Pick<Scope, "configurable">): TaskContext =>
+  (configurable?.[CONTEXT_KEY] as TaskContext | undefined) ?? {}; // set by `withContext` only
+
+/** `configurable` with changes of the context that its graph, and those below it, have. */
+export const withContext = (
+  configurable: Readonly<Record<string, unknown>> | undefined,
+  changes: TaskContext,
+): Record<string, unknown> => ({
+  ...configurable,
+  [CONTEXT_KEY]: { ...contextOf({ configurable: { ...configurable } }), ...changes },
+});
+
+/** Place of the task of `config` in the tree of agents. */
+export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];
+
+/** LangGraph's count of steps over the whole thread. */
+export function stepOf(config: RunnableConfig): number {
+  const step: unknown = config.metadata?.[STEP_KEY];
+  return typeof step === "number" ? step : 0;
+}
+
+/** True if a caller streams the steps of graphs inside the task of `config`. */
+export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
+
+/** The state the running task started from; once the task has ended, the one that its graph has reached. */
+export function readState(config: Scope, channels: string[]): AgentState {
+  // Set by LangGraph for every task; absent only outside of a graph, which is a bug.
+  const read = config.configurable?.[READ_KEY] as (channels: string[]) => AgentState;
+  return read(channels);
+}
+
+/** The files as the running task sees them; `callId`: the call that changes them. */
+export function threadFiles(config: Scope, callId?: string): StepFiles {
+  const base: FilesState = readState(config, ["files"]).files ?? {};
+  return StepFiles.of(base, contextOf(config).files, callId);
+}
+
+/** True if the graph of this task continues from a checkpoint. */
+export const isResuming = (config: RunnableConfig): boolean => config.configurable?.[RESUMING_KEY] === true;
+
+/**
+ * The configuration to run a subagent's graph with, inside the task of `config`.
+ *
+ * The key `checkpoint_id` must be absent, not undefined: with it, the nested graph would run its finished
+ * calls again at every resume.
+ */
+export function subagentConfig(
+  config: RunnableConfig,
+  segment: AgentPathSegment,
+  files: ThreadFiles,
+): RunnableConfig {
+  const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};
+  return {
+    ...config,
+    metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
+    configurable: withContext(
+      { ...configurable, [AGENT_TYPE]: "subagent" },
+      { path: [...agentPath(config), segment], files, meter: meterOf(config, {}).account() },
+    ),
+  };
+}
+
+/** The meter of the agent of this task. A graph that runs by itself gets one for this task only. */
+export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
+  contextOf(config).meter ?? new Meter(limits);
+
+/** Keeps Node from warning of a leak: every call and nested graph listens on its signal while it works. */
+export const expectFanOut = (signal: AbortSignal): void => setMaxListeners(0, signal);
+
+/** Sends an event to the tracer of the run, and to programs that stream the graph in mode `custom`. */
+export function emit(config: Scope, event: AgentEvent): void {
+  contextOf(config).trace?.tell(event);
+  (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
+}
+
+/** The event inside a chunk of stream mode `custom`, if it is one of ours. */
+export function eventOf(chunk: unknown): AgentEvent | undefined {
+  if (typeof chunk !== "object" || chunk === null || !("deepagent" in chunk)) return undefined;
+  return chunk.deepagent as AgentEvent; // the key is written by `emit` only
+}
+
+/** The runtime that hooks and wrappers get. */
+export function agentRuntime(config: Scope): AgentRuntime {
+  const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
+  const { run: runId } = contextOf(config);
+  return {
+    context,
+    configurable,
+    metadata,
+    ...(typeof configurable["thread_id"] === "string" ? { threadId: configurable["thread_id"] } : {}),
+    ...defined({ store, signal, writer, runId }),
+  };
+}
+
+/** The runtime that a backend factory gets. */
+export const backendRuntime = (
+  config: Scope,
+  files: ThreadFiles,
+  state: AgentState,
+  log?: Logger,
+): BackendRuntime => ({ ...runtimeOf(config as Config, files, state), ...defined({ log }) });

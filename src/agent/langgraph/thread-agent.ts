@@ -1,0 +1,191 @@
+/** Works on threads with the graph of an agent, and yields what happens in order. */
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { Command, END, type StateSnapshot } from "@langchain/langgraph";
+import type { FileData } from "../../backends/backend.ts";
+import { defined } from "../../core/defined.ts";
+import { RunFailure } from "../../core/errors.ts";
+import type { AgentPath, AgentState } from "../contracts/state.ts";
+import type { HitlRequest, PendingInterrupt } from "../contracts/question.ts";
+import type { ValidatedArgs } from "../contracts/call.ts";
+import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
+import type { AgentEvent } from "../contracts/events.ts";
+import { directAnswer } from "../models/answers.ts";
+import { newMessages, unread } from "./reading-inbox.ts";
+import { taskMessage } from "../messages/messages.ts";
+import { MODEL_AWAITED } from "../models/client-model.ts";
+import { closeAbandonedCalls } from "./close-open-calls.ts";
+import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { INTERRUPT } from "./internals.ts";
+import { graphFailure, stopReasonOf } from "../budget/limits.ts";
+import { type OpenInterrupt, openInterrupts } from "./open-interrupts.ts";
+import { eventOf, withContext } from "./step-of-task.ts";
+
+/** An agent as runs see it, over its graph. */
+export class ThreadAgent implements Agent {
+  readonly graph: DeepAgentGraph;
+
+  constructor(graph: DeepAgentGraph) {
+    this.graph = graph;
+  }
+
+  checkCall(tool: string, args: unknown, agent: AgentPath = []): ValidatedArgs {
+    const unknown: ValidatedArgs = { ok: false, message: `The tool ${tool} is unknown here` };
+    return this.graph.checkCall(agent, tool, args) ?? unknown;
+  }
+
+  async snapshot(threadId: string): Promise<AgentSnapshot> {
+    return snapshotOf(await this.#thread(threadId));
+  }
+
+  async drawing(): Promise<string> {
+    return (await this.graph.getGraphAsync({ xray: true })).drawMermaid();
+  }
+
+  async *work(threadId: string, input: AgentInput, options: WorkOptions): AsyncGenerator<AgentEvent> {
+    let next: GraphInput = await this.#inputOf(threadId, input, options);
+    for (;;) {
+      const asked = yield* this.#stream(threadId, next, options);
+      options.signal.throwIfAborted();
+      const waiting = asked && whatWaits(await this.#open(threadId), asked);
+      if (waiting) return yield { kind: "paused", ...waiting };
+      // A limit has closed the requests.
+      const thread = await this.#thread(threadId);
+      const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
+      if (messages.length === 0) return yield finishedEvent(thread);
+      next = { messages };
+    }
+  }
+
+  #thread(threadId: string): Promise<StateSnapshot> {
+    return this.graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
+  }
+
+  /** All open interrupts, in subagents too. A limit closes what was asked before. */
+  async #open(threadId: string): Promise<OpenInterrupt[]> {
+    const { checkpointer } = this.graph;
+    if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
+    return openInterrupts(checkpointer, { thread_id: threadId });
+  }
+
+  /** Lets the graph work until it stops. After interrupts, returns the ids of approvals in the order of their requests. */
+  async *#stream(
+    threadId: string,
+    input: GraphInput,
+    { runId, startNote, signal, effects, inbox, hasAnswers, trace }: WorkOptions,
+  ): AsyncGenerator<AgentEvent, string[] | undefined> {
+    const asked: string[] = [];
+    let isInterrupted = false;
+    try {
+      // Events of subagents come in the same way. Not streaming their steps saves much of their time.
+      const stream = await this.graph.stream(input, {
+        configurable: withContext(
+          { thread_id: threadId },
+          { run: runId, startNote, effects, inbox, hasAnswers, tracePlace: trace },
+        ),
+        // Traces are found by this tag. Checkpoints keep it too, so it is short.
+        tags: ["deepagent-mcp"],
+        metadata: { run: runId },
+        streamMode: ["custom", "updates"],
+        durability: "sync",
+        signal,
+      });
+      // With two modes, chunks are [mode, payload].
+      for await (const [, chunk] of stream as AsyncIterable<[string, unknown]>) {
+        const event = eventOf(chunk);
+        if (event?.kind === "approval_requested") asked.push(event.interruptId);
+        if (event) yield event;
+        isInterrupted ||= typeof chunk === "object" && chunk !== null && INTERRUPT in chunk;
+      }
+      return isInterrupted ? asked : undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw graphFailure(error);
+    }
+  }
+
+  async #inputOf(
+    threadId: string,
+    input: AgentInput,
+    { runId, startNote }: WorkOptions,
+  ): Promise<GraphInput> {
+    const thread = { configurable: { thread_id: threadId } };
+    if (input.kind === "resume") {
+      if (!(await this.#hasRun(threadId, runId))) throw lostThread();
+      const answers = await this.graph.fittingAnswers(thread.configurable, input.answers);
+      return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
+    }
+    const { values, next } = await this.graph.getState(thread);
+    const messages: readonly BaseMessage[] = values["messages"] ?? [];
+    if (messages.some(({ id }) => id === runId)) return null;
+    if (input.kind === "continue") throw lostThread();
+    if (next.length > 0) {
+      // An earlier run stopped within a step. Results of its finished calls count, the other calls are given up.
+      await closeAbandonedCalls(this.graph, thread.configurable, input.after);
+      await this.graph.updateState(thread, null, END);
+    }
+    const task = taskMessage(input.task, { id: runId, startNote });
+    return { messages: [...unread(input.told ?? [], messages), task] };
+  }
+
+  /** True if the thread's newest state belongs to this run. The first version of this program did not record that. */
+  async #hasRun(threadId: string, runId: string): Promise<boolean> {
+    const thread = { configurable: { thread_id: threadId } };
+    const { checkpointer } = this.graph;
+    const newest = typeof checkpointer === "object" ? await checkpointer.getTuple(thread) : undefined;
+    // LangGraph's type of metadata has no key of ours.
+    const metadata = newest?.metadata as { run?: unknown } | undefined;
+    if (metadata?.run === runId) return true;
+    const { values } = await this.graph.getState(thread);
+    const messages: readonly BaseMessage[] = values["messages"] ?? [];
+    return messages.some(({ id }) => id === runId);
+  }
+}
+
+type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null;
+
+const lostThread = (): RunFailure =>
+  new RunFailure(
+    "storage",
+    "The run's earlier work is no longer stored: its checkpoints were deleted, or replaced by an older copy. " +
+      "See in its events what it did, and start a new run for the rest.",
+  );
+
+/** The parts of a thread that runs and clients care about. */
+export function snapshotOf(state: StateSnapshot): AgentSnapshot {
+  const { todos = [], files = {}, messages = [] } = valuesOf(state);
+  const present = Object.entries(files).filter((entry): entry is [string, FileData] => entry[1] !== null);
+  return { todos, files: Object.fromEntries(present), answer: finalText(messages) };
+}
+
+/** The last event of a run that ended in order. */
+export function finishedEvent(state: StateSnapshot): AgentEvent {
+  const { messages = [], structuredResponse } = valuesOf(state);
+  const stopReason = stopReasonOf(messages.at(-1));
+  return {
+    kind: "finished",
+    answer: finalText(messages) || directAnswer(messages),
+    ...defined({ structured: structuredResponse, stopReason }),
+  };
+}
+
+/** The requests of a thread that stopped, in the order of `asked`; `undefined` if nothing can be answered. */
+export function whatWaits(
+  open: readonly OpenInterrupt[],
+  asked: readonly string[],
+): { interrupts: PendingInterrupt[]; modelAwaited: boolean } | undefined {
+  const interrupts = open.flatMap(({ id, value }): PendingInterrupt[] => {
+    // The value comes from the gate of this project, or from LangChain's middleware.
+    const request = value as HitlRequest | undefined;
+    return Array.isArray(request?.actionRequests) ? [{ id, request }] : [];
+  });
+  interrupts.sort((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
+  const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
+  return interrupts.length > 0 || modelAwaited ? { interrupts, modelAwaited } : undefined;
+}
+
+const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels
+
+function finalText(messages: readonly BaseMessage[]): string {
+  const last = messages.at(-1);
+  return AIMessage.isInstance(last) && (last.tool_calls ?? []).length === 0 ? last.text : "";
+}

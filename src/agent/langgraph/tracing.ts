@@ -1,0 +1,305 @@
+/** OpenTelemetry spans of a run, and the `traceparent` by which a run stays in one trace over several processes. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
+import { type Clock, steadyClock } from "../../core/clock.ts";
+import { isAbortError, isParked } from "../../core/errors.ts";
+import type { AgentPath } from "../contracts/state.ts";
+import type { AgentEvent } from "../contracts/events.ts";
+import type { ModelTrace, RunTrace } from "../contracts/agent.ts";
+import { modelFailure } from "../models/failure.ts";
+import { reportedModel } from "../budget/prices.ts";
+import { finishReasonOf, modelName } from "../models/reply.ts";
+
+type OpenTelemetry = typeof import("@opentelemetry/api");
+
+export interface TracedRun {
+  agent: string;
+  threadId?: string | undefined;
+  runId?: string | undefined;
+  /** The first span of a run that continues here, as a W3C `traceparent`. */
+  begunIn?: string | undefined;
+}
+
+export interface StartedTrace {
+  /** Absent when nobody listens. */
+  trace?: RunSpans;
+  /** The `traceparent` with which a later part of the run begins, in any process. */
+  traceparent?: string;
+}
+
+let known: Promise<OpenTelemetry | undefined> | undefined;
+
+/**
+ * OpenTelemetry spans of one graph at work, if the process has registered a tracer: the run, its model calls, tool
+ * calls and subagents, named by the conventions for generative AI. Spans hold names, tokens and outcomes, but no
+ * arguments, results or texts.
+ *
+ * A run that continues after a pause or in another process stays in its trace, below its first span. A caller that
+ * resumes it within its own span has it there, with a link to that first span.
+ */
+export async function startTrace(run: TracedRun): Promise<StartedTrace> {
+  if (!isTracing()) return {};
+  const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
+  if (api === undefined) return {};
+  const tracer = api.trace.getTracer("deepagent-mcp");
+  const clock = steadyClock();
+  const before = spanOf(run.begunIn);
+  const active = api.context.active();
+  const isOwn = before === undefined || api.trace.getSpan(active) !== undefined;
+  const root = tracer.startSpan(
+    `invoke_agent ${run.agent}`,
+    {
+      startTime: clock(),
+      attributes: {
+        ...operation("invoke_agent"),
+        "gen_ai.agent.name": run.agent,
+        ...conversation(run),
+        ...(run.runId === undefined ? {} : { "deepagent.run.id": run.runId }),
+        ...(before === undefined ? {} : { "deepagent.run.resumed": true }),
+      },
+      ...(before !== undefined && isOwn ? { links: [{ context: before }] } : {}),
+    },
+    isOwn ? active : api.trace.setSpanContext(active, before),
+  );
+  const own = root.spanContext();
+  const traceparent = run.begunIn ?? (api.isSpanContextValid(own) ? traceparentOf(own) : undefined);
+  return {
+    ...(root.isRecording() ? { trace: new RunSpans(api, tracer, root, { run, clock }) } : {}),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+}
+
+/** True if the process may have a tracer. Loads nothing. */
+export const isTracing = (): boolean => Symbol.for("opentelemetry.js.api.1") in globalThis;
+
+const conversation = ({ threadId }: TracedRun): Attributes =>
+  threadId === undefined ? {} : { "gen_ai.conversation.id": threadId };
+
+interface AgentSpan {
+  span: Span;
+  context: Context;
+}
+
+class RunSpans implements RunTrace {
+  readonly #api: OpenTelemetry;
+  readonly #tracer: Tracer;
+  readonly #root: Span;
+  readonly #clock: Clock;
+  readonly #agents = new Map<string, AgentSpan>();
+  /** By agent and call id. */
+  readonly #tools = new Map<string, Span>();
+  readonly #models = new Set<Span>();
+  readonly #conversation: Attributes;
+
+  constructor(
+    api: OpenTelemetry,
+    tracer: Tracer,
+    root: Span,
+    { run, clock }: { run: TracedRun; clock: Clock },
+  ) {
+    this.#api = api;
+    this.#tracer = tracer;
+    this.#root = root;
+    this.#clock = clock;
+    this.#conversation = conversation(run);
+    this.#agents.set(keyOf([]), this.#agentSpan(root));
+  }
+
+  tell(event: AgentEvent): void {
+    if (!this.#agents.has(keyOf([]))) return;
+    switch (event.kind) {
+      case "tool_started":
+        return this.#toolStarted(event);
+      case "tool_finished":
+        return this.#toolFinished(event);
+      case "subagent_started":
+        this.#agent(event.agent);
+        return;
+      case "subagent_finished":
+        return this.#subagentFinished(event);
+      case "approval_requested":
+        this.#root.setAttribute("deepagent.run.waits_for_approval", true);
+        this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
+        return;
+      case "compacted":
+      case "model_retry":
+      case "warning":
+        this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
+        return;
+      default:
+    }
+  }
+
+  /** A model is called now. */
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace {
+    if (!this.#agents.has(keyOf([]))) return { answered: () => undefined, failed: () => undefined };
+    const name = modelName(model);
+    const span = this.#child(this.#agent(agent).context, `chat ${name}`, {
+      kind: this.#api.SpanKind.CLIENT,
+      attributes: {
+        ...operation("chat"),
+        ...this.#conversation,
+        "gen_ai.provider.name": providerOf(model),
+        "gen_ai.request.model": name,
+      },
+    });
+    this.#models.add(span);
+    const close = (): void => {
+      if (this.#models.delete(span)) span.end(this.#clock());
+    };
+    return {
+      answered: (reply) => {
+        if (!this.#models.has(span)) return;
+        span.setAttributes(answerAttributes(reply));
+        close();
+      },
+      failed: (error) => {
+        if (!this.#models.has(span)) return;
+        if (isAbortError(error)) this.#mark(span, "cancelled");
+        else if (error instanceof Error && error.name !== "ModelAwaited")
+          this.#mark(span, modelFailure(error).code);
+        close();
+      },
+    };
+  }
+
+  /**
+   * Ends the open spans, once: their work has stopped, or failed with `error`. `signal` belongs to a run that may have
+   * been stopped; a parked run continues elsewhere.
+   */
+  end(error?: unknown, signal?: AbortSignal): void {
+    if (!this.#agents.has(keyOf([]))) return;
+    const isCancelled = (signal?.aborted ?? isAbortError(error)) && !isParked(signal);
+    if (isParked(signal)) this.#root.setAttribute("deepagent.run.parked", true);
+    else if (error !== undefined) this.#mark(this.#root, isCancelled ? "cancelled" : codeOf(error));
+    const now = this.#clock();
+    const [root, ...below] = [...this.#agents.values()].map(({ span }) => span);
+    const open = [...this.#models, ...this.#tools.values(), ...below.toReversed()];
+    if (isCancelled) for (const span of open) this.#mark(span, "cancelled");
+    for (const span of [...open, root]) span?.end(now);
+    this.#models.clear();
+    this.#tools.clear();
+    this.#agents.clear();
+  }
+
+  #toolStarted({ agent, callId, tool, recalled }: Extract<AgentEvent, { kind: "tool_started" }>): void {
+    const key = callKey(agent, callId);
+    if (this.#tools.has(key)) return;
+    const attributes = {
+      ...operation("execute_tool"),
+      "gen_ai.tool.name": tool,
+      "gen_ai.tool.call.id": callId,
+      "gen_ai.tool.type": "function",
+      ...(recalled === true ? { "deepagent.tool.recalled": true } : {}),
+    };
+    this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
+  }
+
+  #toolFinished({ agent, callId, status }: Extract<AgentEvent, { kind: "tool_finished" }>): void {
+    const key = callKey(agent, callId);
+    this.#close(this.#tools.get(key), status, "tool_error");
+    this.#tools.delete(key);
+  }
+
+  #subagentFinished({ agent, status }: Extract<AgentEvent, { kind: "subagent_finished" }>): void {
+    this.#close(this.#agents.get(keyOf(agent))?.span, status, "subagent_failed");
+    this.#agents.delete(keyOf(agent));
+  }
+
+  /** The span of an agent. A subagent that started before a pause gets a new one. */
+  #agent(path: AgentPath): AgentSpan {
+    const found = this.#agents.get(keyOf(path));
+    if (found) return found;
+    const above = path.slice(0, -1);
+    const { callId = "", name = "" } = path.at(-1) ?? {};
+    const call = this.#tools.get(callKey(above, callId));
+    const parent = call === undefined ? this.#agent(above).context : this.#contextOf(call);
+    const attributes = { ...operation("invoke_agent"), ...this.#conversation, "gen_ai.agent.name": name };
+    const made = this.#agentSpan(this.#child(parent, `invoke_agent ${name}`, { attributes }));
+    this.#agents.set(keyOf(path), made);
+    return made;
+  }
+
+  #agentSpan(span: Span): AgentSpan {
+    return { span, context: this.#contextOf(span) };
+  }
+
+  #contextOf(span: Span): Context {
+    return this.#api.trace.setSpan(this.#api.context.active(), span);
+  }
+
+  #child(parent: Context, name: string, options: SpanOptions): Span {
+    return this.#tracer.startSpan(name, { ...options, startTime: this.#clock() }, parent);
+  }
+
+  #close(span: Span | undefined, status: "success" | "error", problem: string): void {
+    if (span && status === "error") this.#mark(span, problem);
+    span?.end(this.#clock());
+  }
+
+  #mark(span: Span, problem: string): void {
+    span.setAttribute("error.type", problem);
+    span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
+  }
+}
+
+function answerAttributes(reply: AIMessage): Attributes {
+  const { usage_metadata: usage, response_metadata: told } = reply;
+  const reason = finishReasonOf(reply);
+  const { cache_read, cache_creation } = usage?.input_token_details ?? {};
+  const model = reportedModel(reply);
+  const id: unknown = told["id"];
+  return {
+    ...(model === "" ? {} : { "gen_ai.response.model": model }),
+    ...(typeof id === "string" ? { "gen_ai.response.id": id } : {}),
+    ...(reason !== undefined ? { "gen_ai.response.finish_reasons": [reason] } : {}),
+    ...(usage
+      ? {
+          "gen_ai.usage.input_tokens": usage.input_tokens,
+          "gen_ai.usage.output_tokens": usage.output_tokens,
+        }
+      : {}),
+    ...(cache_read === undefined ? {} : { "gen_ai.usage.cache_read.input_tokens": cache_read }),
+    ...(cache_creation === undefined ? {} : { "gen_ai.usage.cache_creation.input_tokens": cache_creation }),
+  };
+}
+
+/** Providers that the conventions name differently from LangChain. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  amazon_bedrock: "aws.bedrock",
+  azure: "azure.ai.openai",
+  google_genai: "gcp.gemini",
+  google_vertexai: "gcp.vertex_ai",
+  mistral: "mistral_ai",
+  xai: "x_ai",
+};
+
+function providerOf(model: BaseChatModel): string {
+  const { ls_provider: named = model._llmType() } = model.getLsParams({});
+  return PROVIDERS[named] ?? named;
+}
+
+/** A stable word for the failure of a run. */
+function codeOf(error: unknown): string {
+  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
+  return typeof code === "string" ? code : "_OTHER";
+}
+
+const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });
+const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));
+const callKey = (path: AgentPath, callId: string): string => JSON.stringify([keyOf(path), callId]);
+
+/** The W3C's form: version, trace, span, flags. */
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** A span as a later process can name it. */
+const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+
+/** The span that is named so; `undefined` when none is. */
+function spanOf(traceparent = ""): SpanContext | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+}

@@ -1,0 +1,39 @@
+import { isCommand } from "@langchain/langgraph";
+import type { Logger } from "../../core/logger.ts";
+import { callSummary } from "../calls/tool.ts";
+import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
+import { agentPath } from "../langgraph/step-of-task.ts";
+
+/** One log line for each model call and each tool call. */
+export function debugMiddleware(log: Logger): Middleware {
+  const agentOf = (runtime: AgentRuntime): string =>
+    agentPath(runtime)
+      .map(({ name }) => name)
+      .join("/");
+  return {
+    name: "DebugMiddleware",
+    wrapModelCall: async (request, next) => {
+      const reply = await next(request);
+      log.debug("model_call", {
+        agent: agentOf(request.runtime),
+        messages: request.messages.length,
+        tools: request.tools.length,
+        calls: (reply.tool_calls ?? []).map(({ name }) => name),
+        usage: reply.usage_metadata,
+      });
+      return reply;
+    },
+    wrapToolCall: async (request, next) => {
+      const { name, args, id } = request.toolCall;
+      const outcome = await next(request);
+      const status = isCommand(outcome) ? "success" : (outcome.status ?? "success");
+      log.debug("tool_call", {
+        agent: agentOf(request.runtime),
+        callId: id,
+        call: callSummary(name, args),
+        status,
+      });
+      return outcome;
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, isCommand } from "@langchain/langgraph";
+import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
+import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
+import { type Logger, silentLogger } from "../../core/logger.ts";
+import { canExecute, jobsOf } from "../../tools/execute.ts";
+import { fileTools } from "../../tools/index.ts";
+import type { FileToolOptions } from "../../tools/options.ts";
+import { toAgentTool, toolMessagesOf } from "../calls/tool.ts";
+import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
+import { foldMessages } from "../messages/messages.ts";
+import {
+  HISTORY_FOLDER,
+  type KeepingPlace,
+  evictLargeMessage,
+  evictLargeResult,
+  isTooLarge,
+  largeMessages,
+} from "../messages/kept-texts.ts";
+import { commandsPrompt, filesPrompt } from "../messages/prompts.ts";
+import { backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
+import { appendSystemPrompt } from "./compose.ts";
+
+/** Options of the file tools and of their results. */
+export interface FilesystemOptions extends FileToolOptions {
+  /** Results above this many tokens go into a file; `null`: never. Default 20,000. */
+  evictTokens?: number | null;
+  /**
+   * A person's message above this many tokens goes into a file before the model first sees it, and is shown
+   * as its beginning, its end and the file's path; `null`: never. Default 50,000.
+   */
+  humanEvictTokens?: number | null;
+  /** Replaces the built-in text in the system prompt; `null`: none. */
+  systemPrompt?: string | null;
+}
+
+const DEFAULT_EVICT_TOKENS = 20_000;
+const DEFAULT_HUMAN_EVICT_TOKENS = 50_000;
+
+type Running = Pick<ModelRequest, "runtime" | "state">;
+
+/**
+ * Files: the tools, how to use them, and large results and messages moved out of the conversation.
+ *
+ * `historyFolder` is where messages of persons are moved to.
+ */
+export function filesystemMiddleware(
+  backend: BackendSource,
+  options: FilesystemOptions = {},
+  { historyFolder = HISTORY_FOLDER, log = silentLogger }: { historyFolder?: string; log?: Logger } = {},
+): Middleware {
+  const tools = fileTools(options).map((spec) => toAgentTool(spec));
+  const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
+  const placeOf = async ({ runtime, state }: Running): Promise<KeepingPlace> => {
+    const files = threadFiles(runtime);
+    return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
+  };
+  return {
+    name: "FilesystemMiddleware",
+    tools,
+    wrapModelCall: async (request, next) => {
+      const place = await placeOf(request);
+      const isUsable = {
+        execute: canExecute(place.backend),
+        job: jobsOf(place.backend) !== undefined,
+        delete: place.backend.delete !== undefined,
+      };
+      const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
+      const large = humanEvictTokens === null ? [] : largeMessages(request.messages, humanEvictTokens);
+      const fitting =
+        large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
+      const withTools = { ...fitting, tools: offered };
+      if (options.systemPrompt === null) return next(withTools);
+      const prompt = options.systemPrompt ?? filesPrompt(await rootsOf(place.backend));
+      const isOffered = offered.some(({ name }) => name === "execute");
+      const commands = isOffered && canExecute(place.backend) ? [commandsPrompt(place.backend)] : [];
+      return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));
+    },
+    wrapToolCall: async (request, next) => {
+      const outcome = await next(request);
+      if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
+      const update: FilesUpdate = {};
+      for (const message of toolMessagesOf(outcome)) {
+        if (!isTooLarge(message, evictTokens)) continue;
+        const kept = await evictLargeResult(message, await placeOf(request), evictTokens);
+        Object.assign(update, kept?.update);
+      }
+      return Object.keys(update).length === 0 ? outcome : withFiles(outcome, update);
+    },
+  };
+}
+
+/** The request as this and all later ones show it: the state takes the short messages with the reply. */
+async function withoutLargeMessages(
+  request: ModelRequest,
+  large: readonly HumanMessage[],
+  place: KeepingPlace,
+  folder: string,
+): Promise<ModelRequest> {
+  const short: BaseMessage[] = [];
+  for (const message of large) {
+    const evicted = await evictLargeMessage(message, place, folder);
+    if (!evicted) continue;
+    short.push(evicted.message);
+    request.updateState({ messages: [evicted.message], files: evicted.kept.update });
+  }
+  if (short.length === 0) return request;
+  const messages = foldMessages(request.messages, [short]);
+  return { ...request, messages, state: { ...request.state, messages } };
+}
+
+function withFiles(outcome: ToolMessage | Command, files: FilesUpdate): Command {
+  if (!isCommand(outcome)) return new Command({ update: { messages: [outcome], files } });
+  const update = Array.isArray(outcome.update) ? Object.fromEntries(outcome.update) : outcome.update;
+  const before: unknown = update?.["files"];
+  return new Command({
+    ...(outcome.goto ? { goto: outcome.goto } : {}),
+    update: { ...update, files: { ...(before as FilesUpdate | undefined), ...files } }, // our channel's own updates
+  });
+}

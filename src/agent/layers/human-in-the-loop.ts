@@ -1,0 +1,225 @@
+import type { MaybePromise } from "../../backends/backend.ts";
+import { defined } from "../../core/defined.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
+import { cutMiddle } from "../../core/text.ts";
+import { type ArgumentsCheck, argumentsCheck } from "../calls/tool.ts";
+import type { AgentRuntime, Gate, Middleware } from "../contracts/middleware.ts";
+import type { AgentState } from "../contracts/state.ts";
+import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../contracts/question.ts";
+
+/** Name of the layer that `interruptOn` stands for. */
+export const GATE = "HumanInTheLoopMiddleware";
+
+export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
+
+/** Longest description a person is shown, in characters: it is stored with the request. */
+export const MAX_DESCRIPTION = 20_000;
+
+const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
+  allowedDecisions: "a list of non-empty texts",
+  description: "anything",
+  argsSchema: "a plain object",
+  when: "a function",
+  type: "a text",
+  action_description: "a text",
+  requires_approval: "a function",
+};
+
+/** A tool call as descriptions see it. */
+export interface ToolCallView {
+  type: "tool_call";
+  id: string;
+  name: string;
+  args: Record<string, unknown>;
+}
+
+/** A tool call as predicates see it: by itself, and as the request that LangChain's predicates take. */
+export interface GatedCallView extends ToolCallView {
+  toolCall: ToolCallView;
+  tool: undefined;
+  state: GateState;
+  runtime: AgentRuntime;
+}
+
+/** The agent's state, typed so that LangChain's predicates and descriptions take it. */
+export type GateState = AgentState & { structuredResponse?: Record<string, unknown> };
+
+/** When and how a person is asked about the calls of one tool. */
+export interface InterruptOnConfig {
+  /** Default: all three. */
+  allowedDecisions?: DecisionType[];
+  /** Text for the person, up to 20,000 characters. Default, also if it fails: the tool's own preview. */
+  description?:
+    | string
+    | ((call: ToolCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<string>);
+  /** JSON schema of the arguments, for edit forms; an edit has to fit it as well as the tool's own. */
+  argsSchema?: Record<string, unknown>;
+  /**
+   * `false`: run without asking. A predicate that throws, or gives anything else, counts as asking, and a
+   * call that somebody was asked about waits for the answer whatever the predicate says later.
+   */
+  when?: (call: GatedCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<boolean>;
+}
+
+/** Older spellings of the same. */
+export interface InterruptOnAlias {
+  type?: "tool";
+  action_description?: string;
+  requires_approval?: (args: Record<string, unknown>) => MaybePromise<boolean>;
+}
+
+/**
+ * Gates by tool name: `true` asks with all decisions, `false` never asks. `delete` has the gate of `write_file`
+ * where it is not named.
+ */
+export type InterruptOn = Record<string, boolean | InterruptOnConfig | InterruptOnAlias>;
+
+/**
+ * Asks a person before gated calls run. Each gated call is a request of its own.
+ *
+ * @throws ConfigurationError `INVALID_GATE` for decisions that do not exist, or none at all.
+ */
+export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger): Middleware {
+  const gates = new Map<string, InterruptOnConfig>();
+  for (const [tool, value] of Object.entries(interruptOn)) {
+    if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(tool, value));
+  }
+  // A gate for writing also covers deleting, because a list of gates may be older than the tool `delete`.
+  const { argsSchema: _ofWriting, ...writing } = gates.get("write_file") ?? {};
+  if (gates.has("write_file") && !Object.hasOwn(interruptOn, "delete")) gates.set("delete", writing);
+  return {
+    name: GATE,
+    gate: async ({ toolCall, state, runtime }) => {
+      const config = gates.get(toolCall.name);
+      if (!config) return undefined;
+      const { id = "", name, args } = toolCall;
+      const known = state as GateState; // a structured response is an object by its schema
+      const call: GatedCall = { call: { type: "tool_call", id, name, args }, state: known, runtime, log };
+      const isWaived = !(await asks(config, call));
+      return { ...(await toGate(config, call)), ...(isWaived ? { isWaived } : {}) };
+    },
+  };
+}
+
+/** Checks for edited arguments, by tool, for gates that give a schema of the arguments. */
+export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
+  const forms = Object.entries(interruptOn).flatMap(([tool, gate]): Array<[string, ArgumentsCheck]> =>
+    typeof gate === "object" && "argsSchema" in gate && gate.argsSchema
+      ? [[tool, argumentsCheck(gate.argsSchema)]]
+      : [],
+  );
+  return new Map(forms);
+}
+
+/** The problem of an answer to a request, in words for its author; `undefined` if there is none. */
+export function responseProblem(request: HitlRequest, response: unknown): string | undefined {
+  const decisions = decisionsOf(response);
+  if (!decisions) return "An answer must be an object with a list of decisions.";
+  if (decisions.length !== request.actionRequests.length) {
+    return `${request.actionRequests.length} decision(s) expected, got ${decisions.length}.`;
+  }
+  for (const [index, decision] of decisions.entries()) {
+    const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
+    if (!allowed.includes(decision.type) && !isExpiry(decision)) {
+      return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
+    }
+    if (decision.type === "edit" && !isAction(decision.editedAction)) {
+      return "An edit needs editedAction with the name and the arguments to run instead.";
+    }
+    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message)) {
+      return "The message of a reject must be a text.";
+    }
+  }
+  return undefined;
+}
+
+const isAction = (given: unknown): boolean =>
+  isRecord(given) && typeof given["name"] === "string" && isRecord(given["args"]);
+
+const isRecord = (given: unknown): given is Record<string, unknown> =>
+  typeof given === "object" && given !== null && !Array.isArray(given);
+
+/** A deadline denies whatever a person may do. */
+const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;
+
+function decisionsOf(response: unknown): Decision[] | undefined {
+  if (typeof response !== "object" || response === null) return undefined;
+  const { decisions } = response as Partial<HitlResponse>; // checked field by field below
+  if (!Array.isArray(decisions)) return undefined;
+  return decisions.every((decision) => typeof decision === "object" && decision !== null)
+    ? decisions
+    : undefined;
+}
+
+function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
+  if (!isRecord(value)) {
+    throw new ConfigurationError(
+      "INVALID_GATE",
+      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
+    );
+  }
+  const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
+  const { allowedDecisions: allowed = ALL_DECISIONS } = config;
+  if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
+  throw new ConfigurationError(
+    "INVALID_GATE",
+    `interruptOn lets a person answer about '${tool}' with ${JSON.stringify(allowed)}; name one or more of ${ALL_DECISIONS.join(", ")}, or leave allowedDecisions out.`,
+  );
+}
+
+function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
+  if (!("action_description" in value) && !("requires_approval" in value)) {
+    return value as InterruptOnConfig; // the alias has no other fields
+  }
+  const { action_description: description, requires_approval: requires } = value;
+  return {
+    ...(description ? { description } : {}),
+    ...(requires ? { when: (call: ToolCallView) => requires(call.args) } : {}),
+  };
+}
+
+/** A call with its state, runtime and log. */
+interface GatedCall {
+  call: ToolCallView;
+  state: GateState;
+  runtime: AgentRuntime;
+  log: Logger;
+}
+
+async function asks({ when }: InterruptOnConfig, { call, state, runtime, log }: GatedCall): Promise<boolean> {
+  if (!when) return true;
+  try {
+    const verdict: unknown = await when(
+      { ...call, toolCall: call, tool: undefined, state, runtime },
+      state,
+      runtime,
+    );
+    return verdict !== false;
+  } catch (error) {
+    log.warn("gate_predicate_failed", { tool: call.name, error });
+    return true;
+  }
+}
+
+async function toGate(config: InterruptOnConfig, gated: GatedCall): Promise<Gate> {
+  const description = await describe(config, gated);
+  return {
+    allowedDecisions: config.allowedDecisions ?? [...ALL_DECISIONS],
+    ...defined({ description: description || undefined, argsSchema: config.argsSchema }),
+  };
+}
+
+async function describe(
+  { description: given }: InterruptOnConfig,
+  { call, state, runtime, log }: GatedCall,
+): Promise<string | undefined> {
+  try {
+    const text: unknown = typeof given === "function" ? await given(call, state, runtime) : given;
+    return typeof text === "string" ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
+  } catch (error) {
+    log.warn("gate_description_failed", { tool: call.name, error });
+    return undefined;
+  }
+}

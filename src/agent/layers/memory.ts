@@ -1,0 +1,92 @@
+import { StateSchema } from "@langchain/langgraph";
+import type { Backend, BackendSource } from "../../backends/backend.ts";
+import { readText } from "../../backends/file-data.ts";
+import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf, oneLine } from "../../core/text.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import { asMaterial, memoryGuidelines } from "../messages/prompts.ts";
+import { latest } from "../langgraph/channels.ts";
+import { backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
+
+/** Content of the memory files that exist, by path, in the order of the sources. */
+type MemoryContents = Readonly<Record<string, string>>;
+
+export interface MemoryOptions {
+  backend: BackendSource;
+  /** Paths of `AGENTS.md` files, in the order they are shown. */
+  sources: readonly string[];
+  log: Logger;
+}
+
+/** Longest part of one file that is shown; the rest is read with the file tools. */
+const MAX_CHARS = 40_000;
+/** A larger file is not looked at. */
+const MAX_BYTES = 10 * 1024 * 1024;
+
+/**
+ * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what
+ * it read until a file changes, so that the prompt has the same bytes over its runs; texts that the agent saves
+ * itself it knows from its conversation, and reads in the next run.
+ */
+export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
+  return {
+    name: "MemoryMiddleware",
+    stateSchema: new StateSchema({ memoryContents: latest<MemoryContents>({}) }),
+    beforeAgent: async (state, runtime) => {
+      const resolved = await resolveBackend(
+        backend,
+        backendRuntime(runtime, threadFiles(runtime), state, log),
+      );
+      const known = contentsOf(state);
+      const memoryContents = await readSources(resolved, sources, known, log);
+      return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
+    },
+    wrapModelCall: async (request, next) => {
+      const { runtime, state } = request;
+      const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime), state));
+      const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
+      return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
+    },
+  };
+}
+
+const contentsOf = (state: Readonly<Record<string, unknown>>): MemoryContents =>
+  (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
+
+/** Leaves out files that do not exist. A file that cannot be read now keeps its last content. */
+async function readSources(
+  backend: Backend,
+  sources: readonly string[],
+  known: MemoryContents,
+  log: Logger,
+): Promise<MemoryContents> {
+  const contents: Record<string, string> = {};
+  for (const path of sources) {
+    const file = await readText(backend, path, MAX_BYTES);
+    if (file.text !== undefined) {
+      contents[path] = shown(path, file.text);
+      const characters = file.text.length;
+      if (characters > MAX_CHARS) log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
+    } else if (file.code !== "not_found") {
+      log.warn("memory_not_read", { path, error: file.error });
+      if (known[path] !== undefined) contents[path] = known[path];
+    }
+  }
+  return contents;
+}
+
+function shown(path: string, text: string): string {
+  if (text.length <= MAX_CHARS) return text;
+  const head = headOf(text, MAX_CHARS);
+  const lines = head.split("\n").length - 1;
+  return `${head}\n[cut here: the file has ${text.length} characters; continue with read_file ${path}, offset ${lines}]`;
+}
+
+function memoryBlock(contents: MemoryContents): string {
+  const files = Object.entries(contents)
+    .filter(([, text]) => text.trim() !== "")
+    .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
+  const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
+  return `<agent_memory>\n${body}\n</agent_memory>`;
+}

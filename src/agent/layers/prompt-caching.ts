@@ -1,0 +1,117 @@
+import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
+import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
+import { copyMessage, textOf } from "../messages/messages.ts";
+import { modelName } from "../models/reply.ts";
+
+const CACHE = { type: "ephemeral" } as const;
+const LONG_CACHE = { ...CACHE, ttl: "1h" } as const;
+/** Anthropic takes no more in one request. */
+const MAX_MARKS = 4;
+
+/**
+ * Marks the beginning that later requests share, for the prompt cache of Anthropic's models: tools and the part of the
+ * system prompt that is the same in all threads, the whole system prompt, and the newest turn. Marks of the
+ * caller stay, and count. Other providers cache by themselves or not at all; their requests stay as they are.
+ */
+export function promptCachingMiddleware(): Middleware {
+  return {
+    name: "PromptCachingMiddleware",
+    finishRequest: (request) => {
+      // Bedrock's package places the marks itself, and takes one as the sign to do so.
+      if (isBedrockClaude(request)) return withTurnMark(request);
+      return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
+    },
+  };
+}
+
+const isBedrockClaude = ({ model }: ModelRequest): boolean =>
+  /bedrock/i.test(model._llmType()) && /claude/i.test(modelName(model));
+
+const withTurnMark = (request: ModelRequest): ModelRequest => ({
+  ...request,
+  modelSettings: { cache_control: CACHE, ...request.modelSettings },
+});
+
+/** The newest turn first, because later requests begin with it; then the parts that stay the same for longer. */
+function marked(request: ModelRequest): ModelRequest {
+  let left = MAX_MARKS - ownMarks(request);
+  if (left <= 0) return request;
+  const own: unknown = request.modelSettings?.["cache_control"];
+  if (own === undefined) left -= 1;
+  // A longer lifetime may not come after a shorter one.
+  const mark = own ?? (hasLongMark(request.messages) ? LONG_CACHE : CACHE);
+  const { closingPrompt, ...rest } = withTurnMark(request);
+  const stable = blocksOf(request.systemMessage);
+  const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
+  // When only one end of the prompt can be marked, the one that changes less is worth more.
+  const blocks = [...markEnd(stable, mark, left > 0), ...markEnd(closing, mark, left > 1)];
+  const systemMessage = new SystemMessage({ content: blocks });
+  return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };
+}
+
+/**
+ * Leaves out the oldest marks in the messages of the caller above the four that Anthropic takes, and the longer
+ * lifetime of a mark behind a shorter one: the order is tools, system prompt, messages. Copies what it changes.
+ */
+function acceptable(request: ModelRequest): ModelRequest {
+  const { systemMessage, messages, tools } = request;
+  let excess = ownMarks(request) - MAX_MARKS;
+  let isShort = tools.some((tool) => [tool, Reflect.get(tool, "extras")].some(isShortLived));
+  const accept = (blocks: Blocks, mayDrop: boolean): Blocks => {
+    const accepted = blocks.map((block) => {
+      if (!isMarked(block)) return block;
+      const { cache_control: _mark, ...plain } = block as Blocks[number] & { cache_control: unknown };
+      if (mayDrop && excess > 0) {
+        excess -= 1;
+        return plain;
+      }
+      isShort ||= isShortLived(block);
+      return isShort && !isShortLived(block) ? { ...plain, cache_control: CACHE } : block;
+    });
+    return accepted.every((block, index) => block === blocks[index]) ? blocks : accepted;
+  };
+  const content = blocksOf(systemMessage);
+  const system = accept(content, false);
+  const rest = messages.map((message) => {
+    if (typeof message.content === "string") return message;
+    const blocks = accept(message.content, true);
+    return blocks === message.content ? message : copyMessage(message, { content: blocks });
+  });
+  return {
+    ...request,
+    systemMessage: system === content ? systemMessage : new SystemMessage({ content: system }),
+    messages: rest,
+  };
+}
+
+const hasLongMark = (messages: readonly BaseMessage[]): boolean =>
+  messages.some((message) => blocksOf(message).some((block) => isMarked(block) && !isShortLived(block)));
+
+/** True for a mark of five minutes, the default. */
+const isShortLived = (item: unknown): boolean =>
+  isMarked(item) && Reflect.get(Object(Reflect.get(Object(item), "cache_control")), "ttl") !== "1h";
+
+type Blocks = Exclude<BaseMessage["content"], string>;
+
+const blocksOf = ({ content }: BaseMessage): Blocks => {
+  if (typeof content !== "string") return content;
+  return content === "" ? [] : [{ type: "text", text: content }];
+};
+
+function markEnd(blocks: Blocks, mark: unknown, isFree: boolean): Blocks {
+  const last = blocks.at(-1);
+  if (!isFree || !last || "cache_control" in last) return blocks;
+  return [...blocks.slice(0, -1), { ...last, cache_control: mark }];
+}
+
+/** Marks that the caller, or middleware, has set. */
+function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
+  const inMessages = [systemMessage, ...messages].flatMap(({ content }) =>
+    typeof content === "string" ? [] : content.filter((block) => "cache_control" in block),
+  );
+  const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
+  return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
+}
+
+const isMarked = (item: unknown): boolean =>
+  typeof item === "object" && item !== null && "cache_control" in item;

@@ -1,0 +1,248 @@
+import { z } from "zod";
+import type { Backend, FileInfo } from "../../backends/backend.ts";
+import { readText } from "../../backends/file-data.ts";
+import { joinPath, withSlash, withoutSlash } from "../../backends/paths.ts";
+import { withinRoom } from "../../core/listing.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf, oneLine } from "../../core/text.ts";
+import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
+import { frontMatterOf } from "../messages/front-matter.ts";
+import { asMaterial } from "../messages/prompts.ts";
+
+/** Reads `SKILL.md` files, and chooses those that a prompt has room for. Loads no LangChain. */
+
+export type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
+
+/** Skills that are read where their list has limited room; more than the prompt ever lists. */
+export const MOST_READ = 300;
+
+/** Characters for the lists of a prompt; none: as many as the lists need. */
+interface ListRooms {
+  subagents?: number;
+  skills?: number;
+}
+
+/** Shares the room for lists: half of it is kept for skills, whose number is not known while an agent is built. */
+export function listRooms(
+  { listedCharacters: all }: { listedCharacters?: number } = {},
+  sources: readonly string[] = [],
+  subagents: TaskToolOptions["subagents"],
+): ListRooms {
+  if (all === undefined) return {};
+  const room = sources.length > 0 ? Math.floor(all / 2) : all;
+  return { subagents: room, skills: all - listedTypes({ subagents, room }).characters };
+}
+
+/**
+ * The skills that a prompt lists in so many characters, in the order given; those of earlier sources, which are the
+ * operator's, have precedence. `undefined`: all have room.
+ */
+export function listedSkills(
+  skills: readonly SkillMetadata[],
+  sources: readonly string[],
+  room: number | undefined,
+): SkillMetadata[] {
+  const rank = ({ path }: SkillMetadata): number =>
+    sources.findLastIndex((source) => path.startsWith(withSlash(source)));
+  const ordered = skills.toSorted((one, other) => rank(one) - rank(other));
+  const shown = new Set(withinRoom(ordered, skillLine, room).shown);
+  return skills.filter((skill) => shown.has(skill));
+}
+
+/** The line of a skill in the prompt. */
+export const skillLine = ({ name, description, path, compatibility }: SkillMetadata): string => {
+  const needs = compatibility ? ` (${oneLine(compatibility, 200)})` : "";
+  return asMaterial(
+    `- ${oneLine(name, 64)}: ${oneLine(description, 1024)}${needs} Read ${oneLine(path, 1024)}`,
+  );
+};
+
+const FILE = "SKILL.md";
+const MAX_BYTES = 1024 * 1024;
+
+/**
+ * The skills of all sources. A source is a folder of skill folders, or one skill folder; of skills with
+ * the same name the one from the later source counts. Unreadable skills are left out with a warning. `most`: files that
+ * are read, those of earlier sources first.
+ */
+export async function loadSkills(
+  backend: Backend,
+  sources: readonly string[],
+  log: Logger,
+  most = Infinity,
+): Promise<Record<string, SkillMetadata>> {
+  const skills = new Map<string, SkillMetadata>();
+  let left = most;
+  for (const source of sources) {
+    const found = new Map<string, SkillMetadata>();
+    const paths = (await skillFiles(backend, source, log)).slice(0, left);
+    left -= paths.length;
+    for (const path of paths) {
+      const skill = await readSkill(backend, path, log);
+      const twin = skill && found.get(skill.name);
+      if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
+      if (skill) found.set(skill.name, skill);
+    }
+    if (found.size === 0) log.info("skill_source_without_skills", { source, expected: `NAME/${FILE}` });
+    for (const [name, skill] of found) skills.set(name, skill);
+  }
+  return Object.fromEntries([...skills].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+async function skillFiles(backend: Backend, source: string, log: Logger): Promise<string[]> {
+  const { files, error } = await backend.ls(source);
+  if (!files) {
+    log.warn("skill_source_not_read", { source, error });
+    return [];
+  }
+  const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
+  if (own) return [own.path];
+  await reportLinks(backend, files, log);
+  return files.filter(({ is_dir }) => is_dir).map(({ path }) => joinPath(withoutSlash(path), FILE));
+}
+
+/** Warns of links that lead out of a backend; its list shows them with their names alone. */
+async function reportLinks(backend: Backend, files: readonly FileInfo[], log: Logger): Promise<void> {
+  for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
+    const { code } = await backend.ls(path);
+    if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
+  }
+}
+
+const LEADS_OUT =
+  "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
+
+async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
+  const file = await readText(backend, path, MAX_BYTES);
+  if (file.text === undefined) {
+    if (file.code !== "not_found") log.warn("skill_skipped", { path, problem: file.error });
+    return undefined;
+  }
+  const parsed = parseSkill(path, file.text);
+  if (!parsed.ok) {
+    log.warn("skill_skipped", { path, problem: parsed.problem });
+    return undefined;
+  }
+  for (const warning of parsed.warnings) log.warn("skill_format", { path, warning });
+  return parsed.skill;
+}
+
+/** The front matter of a skill. */
+export interface SkillMetadata {
+  name: string;
+  description: string;
+  /** Path of its `SKILL.md`. */
+  path: string;
+  license?: string;
+  compatibility?: string;
+  metadata?: Record<string, string>;
+  /** Advice, not enforced. */
+  allowedTools?: string[];
+}
+
+export type ParsedSkill =
+  | { ok: true; skill: SkillMetadata; warnings: string[] }
+  | { ok: false; problem: string };
+
+const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+
+/** Takes numbers and dates of YAML as the texts they were meant to be. */
+const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
+
+const Required = z.looseObject({
+  name: Text.pipe(z.string().trim().min(1)),
+  description: Text.pipe(z.string().trim().min(1)),
+});
+
+const OPTIONAL = {
+  license: Text.pipe(z.string().trim().min(1)),
+  compatibility: Text.pipe(z.string().trim().min(1)),
+  metadata: z.record(z.string(), z.unknown()),
+  "allowed-tools": z.union([z.string(), z.array(z.string())]),
+} as const;
+const EXPECTED: Readonly<Record<keyof typeof OPTIONAL, string>> = {
+  license: "a text",
+  compatibility: "a text",
+  metadata: "a map of texts",
+  "allowed-tools": "names of tools, separated by spaces or as a list",
+};
+
+/**
+ * Reads the front matter of a `SKILL.md` (Agent Skills format). A skill without name or description is
+ * refused with the reason; what can be mended is mended with a warning.
+ */
+export function parseSkill(path: string, text: string): ParsedSkill {
+  const found = frontMatterOf(text);
+  if (found === undefined)
+    return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  if (found.problem !== undefined) {
+    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
+  }
+  const parsed = Required.safeParse(found.fields);
+  if (!parsed.success) return { ok: false, problem: `${path}: ${missing(found.fields)}` };
+  const warnings = found.notice === undefined ? [] : [`${path}: the front matter ${found.notice}`];
+  const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
+  const option = <Field extends keyof typeof OPTIONAL>(
+    field: Field,
+  ): z.output<(typeof OPTIONAL)[Field]> | undefined => {
+    const value = parsed.data[field];
+    if (value === undefined || value === null) return undefined;
+    const read = OPTIONAL[field].safeParse(value);
+    if (!read.success) warn(`${field} must be ${EXPECTED[field]} and was left out`);
+    return read.data as z.output<(typeof OPTIONAL)[Field]> | undefined; // of the schema of this field
+  };
+  const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
+  const tools = option("allowed-tools");
+  const skill: SkillMetadata = {
+    name: cut("name", parsed.data.name, warn),
+    description: cut("description", parsed.data.description, warn),
+    path,
+    ...(license ? { license } : {}),
+    ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
+    ...(metadata ? { metadata: asTexts(metadata) } : {}),
+    ...(tools ? { allowedTools: toolNames(tools) } : {}),
+  };
+  const folder = path.split("/").at(-2);
+  if (!NAME.test(skill.name)) {
+    warn(`name '${skill.name}' should be lowercase letters and digits, in words joined by single hyphens`);
+  } else if (folder !== undefined && folder !== skill.name) {
+    warn(`name '${skill.name}' differs from its folder '${folder}'; rename one of them`);
+  }
+  return { ok: true, skill, warnings };
+}
+
+/** Why a skill cannot be used, field by field. */
+function missing(fields: unknown): string {
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
+    return "the front matter must be lines of `field: value`, with a name and a description";
+  }
+  const purpose = { name: "what the skill is called", description: "what it does and when to use it" };
+  const problems = Object.entries(purpose).flatMap(([field, meaning]) => {
+    const value: unknown = Reflect.get(fields, field);
+    if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
+    return Text.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
+  });
+  return problems.join("; ") || "name and description must not be blank";
+}
+
+const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(metadata).map(([key, value]) => [
+      key,
+      typeof value === "string" ? value : (JSON.stringify(value) ?? ""),
+    ]),
+  );
+
+/** Splits `Bash(git add:*) Read` into tools; text in brackets belongs to its tool. */
+function toolNames(tools: string | readonly string[]): string[] {
+  if (typeof tools !== "string") return [...tools];
+  return tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? [];
+}
+
+function cut(field: keyof typeof LIMITS, value: string, warn: (warning: string) => void): string {
+  const limit = LIMITS[field];
+  if (value.length <= limit) return value;
+  warn(`${field} is longer than ${limit} characters and was cut`);
+  return headOf(value, limit);
+}

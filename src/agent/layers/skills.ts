@@ -1,0 +1,87 @@
+import { StateSchema } from "@langchain/langgraph";
+import type { BackendSource } from "../../backends/backend.ts";
+import { resolveBackend } from "../../backends/runtime.ts";
+import type { Logger } from "../../core/logger.ts";
+import { oneLine } from "../../core/text.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import { notingFiles } from "../build/agent-files.ts";
+import { SKILLS_PROMPT } from "../messages/prompts.ts";
+import {
+  MOST_READ,
+  type SkillMetadata,
+  type SkillsMetadata,
+  listedSkills,
+  loadSkills,
+  skillLine,
+} from "./skill-files.ts";
+import { latest } from "../langgraph/channels.ts";
+import { agentPath, backendRuntime, emit, threadFiles } from "../langgraph/step-of-task.ts";
+import { appendSystemPrompt, warnOnce } from "./compose.ts";
+import { unlisted } from "./planning.ts";
+
+export { loadSkills, parseSkill } from "./skill-files.ts";
+
+/** Shows the names and descriptions of skills in the prompt. */
+
+export interface SkillsOptions {
+  backend: BackendSource;
+  /** Folders of skills, lowest priority first. */
+  sources: readonly string[];
+  log: Logger;
+  /** Characters for the list of skills. Default: as many as all skills need. */
+  room?: number | undefined;
+}
+
+/**
+ * Skills by progressive disclosure: names and descriptions in the prompt, instructions read on use. Read
+ * once per thread, so that the prompt keeps its bytes; `null` or an empty record in the channel reads them again.
+ */
+export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions): Middleware {
+  const most = room === undefined ? Infinity : MOST_READ;
+  const warn = warnOnce();
+  return {
+    name: "SkillsMiddleware",
+    stateSchema: new StateSchema({ skillsMetadata: latest<SkillsMetadata>({}) }),
+    beforeAgent: async (state, runtime) => {
+      if (Object.keys(skillsOf(state)).length > 0) return undefined;
+      const resolved = await resolveBackend(
+        backend,
+        backendRuntime(runtime, threadFiles(runtime), state, log),
+      );
+      const skipped: string[] = [];
+      const noting = notingFiles(log, (text, isLeftOut) => isLeftOut && skipped.push(`Skill: ${text}`));
+      const skillsMetadata = await loadSkills(resolved, sources, noting, most);
+      if (agentPath(runtime).length === 0) {
+        for (const message of shortened(skipped)) emit(runtime, { kind: "warning", agent: [], message });
+      }
+      return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
+    },
+    wrapModelCall: (request, next) => {
+      const skills = Object.values(skillsOf(request.state));
+      if (skills.length === 0) return next(request);
+      const shown = listedSkills(skills, sources, room);
+      const isCut = shown.length < skills.length;
+      if (isCut) warn(request, unlisted("skills", shown.length));
+      const list = skillList(shown);
+      return next(appendSystemPrompt(request, isCut ? `${list}\n${moreIn(sources)}` : list));
+    },
+  };
+}
+
+/** Limits what a run says of skills, whose number nobody limits. */
+function shortened(notices: readonly string[]): string[] {
+  const more = notices.length - MOST_NOTICES;
+  const rest = `${more} more problems of skills are not shown here; \`doctor\` lists all.`;
+  return [...notices.slice(0, MOST_NOTICES), ...(more > 0 ? [rest] : [])];
+}
+
+const MOST_NOTICES = 20;
+
+const skillsOf = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
+  (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel
+
+const skillList = (skills: readonly SkillMetadata[]): string =>
+  `${SKILLS_PROMPT}\n\n${skills.map(skillLine).join("\n")}`;
+
+const moreIn = (sources: readonly string[]): string =>
+  `More skills exist than are listed here: if none of these fits the task, list ${sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ")}.`;

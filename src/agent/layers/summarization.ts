@@ -1,0 +1,119 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import { StateSchema } from "@langchain/langgraph";
+import type { BackendSource } from "../../backends/backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
+import {
+  type Compaction,
+  type ContextLimits,
+  type ContextSize,
+  ESTIMATE,
+  TokenCounter,
+  compactedView,
+  defaultLimits,
+  isOver,
+  triggerTokens,
+} from "../compaction/compacted-view.ts";
+import { type CompactOptions, compact, requestTokens } from "../compaction/compaction.ts";
+import { COMPACTION, latest } from "../langgraph/channels.ts";
+import { failureFacts, fittingPart, modelFailure } from "../models/failure.ts";
+
+export interface SummarizationOptions {
+  /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */
+  trigger?: ContextSize | readonly ContextSize[];
+  /** The newest part, which is not compacted. Default: 10 % of the window, or 6 messages. */
+  keep?: ContextSize;
+  /** Writes the summaries. Default: the agent's model. */
+  model?: BaseChatModel;
+  /** Replaces the built-in instructions. */
+  prompt?: string;
+  /** Folder for the full text of summarized messages. Default `/conversation_history`. */
+  historyPathPrefix?: string;
+  /** Shortens long file contents in old tool arguments before anything is summarized. Default true. */
+  truncateArgs?: boolean;
+  /** Counts the tokens of a text, each text once. Default: its characters divided by four. */
+  countTokens?: (text: string) => number;
+}
+
+interface Setup extends SummarizationOptions {
+  backend: BackendSource;
+  log: Logger;
+}
+
+/**
+ * Keeps a conversation within the model's window. When it grows over the limit, old tool arguments are
+ * shortened first; if that is not enough, everything before the newest part is saved to a file and
+ * replaced by a summary; if that is not enough either, the largest texts of the newest part are moved into
+ * files. A request that the provider finds too long is compacted in the same way and sent once more.
+ *
+ * The model's view changes at these moments only, so that in between each request begins with the bytes
+ * of the one before. The thread's own messages are never changed.
+ */
+export function summarizationMiddleware(setup: Setup): Middleware {
+  const counter = setup.countTokens ? new TokenCounter(setup.countTokens) : ESTIMATE;
+  return {
+    name: "SummarizationMiddleware",
+    stateSchema: new StateSchema({ [COMPACTION]: latest<Compaction>({}) }),
+    wrapModelCall: async (request, next) => {
+      const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
+      const limits = limitsFor(setup, request.model);
+      const options: CompactOptions = { ...setup, limits, counter };
+      const view = compactedView(request.messages, known);
+      const tokens = requestTokens(request, view, counter);
+      const isDue = isOver(limits, tokens, view.length) && tokens >= (known.waitUntil ?? 0);
+      const first = isDue ? await compact(request, known, options) : known;
+      const shown = first === known ? view : compactedView(request.messages, first);
+      const size = requestTokens(request, shown, counter);
+      const isNear = size >= NEAR * Math.min(limits.maxInputTokens ?? Infinity, triggerTokens(limits));
+      const answer = await firstAnswer({ ...request, messages: shown }, next, isNear);
+      const { overflow } = answer;
+      if (overflow === undefined) return answer.give();
+      setup.log.warn("context_overflow", { messages: shown.length });
+      const refused = { tokens: size, fitting: fittingPart(overflow) };
+      const second = await compact(request, first, { ...options, refused });
+      if (second === first) return answer.give();
+      return next({ ...request, messages: compactedView(request.messages, second) });
+    },
+  };
+}
+
+interface Answer {
+  /** The provider's error, when it found the request too long, whatever layers further in made of it. */
+  overflow?: unknown;
+  /** The reply, or the error thrown in its place. */
+  give(): AIMessage;
+}
+
+/** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
+const NEAR = 0.8;
+
+async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<Answer> {
+  let last: unknown;
+  const attempted = (failure: unknown): void => void (last = failure);
+  const overflowIn = (failure: unknown) => {
+    if (failure === undefined) return {};
+    const { reason, status } = failureFacts(failure);
+    const isUnknown = isNear && reason === "model_error" && status === 400;
+    return isUnknown || modelFailure(failure).code === "context_overflow" ? { overflow: failure } : {};
+  };
+  try {
+    const reply = await next({ ...request, attempted });
+    return { ...overflowIn(last), give: () => reply };
+  } catch (error) {
+    const give = (): never => {
+      throw error;
+    };
+    return { ...overflowIn(last), ...overflowIn(error), give };
+  }
+}
+
+function limitsFor({ trigger, keep }: SummarizationOptions, model: BaseChatModel): ContextLimits {
+  const { maxInputTokens } = model.profile;
+  const defaults = defaultLimits(maxInputTokens);
+  return {
+    trigger: trigger === undefined ? defaults.trigger : [trigger].flat(),
+    keep: keep ?? defaults.keep,
+    maxInputTokens,
+  };
+}

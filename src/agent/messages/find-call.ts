@@ -1,0 +1,86 @@
+/** Finds a call and its result among the messages of a thread. */
+import { BaseMessage } from "@langchain/core/messages";
+import { isReply, isResult, textOf } from "./messages.ts";
+import { keptPathOf } from "./kept-texts.ts";
+
+/** Messages of one graph in a thread. */
+interface Written {
+  /** Empty: the main agent's. */
+  namespace: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  messages: unknown;
+}
+
+export interface WantedCall {
+  callId: string;
+  tool: string;
+  /** When it began. */
+  time: number;
+  /** When its run began. */
+  since: number;
+  /** Number of subagents above it. */
+  depth: number;
+}
+
+export interface FoundCall {
+  args: Record<string, unknown>;
+  /** Absent as long as there is none. */
+  result?: {
+    text: string;
+    isError: boolean;
+    /** File that has the whole text, of which the message has the beginning. */
+    keptIn?: string;
+  };
+}
+
+/**
+ * The call as its agent made it, with its result. Ids of calls come from models and may occur again: the newest one
+ * before the call began counts. `ambiguous`: several agents made one with this id.
+ */
+export function findCall(
+  written: readonly Written[],
+  { callId, tool, time, since, depth }: WantedCall,
+): FoundCall | "ambiguous" | undefined {
+  const messages = written
+    .filter(({ namespace }) => depthOf(namespace) === depth)
+    .flatMap(({ messages: given, ...place }) =>
+      [given]
+        .flat()
+        .filter((message) => BaseMessage.isInstance(message))
+        .map((message) => ({ ...place, message })),
+    );
+  const made = messages.flatMap(({ message, ...place }) => {
+    const own = isReply(message)
+      ? message.tool_calls?.find(({ id, name }) => id === callId && name === tool)
+      : undefined;
+    return own === undefined ? [] : [{ ...place, args: own.args }];
+  });
+  // Subagents of earlier runs in the thread may have used the id too.
+  const calls = graphsOf(made) > 1 ? made.filter((one) => one.time >= since) : made;
+  if (graphsOf(calls) > 1) return "ambiguous";
+  const call = calls.findLast((one) => one.time <= time) ?? calls[0];
+  if (call === undefined) return undefined;
+  const results = messages.filter(
+    ({ message, ...place }) =>
+      isResult(message) &&
+      message.tool_call_id === callId &&
+      place.namespace === call.namespace &&
+      place.time >= call.time,
+  );
+  // A later message with the same id says more than the first.
+  const first = results[0]?.message;
+  const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
+  return { args: call.args, ...(last && isResult(last) ? { result: resultOf(last) } : {}) };
+}
+
+const graphsOf = (calls: readonly { namespace: string }[]): number =>
+  new Set(calls.map(({ namespace }) => namespace)).size;
+
+const depthOf = (namespace: string): number => (namespace === "" ? 0 : namespace.split("|").length);
+
+function resultOf(message: BaseMessage & { status?: string }): NonNullable<FoundCall["result"]> {
+  const text = textOf(message);
+  const keptIn = keptPathOf(text);
+  return { text, isError: message.status === "error", ...(keptIn === undefined ? {} : { keptIn }) };
+}

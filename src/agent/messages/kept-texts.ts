@@ -1,0 +1,288 @@
+/** Moves texts that are too large for the conversation into files, and shows how they begin. */
+import { createHash } from "node:crypto";
+import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type {
+  Backend,
+  Failure,
+  FileInfo,
+  FilesUpdate,
+  GlobResult,
+  GrepResult,
+  LsResult,
+  ThreadFiles,
+} from "../../backends/backend.ts";
+import { contentOf } from "../../backends/file-data.ts";
+import { isAtOrBelow, sanitizeToolCallId, validatePath } from "../../backends/paths.ts";
+import { sortByPath } from "../../backends/search.ts";
+import { wrapBackend } from "../../backends/checked-backend.ts";
+import { StateBackend } from "../../backends/stores/state.ts";
+import { headOf, tailOf, wellFormed } from "../../core/text.ts";
+import { wholeTextOf } from "../calls/tool.ts";
+import { copyMessage, isPerson, textOf } from "./messages.ts";
+
+/** Folder for results that are too large for the conversation. */
+export const RESULTS_FOLDER = "/large_tool_results";
+/** Folder for messages of persons that are too large, and for summarized messages. */
+export const HISTORY_FOLDER = "/conversation_history";
+
+/** Places for the texts of one call: the agent's files, and those of its thread. */
+export interface KeepingPlace {
+  readonly backend: Backend;
+  readonly files: ThreadFiles;
+}
+
+/** The path of a text, and the change of the thread's files, if it is one of them. */
+export interface Kept {
+  path: string;
+  update: FilesUpdate;
+}
+
+/**
+ * Writes a text that leaves the conversation. If the agent's backend rejects it (read-only, ruled out, no such path),
+ * it stays with the thread under the same path, and `withKeptFiles` shows it there.
+ *
+ * Keeping the same text again changes nothing; another text never takes its place.
+ *
+ * @returns `undefined` if the text could not be written anywhere.
+ */
+export async function keepText(
+  wanted: string,
+  given: string,
+  place: KeepingPlace,
+): Promise<Kept | undefined> {
+  const text = wellFormed(given);
+  for (const backend of placesFor(wanted, place)) {
+    const before = await textAt(wanted, backend);
+    const path = before === undefined || before === text ? wanted : anotherPath(wanted, text);
+    const written = await backend.write(path, text, { mode: "overwrite" });
+    if (written.error === undefined) return { path, update: written.filesUpdate ?? {} };
+  }
+  return undefined;
+}
+
+/** Part of a file that grows, with a line that ends it and no other. */
+export interface MarkedPart {
+  text: string;
+  mark: string;
+}
+
+/**
+ * Like `keepText`, but appends to a growing file the parts that are not in it yet. A crash loses the thread's record of
+ * the file, but not the file.
+ */
+export async function appendParts(
+  path: string,
+  parts: readonly MarkedPart[],
+  place: KeepingPlace,
+): Promise<Kept | undefined> {
+  for (const backend of placesFor(path, place)) {
+    const before = await textAt(path, backend);
+    const known = new Set(before?.split("\n"));
+    const missing = parts.filter(({ mark }) => !known.has(mark));
+    if (missing.length === 0 && before !== undefined) return { path, update: {} };
+    const texts = missing.map(({ text, mark }) => `${wellFormed(text)}\n${mark}\n`);
+    const whole = [...(before === undefined ? [] : [before]), ...texts].join("\n");
+    const written = await backend.write(path, whole, { mode: "overwrite" });
+    if (written.error === undefined) return { path, update: written.filesUpdate ?? {} };
+  }
+  return undefined;
+}
+
+/** Texts that the thread stores stay there, even if the backend takes files again. */
+const placesFor = (path: string, { backend, files }: KeepingPlace): Backend[] =>
+  files.get(path) ? [ownFiles(files)] : [backend, ownFiles(files)];
+
+const ownFiles = (files: ThreadFiles): Backend => new StateBackend({ files });
+
+async function textAt(path: string, backend: Backend): Promise<string | undefined> {
+  const { data } = await backend.readRaw(path);
+  if (!data) return undefined;
+  const known = contentOf(path, data);
+  // A file that cannot be read as text has another content in any case.
+  return known.ok && known.content.kind === "text" ? known.content.text : "";
+}
+
+/** Two calls or messages may go by one id; each content has a file of its own. */
+function anotherPath(path: string, text: string): string {
+  const mark = createHash("sha256").update(text).digest("hex").slice(0, 12);
+  return path.endsWith(".md") ? `${path.slice(0, -3)}-${mark}.md` : `${path}-${mark}`;
+}
+
+/**
+ * `backend` with the texts that its thread had to keep, under the paths by which the conversation names
+ * them. The same object where there are none.
+ *
+ * @param folders the folders such texts are in; everywhere else the backend alone answers.
+ */
+export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: readonly string[]): Backend {
+  const kept = keptIn(files, folders);
+  if (kept.length === 0) return backend;
+  const own = ownFiles(files);
+  const keeps = (path: string): boolean => kept.includes(normal(path));
+  const hasBelow = (path: string): boolean => kept.some((known) => isAtOrBelow(known, normal(path)));
+  const isInside = (path: string): boolean =>
+    folders.some((folder) => isAtOrBelow(normal(path), folder)) && hasBelow(path);
+  const shown: Partial<Backend> = {
+    read: (path, ...rest) => (keeps(path) ? own : backend).read(path, ...rest),
+    readRaw: (path, ...rest) => (keeps(path) ? own : backend).readRaw(path, ...rest),
+    edit: (path, ...rest) => (keeps(path) ? own : backend).edit(path, ...rest),
+    write: (path, ...rest) => (keeps(path) ? own : backend).write(path, ...rest),
+    ls: async (path, ...rest) => {
+      const lower = await backend.ls(path, ...rest);
+      return isInside(path) ? mergedFiles<LsResult>(lower, await own.ls(path)) : lower;
+    },
+    glob: async (pattern, path = "/", ...rest) => {
+      const lower = await backend.glob(pattern, path, ...rest);
+      return isInside(path) ? mergedFiles<GlobResult>(lower, await own.glob(pattern, path)) : lower;
+    },
+    grep: async (pattern, path, ...rest) => {
+      if (typeof path !== "string" || !isInside(path)) return backend.grep(pattern, path, ...rest);
+      const found = await own.grep(pattern, path, ...rest);
+      return keeps(path) ? found : mergedMatches(await backend.grep(pattern, path, ...rest), found);
+    },
+  };
+  return wrapBackend(backend, shown);
+}
+
+function keptIn(files: ThreadFiles, folders: readonly string[]): string[] {
+  const kept: string[] = [];
+  for (const [path] of files.entries()) {
+    if (folders.some((folder) => isAtOrBelow(path, folder))) kept.push(path);
+  }
+  return kept;
+}
+
+function normal(path: string): string {
+  const valid = validatePath(path);
+  return valid.ok ? valid.path : path;
+}
+
+/** A folder that the backend does not have, or may not show, may hold kept files all the same. */
+function mergedFiles<Result extends Failure & { files?: FileInfo[] }>(lower: Result, own: Result): Result {
+  if (lower.error !== undefined) return own;
+  const known = new Map((lower.files ?? []).map((file) => [file.path, file]));
+  for (const file of own.files ?? []) known.set(file.path, file);
+  return { ...lower, files: sortByPath([...known.values()]) };
+}
+
+function mergedMatches(lower: GrepResult, own: GrepResult): GrepResult {
+  if (lower.error !== undefined) return own;
+  const shown = new Set((own.matches ?? []).map(({ path }) => path));
+  const others = (lower.matches ?? []).filter(({ path }) => !shown.has(path));
+  return { ...lower, matches: sortByPath([...others, ...(own.matches ?? [])]) };
+}
+
+const PREVIEW_LINES = 10;
+const PREVIEW_LINE_CHARS = 1000;
+const CHARS_PER_TOKEN = 4;
+
+/**
+ * Moves the text of a tool message that exceeds `tokens` (about four characters each), or the longer text that it
+ * stands for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the
+ * message. Where the text cannot be kept, as much of it stays as fits.
+ *
+ * @returns where it was moved; `undefined` when nothing was.
+ */
+export async function evictLargeResult(
+  message: ToolMessage,
+  place: KeepingPlace,
+  tokens: number,
+): Promise<Kept | undefined> {
+  const own = textOf(message);
+  const { text, end } = wholeTextOf(message) ?? { text: own, end: "" };
+  const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`, text, place);
+  const below = end === "" ? "" : `\n\n${end}`;
+  message.content = withText(
+    message.content,
+    kept
+      ? resultPreview(message.name ?? "tool", text, kept.path) + below
+      : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`,
+  );
+  return kept;
+}
+
+/** True if the text of a result belongs in a file. */
+export const isTooLarge = (message: ToolMessage, tokens: number): boolean =>
+  wholeTextOf(message) !== undefined || isLarge(message, tokens);
+
+/** True if a message exceeds `tokens`, of about four characters each. */
+const isLarge = (message: BaseMessage, tokens: number): boolean =>
+  textOf(message).length > tokens * CHARS_PER_TOKEN;
+
+/** The placeholder of a result that is in a file: how it begins, and how to read the rest. */
+export function resultPreview(
+  tool: string,
+  text: string,
+  path: string,
+  lineChars: number = PREVIEW_LINE_CHARS,
+): string {
+  const lines = text.split("\n", PREVIEW_LINES).map((line) => headOf(line, lineChars));
+  return `The result of ${tool} is too large to show (${text.length} characters). It is saved in ${path}. It begins:
+
+${lines.join("\n")}
+
+Read more of it with read_file and its offset and limit, or search it with grep.`;
+}
+
+/** The path of the text behind a placeholder of a result; `undefined` if the text is not a placeholder. */
+export function keptPathOf(placeholder: string): string | undefined {
+  const [, path = ""] = PLACEHOLDER.exec(headOf(placeholder, 1000)) ?? [];
+  return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
+}
+
+const PLACEHOLDER =
+  /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
+
+/** The placeholder of a person's message that is in a file: its beginning and end, where the request often is. */
+export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {
+  const lines = text.split("\n");
+  const shown = Math.min(PREVIEW_LINES, Math.max(Math.floor(lines.length / 2), 1));
+  const head = lines.slice(0, shown).map((line) => headOf(line, lineChars));
+  const tail = lines.slice(-shown).map((line) => tailOf(line, lineChars));
+  return `${head.join("\n")}
+
+[The middle of this message is left out here. All of it (${text.length} characters) is saved in ${path}: read what you need with read_file and its offset and limit, or search it with grep, before you act on it. The message ends:]
+
+${tail.join("\n")}`;
+}
+
+/** Key in `additional_kwargs` of a message whose text is in a file; deepagents marks them by it too. */
+const EVICTED_TO = "lc_evicted_to";
+
+/** True if a message replaces one whose text is in a file. */
+export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean => EVICTED_TO in marks;
+
+/** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */
+export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
+  return messages.filter(
+    (message): message is HumanMessage =>
+      isPerson(message) && message.id !== undefined && isLarge(message, tokens) && !isEvicted(message),
+  );
+}
+
+/**
+ * Moves the text of a person's message into a file below `folder`: what it gives back has the same id, stands
+ * for the message from now on, and always has the same bytes. Blocks other than text stay in it.
+ *
+ * @returns `undefined` when the text could not be kept, or is no longer than what would stand for it.
+ */
+export async function evictLargeMessage(
+  message: HumanMessage,
+  place: KeepingPlace,
+  folder: string,
+): Promise<{ message: BaseMessage; kept: Kept } | undefined> {
+  const text = textOf(message);
+  const wanted = `${folder}/message-${sanitizeToolCallId(message.id ?? "")}.md`;
+  if (messagePreview(text, wanted).length >= text.length) return undefined;
+  const kept = await keepText(wanted, text, place);
+  if (!kept) return undefined;
+  const content = withText(message.content, messagePreview(text, kept.path));
+  const additional_kwargs = { ...message.additional_kwargs, [EVICTED_TO]: kept.path };
+  return { message: copyMessage(message, { content, additional_kwargs }), kept };
+}
+
+/** Content with `text` instead of all its text. */
+export function withText(content: BaseMessage["content"], text: string): BaseMessage["content"] {
+  if (typeof content === "string") return text;
+  return [{ type: "text", text }, ...content.filter((block) => block.type !== "text")];
+}

@@ -1,0 +1,135 @@
+/** The end of a run: with a complete answer, with results of tools that end it, or without an answer. */
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { Command } from "@langchain/langgraph";
+import { RunFailure } from "../../core/errors.ts";
+import type { AgentState } from "../contracts/state.ts";
+import type { AgentDefinition } from "../langgraph/definition.ts";
+import { repairHistory } from "../layers/patch-tool-calls.ts";
+import { finishReasonOf, isCut } from "./reply.ts";
+import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
+
+type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
+
+/**
+ * Begins the next turn, unless the run has its answer: LangChain tools marked `returnDirect` end the run with their
+ * results. A structured answer is still requested.
+ */
+export function returnDirect({ tools, structured }: AgentDefinition, end: string): (node: Node) => Node {
+  const direct = new Set(
+    [...tools.values()].flatMap(({ name, offered }) => (offered.returnDirect ? [name] : [])),
+  );
+  if (direct.size === 0 || structured) return (node) => node;
+  return (node) => async (state, config) =>
+    isAnsweredBy(direct, state.messages) ? new Command({ goto: end }) : node(state, config);
+}
+
+/** True if the thread ends in a reply that called only such tools, and all of them succeeded. */
+function isAnsweredBy(direct: ReadonlySet<string>, messages: readonly BaseMessage[]): boolean {
+  const at = messages.findLastIndex((message) => !ToolMessage.isInstance(message));
+  const reply = messages[at];
+  if (!AIMessage.isInstance(reply)) return false;
+  const results = messages.slice(at + 1).filter((message) => ToolMessage.isInstance(message));
+  return (
+    results.length > 0 &&
+    results.length === reply.tool_calls?.length &&
+    results.every(({ name = "", status }) => direct.has(name) && status !== "error")
+  );
+}
+
+/** The results that ended a run in place of a reply; empty when a reply did. */
+export function directAnswer(thread: readonly BaseMessage[]): string {
+  if (!ToolMessage.isInstance(thread.at(-1))) return "";
+  const messages = repairHistory([...thread]); // in the order of the calls
+  const at = messages.findLastIndex((message) => !ToolMessage.isInstance(message));
+  return messages
+    .slice(at + 1)
+    .map(({ text }) => text)
+    .join("\n\n");
+}
+
+/** Why a reply is incomplete, and the message that asks the model to complete it. */
+export interface Unfinished {
+  kind: "cut" | "paused" | "empty" | "unstructured";
+  /** Empty for a paused reply, which is sent back as it is. */
+  prompt: string;
+}
+
+/** Maximum number of repeated requests in one turn, by the defect of the reply. */
+export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
+  cut: 3,
+  paused: 10,
+  empty: 1,
+  unstructured: 3,
+};
+
+const GO_ON =
+  "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
+const EMPTY = "Your reply was empty. Give your answer, or call the next tool.";
+const CUT_BEFORE = "Your reply reached the limit of output tokens before any text. Give a shorter answer.";
+
+/** Says what a reply without calls lacks. A reply with calls is always taken. */
+export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
+  if (hasCalls(reply)) return undefined;
+  if (finishReasonOf(reply) === "pause_turn") return { kind: "paused", prompt: "" };
+  if (isCut(reply) && !isEmpty(reply)) return { kind: "cut", prompt: GO_ON };
+  if (strategy) {
+    if (answerInText(reply, strategy) !== undefined) return undefined;
+    return { kind: "unstructured", prompt: reminderFor(strategy) };
+  }
+  return isEmpty(reply) ? { kind: "empty", prompt: isCut(reply) ? CUT_BEFORE : EMPTY } : undefined;
+}
+
+/** Blocks of a reply that a person does not read. */
+const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "reasoning"]);
+
+/** True if a reply has neither a call nor any text for a person. */
+export function isEmpty(reply: AIMessage): boolean {
+  if (hasCalls(reply) || reply.text.trim() !== "") return false;
+  const { content } = reply;
+  return typeof content === "string" || content.every(({ type }) => type === "text" || THOUGHTS.has(type));
+}
+
+/** Puts `text`, the beginning of a reply, in front of `next`, its rest. Changes `next`. */
+export function continued(text: string, next: AIMessage): void {
+  const { content } = next;
+  // OpenAI's package would send this copy of the rest instead of the whole message.
+  delete next.response_metadata["output"];
+  if (typeof content === "string") {
+    next.content = text + content;
+    return;
+  }
+  const first = content.findIndex(({ type }) => !THOUGHTS.has(type));
+  const at = first < 0 ? content.length : first;
+  next.content = [...content.slice(0, at), { type: "text", text }, ...content.slice(at)];
+}
+
+/** Puts the content of a paused reply in front of `next`, which continues it. Changes `next`. */
+export function resumed({ content }: AIMessage, next: AIMessage): void {
+  const blocksOf = (given: AIMessage["content"]): Exclude<AIMessage["content"], string> =>
+    typeof given === "string" ? (given === "" ? [] : [{ type: "text", text: given }]) : given;
+  next.content = [...blocksOf(content), ...blocksOf(next.content)];
+}
+
+/** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */
+export function markCut(reply: AIMessage): AIMessage {
+  const mark = "[The answer is cut here: the model reached its limit of output tokens.]";
+  const { content } = reply;
+  reply.content =
+    typeof content === "string"
+      ? `${content}\n\n${mark}`
+      : [...content, { type: "text", text: `\n\n${mark}` }];
+  delete reply.response_metadata["output"];
+  reply.response_metadata["stop_reason"] = "max_output_tokens";
+  return reply;
+}
+
+/** Why a run ends whose model said nothing, asked again and all. */
+export function noAnswer(reply: AIMessage): RunFailure {
+  const reason = finishReasonOf(reply);
+  const told = reason === undefined ? "" : ` Its provider gave the reason '${reason}'.`;
+  const remedy = isCut(reply)
+    ? "Raise the model's limit of output tokens, or ask for less at a time."
+    : "Send a follow-up message to continue, or choose another model.";
+  return new RunFailure("no_answer", `The model gave no answer, even when asked again.${told} ${remedy}`);
+}

@@ -1,0 +1,221 @@
+/** The media of messages, in whichever form they came, as a model can be shown them: checked, or in words. */
+import { Buffer } from "node:buffer";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { byIdentity } from "../../core/by-identity.ts";
+import { type MediaLimits, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
+import { headOf, oneLine, trimEndOf } from "../../core/text.ts";
+import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
+import { withoutSecrets } from "./failure.ts";
+import { isRecord, recordOf } from "./tool-schema.ts";
+import { copyMessage } from "../messages/messages.ts";
+
+type Content = BaseMessage["content"];
+export type Block = Exclude<Content, string>[number];
+
+const MEDIA: ReadonlySet<string> = new Set(
+  "image image_url input_image audio input_audio video file document media".split(" "),
+);
+
+export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
+
+const hasMedia = ({ content }: BaseMessage): boolean => typeof content !== "string" && content.some(isMedia);
+
+/** The name of a block of media that cannot be shown: its MIME type, or its kind. */
+export function mediaName(block: Block): string {
+  const type = carriedBy(block)?.claimed ?? block["mimeType"] ?? block["mime_type"];
+  return typeof type === "string" && type !== "" ? type : block.type;
+}
+
+/** The key of a message that can be shown otherwise; for results it is the call's id. */
+export function keyOf(message: BaseMessage): string | undefined {
+  if (ToolMessage.isInstance(message)) return message.tool_call_id;
+  return HumanMessage.isInstance(message) ? message.id : undefined;
+}
+
+/** The data of a block. */
+interface Carried {
+  claimed: string;
+  data: string | Uint8Array;
+  /** The same block with other data. */
+  put: (mimeType: string, data: string) => Block;
+}
+
+/** Finds data in the forms of LangChain and of providers. `undefined`: the block has an address, or another form. */
+function carriedBy(block: Block): Carried | undefined {
+  const { data, source, image_url: image, file } = block as Record<string, unknown>; // of whichever tool
+  if (typeof data === "string" || data instanceof Uint8Array) {
+    if (block.type === "input_audio" || !["base64", undefined].includes(block["source_type"] as string))
+      return undefined;
+    const key = "mime_type" in block ? "mime_type" : "mimeType";
+    return {
+      claimed: textIn(block[key]),
+      data,
+      put: (type, text) => ({ ...block, [key]: type, data: text }),
+    };
+  }
+  if (isRecord(source) && source["type"] === "base64" && typeof source["data"] === "string") {
+    const put = (type: string, text: string) => ({
+      ...block,
+      source: { ...source, media_type: type, data: text },
+    });
+    return { claimed: textIn(source["media_type"]), data: source["data"], put };
+  }
+  const url = typeof image === "string" ? image : (recordOf(image)["url"] ?? recordOf(file)["file_data"]);
+  const comma = typeof url === "string" && url.startsWith("data:") ? url.indexOf(",") : -1;
+  if (typeof url !== "string" || comma < 0) return undefined;
+  const put = (type: string, encoded: string): Block => {
+    const address = `data:${type};base64,${encoded}`;
+    if (isRecord(file)) return { ...block, file: { ...file, file_data: address } };
+    return { ...block, image_url: isRecord(image) ? { ...image, url: address } : address };
+  };
+  return { claimed: textIn(url.slice("data:".length, comma)), data: url.slice(comma + 1), put };
+}
+
+const textIn = (value: unknown): string =>
+  typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
+
+/** Decodes base64 in any of its spellings; `undefined` for anything else. */
+function bytesIn(data: string | Uint8Array): Uint8Array | undefined {
+  if (typeof data !== "string") return data;
+  const compact = trimEndOf(data.replace(/^data:[^,]*,|\s+/g, ""), "=");
+  const bytes = Buffer.from(compact, "base64");
+  return bytes.length === Math.floor((compact.length * 3) / 4) ? bytes : undefined;
+}
+
+const MAX_SVG = 100_000;
+const PDF = "application/pdf";
+export const NO_LIMITS: MediaLimits = { accepts: () => true };
+
+/** A block as a model with these limits is shown it: with the type of its bytes, or in words. */
+export function shownBlock(block: Block, limits: MediaLimits): Block {
+  const carried = isMedia(block) ? carriedBy(block) : undefined;
+  if (carried === undefined) return block;
+  const { claimed, data, put } = carried;
+  const kind = mediaKind(claimed) ?? KINDS[block.type] ?? block.type;
+  const bytes = bytesIn(data);
+  if (bytes === undefined) return inWords(block, claimed, "Its data is not base64. Fetch it again.");
+  const facts = mediaFacts(bytes, claimed);
+  const { mimeType, damage } = facts;
+  if (mimeType === "image/svg+xml")
+    return textBlock(block, headOf(Buffer.from(bytes).toString("utf8"), MAX_SVG));
+  // Documents of other types are the provider's to judge.
+  const isOther = mimeType === undefined && !["image", "audio", "video"].includes(kind) && claimed !== PDF;
+  if (isOther && damage === undefined) return block;
+  const problem = mediaProblem(facts, limits);
+  if (problem !== undefined)
+    return inWords(block, describeMedia(facts, claimed || block.type), `Not shown. ${problem}`);
+  const encoded = Buffer.from(bytes).toString("base64");
+  if (mimeType === undefined || (mimeType === claimed && encoded === data)) return block;
+  const found = mediaKind(mimeType);
+  return found === kind ? put(mimeType, encoded) : { type: found ?? "file", mimeType, data: encoded };
+}
+
+const KINDS: Readonly<Record<string, string>> = { image_url: "image", document: "file" };
+
+const textBlock = (block: Block, text: string): Block => ({
+  type: "text",
+  text,
+  ...("cache_control" in block ? { cache_control: block["cache_control"] } : {}),
+});
+
+const inWords = (block: Block, name: string, why: string): Block =>
+  textBlock(block, `[${name || block.type}: ${why}]`);
+
+const withBlocks = (message: BaseMessage, change: (block: Block) => Block): BaseMessage => {
+  const { content } = message;
+  if (typeof content === "string") return message;
+  const blocks = content.map(change);
+  return blocks.every((block, at) => block === content[at])
+    ? message
+    : copyMessage(message, { content: blocks });
+};
+
+/** Replaces the media of a message by words about why they are left out. */
+export const mediaLeftOut = (message: BaseMessage, why: string): BaseMessage =>
+  withBlocks(message, (block) =>
+    isMedia(block) ? textBlock(block, `[${mediaName(block)} left out: ${why}]`) : block,
+  );
+
+/** Each message is looked at once for the same limits. */
+const shownFor = byIdentity((limits: MediaLimits) =>
+  byIdentity((message: BaseMessage) => withBlocks(message, (block) => shownBlock(block, limits))),
+);
+
+/** Messages with the media that a model takes. If one request cannot have them all, the oldest are left out. */
+export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): BaseMessage[] {
+  const { each, crowded, images = Infinity, request = Infinity } = mediaLimits(model);
+  const mediaIn = (all: readonly BaseMessage[]) => all.flatMap(blocksOf).filter(isMedia);
+  const count = mediaIn(messages).length;
+  if (count === 0) return messages;
+  const shown = messages.map(shownFor(crowded && count > crowded.above ? crowded.each : each));
+  let size = 0;
+  const kept = new Set(
+    mediaIn(shown)
+      .reverse()
+      .slice(0, images)
+      .filter((block) => (size += sizeOf(block)) <= request),
+  );
+  const why = "left out, because the conversation has more media than the model accepts";
+  return shown.map((message) =>
+    withBlocks(message, (block) =>
+      isMedia(block) && !kept.has(block) ? inWords(block, mediaName(block), why) : block,
+    ),
+  );
+}
+
+const blocksOf = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
+const sizeOf = (block: Block): number => carriedBy(block)?.data.length ?? 0;
+
+/** Messages whose media a provider refused, by `keyOf` the message, with its words. */
+export type RefusedMedia = Readonly<Record<string, string>>;
+
+export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): BaseMessage[] =>
+  Object.keys(refused).length === 0
+    ? messages
+    : messages.map((message) => {
+        const words = refused[keyOf(message) ?? ""];
+        return words === undefined ? message : mediaLeftOut(message, refusalText(words));
+      });
+
+const refusalText = (words: string): string =>
+  `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
+
+/** Attempts that believe the provider's word about which block is at fault. */
+const PRECISE = 3;
+
+/**
+ * Chooses which media to leave out of a refused request: the block that the provider names, else all since the last
+ * reply, else all. Empty: nothing is left that could be the cause.
+ */
+export function mediaToLeaveOut(
+  sent: readonly BaseMessage[],
+  refusal: MediaRefusal,
+  attempt: number,
+): RefusedMedia {
+  const suspects = sent.filter((message) => keyOf(message) !== undefined && hasMedia(message));
+  const named =
+    attempt > PRECISE ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
+  const since = sent.findLastIndex((message) => AIMessage.isInstance(message));
+  const recent = suspects.filter((message) => sent.indexOf(message) > since);
+  const chosen = [named, recent, refusal.isSure ? suspects : []].find(({ length }) => length > 0) ?? [];
+  const words = oneLine(withoutSecrets(refusal.text), 200);
+  return Object.fromEntries(chosen.map((message) => [keyOf(message) ?? "", words]));
+}
+
+/** The message that `messages.2.content.0` names: neighbours of one role are one message for the provider. */
+function namedBy(text: string, sent: readonly BaseMessage[]): BaseMessage[] {
+  const [, index, place] = /messages\.(\d+)\.content\.(\d+)/.exec(text) ?? [];
+  let group = -1;
+  let role: boolean | undefined;
+  const blocks = sent.flatMap((message) => {
+    if (message.type === "system") return [];
+    const isReply = AIMessage.isInstance(message);
+    if (isReply !== role) group += 1;
+    role = isReply;
+    const count = ToolMessage.isInstance(message) ? 1 : Math.max(blocksOf(message).length, 1);
+    return group === Number(index) ? Array.from({ length: count }, () => message) : [];
+  });
+  const exact = blocks[Number(place)];
+  return exact && hasMedia(exact) ? [exact] : [...new Set(blocks)];
+}

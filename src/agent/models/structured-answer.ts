@@ -1,0 +1,316 @@
+/** Answers in a given form: how a model is asked for them, and what counts as one. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { InteropZodObject } from "@langchain/core/utils/types";
+import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
+import { z } from "zod";
+import { byIdentity } from "../../core/by-identity.ts";
+import { ConfigurationError, RunFailure } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { currentRun } from "../budget/limits.ts";
+
+/** A JSON schema of an object. */
+export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
+  string,
+  unknown
+>;
+
+export type AnswerSchema = InteropZodObject | JsonSchemaFormat;
+
+/** The form of an agent's final answer: a schema, several of which one is to fit, or how LangChain is to ask for it. */
+export type ResponseFormat =
+  | AnswerSchema
+  | readonly AnswerSchema[]
+  | TypedToolStrategy
+  | ToolStrategy
+  | ProviderStrategy;
+
+/** The method that asks a model for the structured answer. */
+export type Strategy =
+  | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
+  | { kind: "provider"; strategy: ProviderStrategy };
+
+/** The consequence of a reply for the structured answer. */
+export type Settled = {
+  /** Follow the reply: results of calls that were answers, and the closing message. */
+  messages: BaseMessage[];
+  structuredResponse?: unknown;
+};
+
+const DEFAULT_NAME = "structured_response";
+/** Answers of one run that do not fit, before it is given up. */
+const MAX_MISFITS = 5;
+
+/** Asks for the final answer in a given form, and takes it out of the model's replies. */
+export class StructuredResponse {
+  /** A schema alone is asked for natively where the model's profile says that it can, else as a tool call. */
+  readonly strategyFor: (model: BaseChatModel) => Promise<Strategy>;
+
+  constructor(format: ResponseFormat) {
+    this.strategyFor = byIdentity((model) => chooseStrategy(format, model));
+  }
+
+  /**
+   * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
+   *
+   * @throws NoStructuredResponse when the model has given answers that do not fit too often.
+   */
+  async settle(
+    reply: AIMessage,
+    strategy: Strategy,
+    before: readonly BaseMessage[],
+    refused: readonly ToolMessage[],
+  ): Promise<Settled | "missing"> {
+    if (hasCalls(reply)) {
+      const isNothing = strategy.kind !== "tool" || reply.tool_calls?.length === refused.length;
+      if (isNothing) return { messages: [] };
+      const settled = await settleCalls(reply, strategy.tools, before);
+      const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
+      const messages = settled.messages.filter(
+        (message) => !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id),
+      );
+      return { ...settled, messages };
+    }
+    const structuredResponse = answerInText(reply, strategy);
+    return structuredResponse === undefined ? "missing" : { messages: [], structuredResponse };
+  }
+}
+
+/** Tools, options and notice that are bound to the model besides the agent's tools. */
+export function bindingOf(
+  strategy: Strategy,
+  model: BaseChatModel,
+): {
+  tools: Array<ToolStrategy["tool"]>;
+  toolChoice?: "any";
+  options?: Record<string, unknown>;
+  /** A notice for the model, if calls cannot be forced. */
+  notice?: string;
+} {
+  if (strategy.kind === "tool") {
+    const tools = [...strategy.tools.values()].map(({ tool }) => tool);
+    return isThinking(model) ? { tools, notice: callFor(strategy) } : { tools, toolChoice: "any" };
+  }
+  const { schema, strict } = strategy.strategy;
+  const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
+  return {
+    tools: [],
+    // Each provider reads its own key and leaves the others alone.
+    options: {
+      response_format: { type: "json_schema", json_schema: { name, schema, strict } },
+      outputConfig: { format: { type: "json_schema", schema } },
+      responseSchema: schema,
+    },
+  };
+}
+
+/** Anthropic's models cannot be made to call a tool while they think. */
+function isThinking(model: BaseChatModel): boolean {
+  const thinking: unknown = "thinking" in model ? model.thinking : undefined;
+  if (typeof thinking !== "object" || thinking === null || !("type" in thinking)) return false;
+  return thinking.type === "enabled" || thinking.type === "adaptive";
+}
+
+/**
+ * Names of the tools that the answer may be given by; none where the provider is to ask for it itself.
+ *
+ * @throws ConfigurationError `INVALID_RESPONSE_FORMAT` for a list that means nothing.
+ */
+export function answerToolNames(format: ResponseFormat): string[] {
+  const given = listOf(format);
+  const strategies = given.filter(isToolStrategy);
+  if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length)) {
+    throw new ConfigurationError(
+      "INVALID_RESPONSE_FORMAT",
+      "A list of response formats needs at least one schema or tool strategy.",
+    );
+  }
+  if (strategies.length > 0) return strategies.map(({ name }) => name);
+  if (given.some(isProviderStrategy)) return [];
+  return given.map((item, index) => titleOf(item instanceof z.ZodType ? item.meta() : item, index));
+}
+
+const listOf = (format: ResponseFormat): readonly unknown[] => (Array.isArray(format) ? format : [format]);
+
+// Strategies are told apart by their fields: LangChain is not loaded before the first model call, and a
+// program may have a copy of its own.
+const isToolStrategy = (item: unknown): item is ToolStrategy =>
+  typeof item === "object" && item !== null && "name" in item && "tool" in item && "parse" in item;
+
+const isProviderStrategy = (item: unknown): item is ProviderStrategy =>
+  typeof item === "object" && item !== null && "strict" in item && "schema" in item && "parse" in item;
+
+const titleOf = (item: unknown, index: number): string =>
+  typeof item === "object" && item !== null && "title" in item && typeof item.title === "string"
+    ? item.title
+    : defaultName(index);
+
+/** The tool name for a schema without a title; from the second schema on, with its number. */
+const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${DEFAULT_NAME}_${index + 1}`);
+
+async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
+  if (isProviderStrategy(format)) return { kind: "provider", strategy: format };
+  const given = listOf(format);
+  if (given.every(isToolStrategy)) return toolStrategies(given);
+  const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
+  const schemas = await Promise.all(given.map((item, index) => titled(item as AnswerSchema, index))); // all else was ruled out
+  const [schema] = schemas;
+  return schema && !Array.isArray(format) && model.profile.structuredOutput === true
+    ? { kind: "provider", strategy: Provider.fromSchema(schema) }
+    : toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
+}
+
+/** The JSON schema with a title, which becomes the tool's name: the same in every process. */
+async function titled(format: AnswerSchema, index: number): Promise<Record<string, unknown>> {
+  const { toJsonSchema } = await import("@langchain/core/utils/json_schema");
+  return { title: defaultName(index), ...toJsonSchema(format) };
+}
+
+const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
+  kind: "tool",
+  tools: new Map(strategies.map((strategy) => [strategy.name, strategy])),
+});
+
+async function settleCalls(
+  reply: AIMessage,
+  tools: ReadonlyMap<string, ToolStrategy>,
+  before: readonly BaseMessage[],
+): Promise<Settled> {
+  const calls = reply.tool_calls ?? [];
+  const answers = calls.filter(({ name }) => tools.has(name));
+  const [answer] = answers;
+  const strategy = tools.get(answer?.name ?? "");
+  if (!answer || !strategy) return { messages: [] };
+  if (calls.length > 1) {
+    const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
+    return { messages: answers.map((call) => resultOf(call, text, "error")) };
+  }
+  try {
+    const structuredResponse = strategy.parse(answer.args);
+    const text = JSON.stringify(structuredResponse);
+    const closing = strategy.options?.toolMessageContent ?? text;
+    return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
+  } catch (error) {
+    const text = await retryText(error, strategy);
+    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
+    const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${strategy.name}. The last one: ${text}`;
+    throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
+  }
+}
+
+/** Answers of this run that were refused. */
+const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, unknown>): number =>
+  currentRun(messages).messages.filter(
+    (message) =>
+      ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
+  ).length;
+
+/** The text for the model about an answer that does not fit, as the strategy's options say. */
+async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
+  const handle = options?.handleError ?? true;
+  if (handle === false || !(error instanceof Error)) {
+    throw new NoStructuredResponse(`The model's ${name} does not match the requested schema.`, "", {
+      cause: error,
+    });
+  }
+  if (handle === true) return error.message;
+  // Parsing throws LangChain's parsing error, which such a function takes.
+  return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);
+}
+
+const resultOf = ({ id = "", name }: ToolCall, content: string, status: "success" | "error"): ToolMessage =>
+  new ToolMessage({ content, name, tool_call_id: id, status });
+
+/**
+ * The agent ended without an answer in the form that was asked for. Its code, `no_structured_response`, is
+ * the run's `failure_reason`.
+ */
+export class NoStructuredResponse extends RunFailure {
+  /** All that the model said in its place; may be empty. */
+  readonly said: string;
+
+  constructor(what: string, said = "", options?: { cause?: unknown }) {
+    const quoted = said === "" ? "" : ` It said: "${oneLine(said, 300)}".`;
+    super("no_structured_response", `${what}${quoted} ${WAYS_OUT}`, options);
+    this.said = said;
+  }
+}
+
+const WAYS_OUT =
+  "Ask again, make the schema simpler, use a model that follows it, or take the answer as text without responseFormat.";
+
+export const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage): boolean =>
+  tool_calls.length + invalid_tool_calls.length > 0;
+
+/** The structured answer that a reply without calls gives in its text; `undefined` when there is none. */
+export function answerInText(reply: AIMessage, strategy: Strategy): unknown {
+  if (strategy.kind === "provider") {
+    const native: unknown = strategy.strategy.parse(reply);
+    if (native !== undefined) return native;
+  }
+  for (const text of jsonIn(reply.text)) {
+    const answer = fitting(text, strategy);
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
+}
+
+/** Texts that may be the answer: all of it, or the one block of code in it. */
+function jsonIn(text: string): string[] {
+  const blocks: string[] = [];
+  let start: number | undefined;
+  for (const { 0: fence, index } of text.matchAll(/^[ \t]*```[^\n`]*$/gm)) {
+    if (start === undefined) start = index + fence.length;
+    else if (fence.trim() === "```") {
+      blocks.push(text.slice(start, index));
+      start = undefined;
+    }
+  }
+  return [text, ...(blocks.length === 1 ? blocks : [])];
+}
+
+function fitting(text: string, strategy: Strategy): unknown {
+  if (strategy.kind === "provider") return strategy.strategy.parse(new AIMessage(text));
+  const given = recordIn(text);
+  if (given === undefined) return undefined;
+  for (const one of strategy.tools.values()) {
+    try {
+      const answer: unknown = one.parse(given);
+      return answer;
+    } catch {
+      // It fits another one, or none.
+    }
+  }
+  return undefined;
+}
+
+function recordIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const given: unknown = JSON.parse(text);
+    // Arguments of a call are a record.
+    return typeof given === "object" && given !== null && !Array.isArray(given) ? { ...given } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reminds a model that ended without the answer. */
+export function reminderFor(strategy: Strategy): string {
+  return strategy.kind === "tool"
+    ? `Your answer was not accepted: it must be a call. ${callFor(strategy)}`
+    : "Your answer does not match the requested schema. Answer again with JSON that matches it, and nothing else.";
+}
+
+/** The notice for a model that cannot be forced to call a tool. */
+const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
+  `Give your final answer by calling ${[...tools.keys()].join(" or ")}.`;
+
+/** The failure of a run whose model gave `reply` instead of the answer in spite of reminders. */
+export function missingAnswer(reply: AIMessage, strategy: Strategy): NoStructuredResponse {
+  const form = strategy.kind === "tool" ? `a call of ${[...strategy.tools.keys()].join(" or ")}` : "JSON";
+  return new NoStructuredResponse(
+    `The model did not give the answer that responseFormat requires, ${form}, even after a reminder.`,
+    reply.text.trim(),
+  );
+}

@@ -1,0 +1,197 @@
+/**
+ * Files while a step works: calls of one reply see each other's changes, and reads and writes of a file keep their order.
+ */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { byIdentity } from "../../core/by-identity.ts";
+import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import { isAtOrBelow } from "../../backends/paths.ts";
+import type { ToolKind } from "../../tools/tool.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { FilesState } from "../contracts/state.ts";
+
+interface Change {
+  data: FileData | null;
+  /** The tool call that made it, where it is known. */
+  callId: string | undefined;
+}
+
+type Changes = Map<string, Change>;
+
+/**
+ * Changes that calls of one step made, by the state value the step started from.
+ *
+ * All tasks of a step read the same value of the `files` channel, so it identifies the step; when the
+ * step ends the channel gets a new value and the changes, by then part of it, are forgotten with the old.
+ */
+const stepChanges = new WeakMap<FilesState, Changes>();
+
+/** Thread files as one step sees them: state, then what finished calls of this step changed. */
+export class StepFiles implements ThreadFiles {
+  readonly #base: FilesState;
+  readonly #changes: Changes;
+  readonly #parent: ThreadFiles | undefined;
+  readonly #callId: string | undefined;
+
+  private constructor(
+    base: FilesState,
+    changes: Changes,
+    parent: ThreadFiles | undefined,
+    callId: string | undefined,
+  ) {
+    this.#base = base;
+    this.#changes = changes;
+    this.#parent = parent;
+    this.#callId = callId;
+  }
+
+  /** `parent`: files of the agent that delegated, below everything this agent changed. */
+  static of(base: FilesState, parent?: ThreadFiles, callId?: string): StepFiles {
+    let changes = stepChanges.get(base);
+    if (!changes) stepChanges.set(base, (changes = new Map()));
+    return new StepFiles(base, changes, parent, callId);
+  }
+
+  /** True if this process knows the step that started from `base`. */
+  static knows(base: FilesState): boolean {
+    return stepChanges.has(base);
+  }
+
+  get(path: string): FileData | undefined {
+    const changed = this.#changes.get(path);
+    if (changed !== undefined) return changed.data ?? undefined;
+    if (Object.hasOwn(this.#base, path)) return this.#base[path] ?? undefined;
+    return this.#parent?.get(path);
+  }
+
+  *entries(): Generator<[string, FileData]> {
+    for (const [path, data] of this.#parent?.entries() ?? []) {
+      if (!this.#changes.has(path) && !Object.hasOwn(this.#base, path)) yield [path, data];
+    }
+    for (const [path, data] of Object.entries(this.#base)) {
+      if (data && !this.#changes.has(path)) yield [path, data];
+    }
+    for (const [path, { data }] of this.#changes) if (data) yield [path, data];
+  }
+
+  /**
+   * Numbers each new content in place: the state takes the changes of a step in the order of its calls,
+   * which is not the order they were made in.
+   */
+  apply(update: FilesUpdate): void {
+    for (const [path, data] of Object.entries(update)) {
+      if (data) data.revision = (this.get(path)?.revision ?? 0) + 1;
+      this.#changes.set(path, { data, callId: this.#callId });
+    }
+  }
+
+  /** Takes over what a call of this step changed before the process ended. */
+  restore(update: FilesUpdate): void {
+    for (const [path, data] of Object.entries(update)) {
+      const known = this.#changes.get(path)?.data;
+      if (isOlder(data, known)) continue;
+      this.#changes.set(path, { data, callId: this.#callId });
+    }
+  }
+
+  /** The call of this step that changed `path` last. */
+  changedBy(path: string): string | undefined {
+    return this.#changes.get(path)?.callId;
+  }
+
+  /** The files as they were when the step started: the same at every restart of one of its calls. */
+  atStart(): ThreadFiles {
+    return new StepFiles(this.#base, new Map(), this.#parent, undefined);
+  }
+}
+
+/** True if `data` was made before `known`; content without a number counts as the newest. */
+export function isOlder(data: FileData | null, known: FileData | null | undefined): boolean {
+  return data?.revision !== undefined && known?.revision !== undefined && data.revision < known.revision;
+}
+
+/** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
+type End = "answered" | "open";
+
+/** Ends of the calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
+const endsIn = byIdentity((_step: FilesState) => new Map<string, Promise<End>>());
+
+/**
+ * Does the work of a call so that other calls of its step can wait for the end of it. `oneByOne`: begins when the
+ * calls before it have ended.
+ */
+export async function asSibling<Result>(
+  step: FilesState,
+  { callId, oneByOne }: { callId: string; oneByOne: boolean },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const known = endsIn(step);
+  const before = oneByOne ? [...known.values()].at(-1) : undefined;
+  let tell: (end: End) => void = () => undefined;
+  known.set(callId, new Promise((resolve) => (tell = resolve)));
+  try {
+    await before;
+    const result = await work();
+    tell("answered");
+    return result;
+  } catch (error) {
+    tell("open");
+    throw error;
+  }
+}
+
+/** The calls of a reply, and the tools they are made of. */
+export interface Reply {
+  readonly calls: readonly ToolCall[];
+  readonly tools: ReadonlyMap<string, AgentTool>;
+}
+
+/**
+ * Waits for the calls that stand before `callId` in its reply and do the opposite, reading or writing, at, above or
+ * below its `path`. Calls of a reply run at once, but a read shows what was written before it, and nothing from after it.
+ *
+ * @returns writes that were not made yet, because a person is asked about them.
+ */
+export async function earlierCalls(
+  step: FilesState,
+  { callId, toolCall, tool }: { callId: string; toolCall: ToolCall; tool: AgentTool | undefined },
+  { calls, tools }: Reply,
+): Promise<ToolCall[]> {
+  const path = tool?.pathOf(toolCall.args);
+  if (path === undefined) return [];
+  const opposite = OPPOSITES[tool?.kind ?? "plan"];
+  const own = calls.findIndex(({ id }) => id === callId);
+  const earlier = calls
+    .slice(0, own)
+    .filter((call) => touches(tools.get(call.name), call, { path, kind: opposite }));
+  const open: ToolCall[] = [];
+  for (const call of earlier) if ((await endsIn(step).get(call.id ?? "")) === "open") open.push(call);
+  return opposite === "write" ? open : [];
+}
+
+const OPPOSITES: Partial<Record<ToolKind, ToolKind>> = { read: "write", write: "read" };
+
+function touches(
+  tool: AgentTool | undefined,
+  { args }: ToolCall,
+  { path, kind }: { path: string; kind: ToolKind | undefined },
+): boolean {
+  if (kind === undefined || tool?.kind !== kind) return false;
+  const checked = tool.validate(args);
+  const touched = checked.ok ? tool.pathOf(checked.args) : undefined;
+  return touched !== undefined && (isAtOrBelow(touched, path) || isAtOrBelow(path, touched));
+}
+
+/** Tools whose answer names a file and the version of it that the model then knows. */
+const SHOWING = new Set<unknown>(["read_file", "write_file", "edit_file"]);
+
+/** Version of the file at `path` that a conversation read, wrote or edited last; `undefined`: it never did. */
+export function versionSeen(messages: readonly BaseMessage[], path: string): string | undefined {
+  for (let i = messages.length - 1; i >= 0; i -= 1) {
+    const message = messages[i];
+    if (!ToolMessage.isInstance(message) || !SHOWING.has(message.name)) continue;
+    const facts = message.artifact as { path?: unknown; version?: unknown } | undefined; // ours, or anything
+    if (facts?.path === path && typeof facts.version === "string") return facts.version;
+  }
+  return undefined;
+}

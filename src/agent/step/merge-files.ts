@@ -1,0 +1,144 @@
+/** Brings a subagent's files back into the files of the agent that delegated. */
+import { diffArrays } from "diff";
+import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import type { FilesState } from "../contracts/state.ts";
+import type { StepFiles } from "./files.ts";
+
+/** Two agents changed one file at the same places; both contents are kept. */
+export interface FileConflict {
+  path: string;
+  /** Path of the content that came second; `undefined` if it was a deletion. */
+  copy: string | undefined;
+  /** The call that changed the path first, if it is known. */
+  first: string | undefined;
+}
+
+export interface MergedFiles {
+  update: FilesUpdate;
+  conflicts: FileConflict[];
+}
+
+/**
+ * Brings a subagent's files back without losing anything. A path that others changed at the same time is merged line by
+ * line. If both changed the same lines, the path keeps the earlier content and the subagent's content is written next
+ * to it.
+ */
+export function mergeFiles(
+  changed: FilesState,
+  started: ThreadFiles,
+  now: StepFiles,
+  callId: string,
+): MergedFiles {
+  const update: FilesUpdate = {};
+  const conflicts: FileConflict[] = [];
+  for (const [path, data] of Object.entries(changed)) {
+    const [base, current, own] = [started.get(path), now.get(path), data ?? undefined];
+    if (sameContent(current, own) || sameContent(own, base)) continue;
+    const merged = sameContent(current, base) ? data : mergedFile(base, current, own);
+    if (merged !== undefined) {
+      update[path] = merged === null ? null : { ...merged };
+      continue;
+    }
+    const copy = own && `${path}.conflict-${callId.replace(/[^A-Za-z0-9_-]/g, "_")}`;
+    if (copy && own) update[copy] = { ...own };
+    conflicts.push({ path, copy, first: now.changedBy(path) });
+  }
+  return { update, conflicts };
+}
+
+/** One sentence for both agents' reports. */
+export function describeConflict({ path, copy }: FileConflict): string {
+  return copy === undefined
+    ? `[Two agents changed ${path} at the same time: one edited it, one deleted it. It was kept.]`
+    : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
+}
+
+/** Notes for the reports of the calls that changed a path first, by call id. */
+export function fileNotesOf(conflicts: readonly FileConflict[]): Record<string, string> {
+  return Object.fromEntries(
+    conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),
+  );
+}
+
+function mergedFile(
+  base: FileData | undefined,
+  current: FileData | undefined,
+  own: FileData | undefined,
+): FileData | undefined {
+  const [before, theirs, ours] = [textOf(base), textOf(current), textOf(own)];
+  if (before === undefined || theirs === undefined || ours === undefined || !current) return undefined;
+  const text = mergeTexts(before, theirs, ours);
+  if (text === undefined || !own) return undefined;
+  const { created_at } = current;
+  const { modified_at } = own;
+  return "mimeType" in current
+    ? { content: text, mimeType: current.mimeType, created_at, modified_at }
+    : { content: text.split("\n"), created_at, modified_at };
+}
+
+const textOf = (data: FileData | undefined): string | undefined => {
+  if (Array.isArray(data?.content)) return data.content.join("\n");
+  return typeof data?.content === "string" ? data.content : undefined;
+};
+
+/** A change of the lines from `start` up to `end` of the common beginning. */
+interface Hunk {
+  start: number;
+  end: number;
+  lines: string[];
+}
+
+/**
+ * Merges two changes of one text line by line; `undefined` when they overlap or touch each other in
+ * different ways.
+ */
+export function mergeTexts(base: string, first: string, second: string): string | undefined {
+  const lines = base.split("\n");
+  const hunks = [...hunksOf(lines, first.split("\n")), ...hunksOf(lines, second.split("\n"))].sort(
+    (a, b) => a.start - b.start || a.end - b.end,
+  );
+  const merged: string[] = [];
+  let at = 0;
+  let last: Hunk | undefined;
+  for (const hunk of hunks) {
+    if (last && sameHunk(last, hunk)) continue;
+    if (last && hunk.start <= last.end) return undefined;
+    merged.push(...lines.slice(at, hunk.start), ...hunk.lines);
+    at = hunk.end;
+    last = hunk;
+  }
+  return [...merged, ...lines.slice(at)].join("\n");
+}
+
+function hunksOf(base: readonly string[], changed: readonly string[]): Hunk[] {
+  const hunks: Hunk[] = [];
+  let at = 0;
+  let open: Hunk | undefined;
+  for (const { added, removed, value } of diffArrays([...base], [...changed])) {
+    if (!added && !removed) {
+      at += value.length;
+      open = undefined;
+      continue;
+    }
+    if (!open) hunks.push((open = { start: at, end: at, lines: [] }));
+    if (added) open.lines.push(...value);
+    else open.end = at += value.length;
+  }
+  return hunks;
+}
+
+const sameHunk = (a: Hunk, b: Hunk): boolean =>
+  a.start === b.start &&
+  a.end === b.end &&
+  a.lines.length === b.lines.length &&
+  a.lines.every((line, index) => line === b.lines[index]);
+
+function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
+  if (a === b) return true;
+  if (!a || !b) return false;
+  const [left, right] = [a.content, b.content];
+  if (typeof left === "string" || typeof right === "string") return left === right;
+  if (left.length !== right.length) return false;
+  for (let i = 0; i < left.length; i += 1) if (left[i] !== right[i]) return false;
+  return true;
+}

@@ -1,0 +1,103 @@
+import { AIMessage } from "@langchain/core/messages";
+import { describe, expect, test } from "vitest";
+import { costOf } from "../../../src/agent/budget/prices.ts";
+import table from "../../../src/agent/budget/prices.json" with { type: "json" };
+
+interface Used {
+  input?: number;
+  output?: number;
+  read?: number;
+  written?: number;
+}
+
+const reply = (model: string, { input = 1000, output = 100, read = 0, written = 0 }: Used = {}): AIMessage =>
+  new AIMessage({
+    content: "",
+    response_metadata: { model_name: model },
+    usage_metadata: {
+      input_tokens: input,
+      output_tokens: output,
+      total_tokens: input + output,
+      input_token_details: { cache_read: read, cache_creation: written },
+    },
+  });
+
+const listed = table.models["claude-sonnet-4-5"];
+const million = (amount: number): number => amount / 1_000_000;
+
+describe("list prices", () => {
+  test.each([
+    ["its own name", "claude-sonnet-4-5"],
+    ["its dated name", "claude-sonnet-4-5-20250929"],
+    ["capitals", "Claude-Sonnet-4-5"],
+    ["OpenRouter", "anthropic/claude-sonnet-4.5"],
+    ["Bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"],
+    ["a region of Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"],
+    ["Vertex", "publishers/anthropic/models/claude-sonnet-4-5@20250929"],
+  ])("are found by %s", (_where, name) => {
+    expect(costOf(reply(name))).toBeCloseTo(million(1000 * listed.input + 100 * listed.output), 9);
+  });
+
+  test.each([
+    ["gpt-4o-2024-08-06", "gpt-4o"],
+    ["models/gemini-2.5-pro", "gemini-2-5-pro"],
+    ["grok-4-latest", "grok-4"],
+  ] as const)("%s costs as %s", (name, key) => {
+    const { input, output } = table.models[key];
+    expect(costOf(reply(name))).toBeCloseTo(million(1000 * input + 100 * output), 9);
+  });
+
+  test.each([
+    ["another model of a family", "claude-sonnet-4-5-turbo"],
+    ["a newer version", "gpt-5.4.1"],
+    ["a local model", "deepseek-r1:14b"],
+    ["a free offer", "anthropic/claude-sonnet-4.5:free"],
+    ["an own name", "my-deployment"],
+    ["no name", ""],
+    ["a name of dates alone", "-2024-08-06-2024-08-06"],
+    ["a name of JavaScript", "constructor"],
+  ])("are not guessed for %s", (_what, name) => {
+    expect(costOf(reply(name))).toBeUndefined();
+  });
+
+  test("count what was read from the cache, and written to it, at their own prices", () => {
+    const used = { input: 10_000, output: 0, read: 6000, written: 3000 };
+    expect(costOf(reply("claude-sonnet-4-5", used))).toBeCloseTo(
+      million(1000 * listed.input + 6000 * listed.cachedInput + 3000 * listed.cacheWrite),
+      9,
+    );
+  });
+
+  test("are those of long requests above their limit", () => {
+    const { tokens, input, output } = listed.above;
+    expect(costOf(reply("claude-sonnet-4-5", { input: tokens }))).toBeCloseTo(
+      million(tokens * listed.input + 100 * listed.output),
+      9,
+    );
+    expect(costOf(reply("claude-sonnet-4-5", { input: tokens + 1 }))).toBeCloseTo(
+      million((tokens + 1) * input + 100 * output),
+      9,
+    );
+  });
+
+  test("give way to the operator's, for all of a request", () => {
+    const prices = { "claude-sonnet": { input: 1, output: 2 } };
+    const used = { input: 300_000, output: 10, read: 1000, written: 1000 };
+    expect(costOf(reply("claude-sonnet-4-5", used), prices)).toBeCloseTo(million(300_000 + 20), 9);
+  });
+
+  test("the rule-based model costs nothing", () => {
+    expect(costOf(reply("offline"))).toBe(0);
+  });
+});
+
+test("the table has a date, its sources, and a price above zero for each model", () => {
+  expect(table.date).toMatch(/^\d{4}-\d{2}-\d{2}$/);
+  expect(table.source).toContain("genai-prices");
+  expect(Object.values(table.pages).every((page) => page.startsWith("https://"))).toBe(true);
+  for (const [name, { input, output }] of Object.entries(table.models)) {
+    expect(name).toMatch(/^[a-z][\w-]*$/);
+    expect(input).toBeGreaterThan(0);
+    expect(output).toBeGreaterThan(0);
+  }
+});

@@ -1,0 +1,174 @@
+import { HumanMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { loadSkills } from "../../../src/agent/layers/skills.ts";
+import { loadAgentFiles, parseAgentFile } from "../../../src/agent/build/agent-files.ts";
+import type { FileData, FilesUpdate } from "../../../src/backends/backend.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { loadSubagents } from "../../../src/agent/build/agent-files.ts";
+import { createLogger, silentLogger } from "../../../src/core/logger.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+
+const file = (name: string, prompt = "Review it.", more = ""): string =>
+  `---\nname: ${name}\ndescription: Reviews a change.\n${more}---\n\n${prompt}\n`;
+
+function backendWith(files: Record<string, string>): StateBackend {
+  const all = new Map<string, FileData>();
+  const thread = {
+    get: (path: string) => all.get(path),
+    entries: () => all.entries(),
+    apply: (update: FilesUpdate) => {
+      for (const [path, data] of Object.entries(update)) if (data) all.set(path, data);
+    },
+  };
+  const backend = new StateBackend({ files: thread });
+  for (const [path, text] of Object.entries(files)) backend.write(path, text);
+  return backend;
+}
+
+describe("an agent file", () => {
+  it("gives name, description, prompt and a model with a provider", () => {
+    const text = file(
+      "reviewer",
+      "Review {it} $&.\n\n---\nend",
+      "model: anthropic:claude-haiku-4-5\ntools: Read, Grep\n",
+    );
+    expect(parseAgentFile("/a.md", text)).toEqual({
+      ok: true,
+      agent: {
+        name: "reviewer",
+        description: "Reviews a change.",
+        systemPrompt: "Review {it} $&.\n\n---\nend",
+        model: "anthropic:claude-haiku-4-5",
+        tools: ["Read", "Grep"],
+      },
+      warnings: [],
+    });
+    const other = parseAgentFile("/a.md", file("reviewer", "x", "model: sonnet\n"));
+    expect(other).toHaveProperty("agent", expect.not.objectContaining({ model: expect.anything() }));
+  });
+
+  it.each([
+    ["no front matter", "just text", "does not start with front matter"],
+    ["a bad name", file("My Agent"), "name: use lowercase letters"],
+    ["no prompt", file("a", ""), "has no prompt"],
+    ["the name of the built-in subagent", file("general-purpose"), "is the built-in subagent"],
+    ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
+    [
+      "front matter that takes long to parse",
+      `---\n${"k:\n".repeat(50_000)}---\nx`,
+      "the front matter is longer than 65536",
+    ],
+    ["front matter without an end", `---\n${"x".repeat(70_000)}`, "the front matter is longer than 65536"],
+    ["broken YAML", "---\n: [\n---\nx", "front matter"],
+  ])("with %s is refused with the reason", (_what, text, problem) => {
+    expect(parseAgentFile("/a.md", text)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
+  });
+
+  it.each([
+    ["tools: Read, Bash(git log:*, git diff:*),Grep", ["Read", "Bash(git log:*, git diff:*)", "Grep"]],
+    ["tools: [Read, mcp__search__find]", ["Read", "mcp__search__find"]],
+    ["tools:\n  - Read\n  - 'Grep, Glob'", ["Read", "Grep", "Glob"]],
+    ["tools: []", []],
+    ["tools:", undefined],
+    ["tools: '*'", undefined],
+    ["tools: [Read, '*']", undefined],
+    ["color: blue", undefined],
+  ])("names its tools: %s", (line, tools) => {
+    const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
+    expect(parsed).toMatchObject({ ok: true, agent: { disallowedTools: ["Write"] } });
+    expect(parsed.ok && parsed.agent.tools).toEqual(tools);
+  });
+
+  it("with a description that is too long is cut with a warning", () => {
+    const text = `---\nname: a\ndescription: ${"d".repeat(2000)}\n---\nWork.`;
+    expect(parseAgentFile("/a.md", text)).toEqual({
+      ok: true,
+      agent: { name: "a", description: "d".repeat(1024), systemPrompt: "Work." },
+      warnings: ["/a.md: description is longer than 1024 characters and was cut"],
+    });
+  });
+
+  it("of a later folder counts; folders that are missing and files that are broken are left out", async () => {
+    const backend = backendWith({
+      "/w/.claude/agents/reviewer.md": file("reviewer", "old"),
+      "/w/.claude/agents/notes.txt": "not an agent",
+      "/w/.deepagent/agents/a.md": file("reviewer", "new"),
+      "/w/.deepagent/agents/broken.md": "nothing",
+      "/w/.deepagent/agents/b.md": file("asker", "ask"),
+    });
+    const folders = ["/missing", "/w/.claude/agents", "/w/.deepagent/agents"];
+    const agents = await loadAgentFiles(backend, folders, silentLogger);
+    expect(agents.map(({ name, systemPrompt }) => [name, systemPrompt])).toEqual([
+      ["asker", "ask"],
+      ["reviewer", "new"],
+    ]);
+  });
+});
+
+it("subagents, skills and instructions that are too large are left out or cut, which the log says", async () => {
+  const long = "x".repeat(2_000_000);
+  const backend = backendWith({
+    "/agents/a.md": file("a", long),
+    "/skills/b/SKILL.md": `---\nname: b\ndescription: c\n---\n${long}`,
+    "/AGENTS.md": long,
+  });
+  const lines: string[] = [];
+  const log = createLogger("warn", (line) => void lines.push(line));
+  expect(await loadAgentFiles(backend, ["/agents"], log)).toEqual([]);
+  expect(await loadSkills(backend, ["/skills"], log)).toEqual({});
+  const model = scriptedModel(() => ({ text: "end" }));
+  const agent = createDeepAgent({ model, backend, memory: ["/AGENTS.md"], log });
+  await agent.invoke({ messages: [new HumanMessage("go")] });
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { event: "agent_file_skipped", problem: expect.stringContaining("too large to load at once") },
+    { event: "skill_skipped", problem: expect.stringContaining("too large to load at once") },
+    { event: "memory_cut", path: "/AGENTS.md", characters: 2_000_000, shown: 40_000 },
+  ]);
+});
+
+describe("subagents of a library user's files", () => {
+  it("are read with the tools they name, and work", async () => {
+    const search = tool(() => "found", { name: "search", description: "d", schema: z.object({}) });
+    const send = tool(() => "sent", { name: "send", description: "d", schema: z.object({}) });
+    const backend = backendWith({
+      "/.claude/agents/a.md": file("scout", "Look.", "tools: Grep, search, Nonsense\n"),
+      "/.claude/agents/b.md": file("free"),
+      "/.claude/agents/c.md": "no front matter",
+      "/.deepagent/agents/d.md": file("free", "Own prompt.", "disallowedTools: [send, Write]\n"),
+    });
+    const lines: string[] = [];
+    const log = createLogger("warn", (line) => void lines.push(line));
+    const subagents = await loadSubagents({ backend, tools: [search, send], log });
+    expect(subagents).toMatchObject([
+      { name: "free", systemPrompt: "Own prompt.", tools: [{ name: "search" }] },
+      {
+        name: "scout",
+        tools: [{ name: "search" }],
+        filesystem: { tools: ["ls", "read_file", "grep"] },
+      },
+    ]);
+    expect(subagents[0]?.filesystem?.tools).not.toContain("write_file");
+    expect(lines.join("")).toContain("/.claude/agents/c.md does not start with front matter");
+    expect(lines.join("")).toContain("'Nonsense', which does not exist here");
+    const model = scriptedModel(({ messages, call }) =>
+      messages.some(({ text }) => text === "look")
+        ? { text: "looked" }
+        : call === 0
+          ? { toolCalls: [{ name: "task", args: { subagent_type: "scout", description: "look" } }] }
+          : { text: "end" },
+    );
+    const agent = createDeepAgent({ model, tools: [search, send], subagents });
+    await agent.invoke({ messages: [new HumanMessage("go")] });
+    expect(model.requests[1]?.tools.sort()).toEqual(["grep", "ls", "read_file", "search", "write_todos"]);
+  });
+
+  it("need a backend that is there", async () => {
+    await expect(loadSubagents({ backend: () => backendWith({}) })).rejects.toThrow(
+      "is created for each call",
+    );
+    expect(await loadSubagents({ backend: backendWith({}) })).toEqual([]);
+  });
+});

@@ -1,0 +1,203 @@
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { Command, MemorySaver } from "@langchain/langgraph";
+import {
+  ClearToolUsesEdit,
+  contextEditingMiddleware,
+  createMiddleware,
+  modelCallLimitMiddleware,
+  modelFallbackMiddleware,
+  modelRetryMiddleware,
+  piiMiddleware,
+  toolCallLimitMiddleware,
+  type ToolRuntime,
+} from "langchain";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { collect, toolMessages, graphOf } from "../../support/run-agent.ts";
+import { scriptedModel, type ScriptedReplyFunction } from "../../support/scripted-model.ts";
+
+const listing =
+  (count: number): ScriptedReplyFunction =>
+  ({ call }) =>
+    call < count ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
+/** What is tried again is up to the middleware. */
+const ONE_TRY = { modelPatienceMs: 0 };
+const agentWith = (reply: ScriptedReplyFunction, params: DeepAgentParams) => {
+  const model = scriptedModel(reply);
+  return { model, agent: buildAgent({ checkpointer: new MemorySaver(), model, limits: ONE_TRY, ...params }) };
+};
+const broken: ScriptedReplyFunction = () => {
+  throw Object.assign(new Error("503 overloaded"), { status: 503 });
+};
+const go = { kind: "task", task: "go" } as const;
+
+describe("LangChain's ready middleware", () => {
+  it("falls back to another model", async () => {
+    const spare = scriptedModel(listing(1));
+    const { agent } = agentWith(broken, { middleware: [modelFallbackMiddleware(spare)] });
+    expect((await collect(agent, go)).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+    expect(spare.requests[0]?.tools).toContain("task");
+  });
+
+  it("retries a model that fails", async () => {
+    const { agent, model } = agentWith(
+      (request) => (request.call < 2 ? broken(request) : { text: "at last" }),
+      { middleware: [modelRetryMiddleware({ maxRetries: 3, initialDelayMs: 1, jitter: false })] },
+    );
+    expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "at last" });
+    expect(model.requests).toHaveLength(3);
+  });
+
+  it("limits model calls", async () => {
+    const { agent, model } = agentWith(listing(10), {
+      middleware: [modelCallLimitMiddleware({ runLimit: 2, exitBehavior: "end" })],
+    });
+    const last = (await collect(agent, go)).at(-1);
+    expect(last).toMatchObject({ kind: "finished", answer: expect.stringMatching(/limit/i) });
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it("limits calls of one tool and lets the others of the reply run", async () => {
+    const { agent } = agentWith(
+      ({ call }) =>
+        call === 0
+          ? {
+              toolCalls: [
+                { id: "a", name: "ls", args: {} },
+                { id: "b", name: "ls", args: {} },
+                { id: "c", name: "glob", args: { pattern: "*.md" } },
+              ],
+            }
+          : { text: "end" },
+      { middleware: [toolCallLimitMiddleware({ toolName: "ls", runLimit: 1, exitBehavior: "continue" })] },
+    );
+    expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "end" });
+    const results = await toolMessages(agent);
+    expect(results.map(({ tool_call_id, status }) => [tool_call_id, status])).toEqual([
+      ["a", "success"],
+      ["b", "error"],
+      ["c", "success"],
+    ]);
+    expect(results[1]?.text).toMatch(/limit/i);
+  });
+
+  it("edits the context that the model sees, and not the thread", async () => {
+    const { agent, model } = agentWith(listing(4), {
+      middleware: [
+        contextEditingMiddleware({
+          edits: [new ClearToolUsesEdit({ trigger: { tokens: 1 }, keep: { messages: 1 } })],
+        }),
+      ],
+    });
+    await collect(agent, go);
+    const seen = model.requests.at(-1)?.messages.filter((message) => ToolMessage.isInstance(message));
+    expect(seen?.map(({ text }) => text)).toEqual([
+      "[cleared]",
+      "[cleared]",
+      "[cleared]",
+      "No files found in /",
+    ]);
+    expect(new Set((await toolMessages(agent)).map(({ text }) => text))).toEqual(
+      new Set(["No files found in /"]),
+    );
+  });
+
+  it("redacts personal data before the model sees it", async () => {
+    const { agent, model } = agentWith(() => ({ text: "end" }), {
+      middleware: [piiMiddleware("email", { strategy: "redact", applyToInput: true })],
+    });
+    await collect(agent, { kind: "task", task: "write to jane@example.com" });
+    expect(model.requests[0]?.messages.find((message) => HumanMessage.isInstance(message))?.text).toBe(
+      "write to [REDACTED_EMAIL]",
+    );
+  });
+});
+
+describe("middleware made with LangChain", () => {
+  it("may answer a model call with a command: its update joins the reply, and it may end the run", async () => {
+    const commander = createMiddleware({
+      name: "Commander",
+      stateSchema: z.object({ calls: z.number().default(0) }),
+      wrapModelCall: async (request, handler) => {
+        await handler(request);
+        const calls = request.state.calls + 1;
+        if (calls < 2) return new Command({ update: { calls } });
+        return new Command({
+          update: { calls, messages: [new AIMessage({ id: "x", content: "closing" })] },
+          goto: "__end__",
+        });
+      },
+    });
+    const { agent, model } = agentWith(listing(5), { middleware: [commander] });
+    expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "closing" });
+    expect(model.requests).toHaveLength(2);
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
+    expect(values).toHaveProperty("calls", 2);
+  });
+
+  it("reads the run's context by its own schema, defaults included", async () => {
+    const seen: unknown[] = [];
+    const reader = createMiddleware({
+      name: "Reader",
+      contextSchema: z.object({ user: z.string(), tone: z.string().default("plain") }),
+      beforeModel: (_state, runtime) => void seen.push({ ...runtime.context }),
+      wrapModelCall: (request, handler) => {
+        seen.push(request.runtime.context);
+        return handler(request);
+      },
+    });
+    const agent = createDeepAgent({ model: scriptedModel(() => ({ text: "end" })), middleware: [reader] });
+    await agent.invoke({ messages: [new HumanMessage("go")] }, { context: { user: "jane" } });
+    expect(seen).toEqual([
+      { user: "jane", tone: "plain" },
+      { user: "jane", tone: "plain" },
+    ]);
+    await expect(agent.invoke({ messages: [new HumanMessage("go")] }, { context: {} })).rejects.toThrow(
+      "The context of this run does not fit middleware Reader",
+    );
+  });
+});
+
+describe("a run's context", () => {
+  it("is checked, and reaches tools, backend factories and subagents", async () => {
+    const seen: unknown[] = [];
+    const whoami = tool(
+      (_args, runtime: ToolRuntime<unknown, { user: string }>) =>
+        `user ${runtime.context.user} in ${runtime.toolCallId}`,
+      {
+        name: "whoami",
+        description: "tells the user",
+        schema: z.object({}),
+      },
+    );
+    const agent = createDeepAgent({
+      contextSchema: z.object({ user: z.string() }),
+      model: scriptedModel(({ tools, messages }) => {
+        if (messages.some((message) => ToolMessage.isInstance(message)))
+          return { text: messages.at(-1)?.text ?? "" };
+        if (!tools.includes("task")) return { toolCalls: [{ id: "inner", name: "whoami", args: {} }] };
+        return {
+          toolCalls: [{ name: "task", args: { description: "d", subagent_type: "general-purpose" } }],
+        };
+      }),
+      tools: [whoami],
+      backend: (runtime) => {
+        seen.push(runtime.context);
+        return new StateBackend(runtime);
+      },
+    });
+    const { messages } = await agent.invoke(
+      { messages: [new HumanMessage("go")] },
+      { context: { user: "jane" } },
+    );
+    expect(messages?.at(-1)?.text).toBe("user jane in inner");
+    expect(new Set(seen.map((context) => JSON.stringify(context)))).toEqual(new Set(['{"user":"jane"}']));
+    await expect(
+      agent.invoke({ messages: [new HumanMessage("go")] }, { context: { user: 7 } as never }),
+    ).rejects.toThrow(/user/);
+  });
+});

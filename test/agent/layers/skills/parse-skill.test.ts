@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { loadSkills, parseSkill } from "../../../../src/agent/layers/skills.ts";
+import { StoreBackend } from "../../../../src/backends/stores/langgraph-store.ts";
+import { createLogger } from "../../../../src/core/logger.ts";
+import { InMemoryStore } from "@langchain/langgraph";
+
+const PATH = "/s/a/SKILL.md";
+const file = (...lines: string[]): string => ["---", ...lines, "---", "# Body"].join("\n");
+
+describe("a skill", () => {
+  it.each([
+    ["# nothing", "does not start with front matter between '---' lines"],
+    [file("name: a"), "description is missing: what it does and when to use it"],
+    [file("description: d"), "name is missing: what the skill is called"],
+    [file("name: [a]", "description: d"), "name must be a text"],
+    [file("name: a", "description: ''"), "description is missing"],
+    [file('name: " "', "description: d"), "name and description must not be blank"],
+    [file("- name: a"), "the front matter must be lines of `field: value`"],
+    [
+      file(": [", "  description: d"),
+      "the front matter is not YAML: Flow sequence in block collection must be sufficiently indented and end with a ] in line",
+    ],
+  ])("that cannot be used says why: %j", (text, problem) => {
+    const parsed = parseSkill(PATH, text);
+    expect(parsed.ok ? "" : parsed.problem).toMatch(PATH);
+    expect(parsed.ok ? "" : parsed.problem).toContain(problem);
+  });
+
+  it.each<[string[], string, object]>([
+    [["license: 2.0"], "", { license: "2" }],
+    [["license: [MIT]"], "license must be a text and was left out", {}],
+    [["compatibility: 3"], "", { compatibility: "3" }],
+    [[`compatibility: ${"x".repeat(501)}`], "longer than 500 characters", { compatibility: "x".repeat(500) }],
+    [["metadata: 7"], "metadata must be a map of texts and was left out", {}],
+    [["metadata:", "  version: 1.5", "  tags: [a]"], "", { metadata: { version: "1.5", tags: '["a"]' } }],
+    [["allowed-tools: ls read_file"], "", { allowedTools: ["ls", "read_file"] }],
+    [["allowed-tools: Bash(git add:*), Read"], "", { allowedTools: ["Bash(git add:*)", "Read"] }],
+    [["allowed-tools: [ls, grep]"], "", { allowedTools: ["ls", "grep"] }],
+    [["allowed-tools: 3"], "allowed-tools must be names of tools", {}],
+    [["license:"], "", {}],
+    [["user-invocable: true"], "", {}],
+  ])("is used all the same with %j", (lines, warning, more) => {
+    const parsed = parseSkill(PATH, file("name: a", "description: d", ...lines));
+    const warnings = warning === "" ? [] : [expect.stringContaining(warning)];
+    expect(parsed).toEqual({
+      ok: true,
+      warnings,
+      skill: { name: "a", description: "d", path: PATH, ...more },
+    });
+  });
+
+  it.each([
+    ["Upper", "lowercase"],
+    ["a--b", "single hyphens"],
+    ["-a", "lowercase"],
+    ["b", "differs from its folder 'a'; rename one of them"],
+    ["x".repeat(65), "name is longer than 64 characters and was cut"],
+  ])("with the name %j is used with a warning", (name, warning) => {
+    const parsed = parseSkill(PATH, file(`name: ${name}`, "description: d"));
+    expect(parsed.ok ? parsed.warnings.join() : "").toContain(warning);
+  });
+
+  it("may come from Windows", () => {
+    const text = `\uFEFF${file("name: a", "description: d").replaceAll("\n", "\r\n")}`;
+    expect(parseSkill(PATH, text)).toMatchObject({ ok: true, warnings: [] });
+  });
+});
+
+it("whose front matter is not YAML is read line by line, with a warning", () => {
+  const parsed = parseSkill(PATH, file("name: a", "description: Use it: when needed"));
+  expect(parsed).toEqual({
+    ok: true,
+    skill: { name: "a", description: "Use it: when needed", path: PATH },
+    warnings: [
+      `${PATH}: the front matter is not YAML: Nested mappings are not allowed in compact mappings in line 3; put quotes around a text with ': ' or '#' in it; it was read line by line`,
+    ],
+  });
+});
+
+it("sources say when they hold no skill, or two of one name", async () => {
+  const lines: string[] = [];
+  const backend = new StoreBackend({ store: new InMemoryStore(), namespace: ["skills"] });
+  await backend.write("/empty/a/notes.md", "no skill");
+  for (const folder of ["a", "b"])
+    await backend.write(`/twice/${folder}/SKILL.md`, file("name: a", `description: ${folder}`));
+  const log = createLogger("info", (line) => void lines.push(line));
+  const skills = await loadSkills(backend, ["/empty/", "/twice/"], log);
+  expect(Object.keys(skills)).toEqual(["a"]);
+  expect(lines.join("")).toContain(
+    '"skill_source_without_skills","source":"/empty/","expected":"NAME/SKILL.md"',
+  );
+  expect(lines.join("")).toContain('"skill_name_twice","source":"/twice/"');
+});
