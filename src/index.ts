@@ -18,10 +18,10 @@ export {
   type WorkspaceState,
 } from "./agent/build/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/profiles.ts";
-export type { ModelPrice } from "./agent/budget/prices.ts";
+export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
-export type { AgentLimits } from "./agent/budget/limits.ts";
+export type { AgentLimits } from "./agent/contracts/limits.ts";
 export type { StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";

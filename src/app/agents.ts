@@ -15,8 +15,8 @@ import {
   type ToolWishes,
   chooseTools,
   loadAgentFiles,
-  notingFiles,
 } from "../agent/build/agent-files.ts";
+import { notingFiles } from "../agent/layers/skill-files.ts";
 import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";

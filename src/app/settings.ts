@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import type { InterruptOn } from "../agent/agent.ts";
-import type { AgentLimits } from "../agent/budget/limits.ts";
+import type { AgentLimits } from "../agent/contracts/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
 import type { Config } from "../config/schema.ts";

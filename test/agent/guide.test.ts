@@ -48,7 +48,7 @@ describe("the guide", () => {
     expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([]);
   });
 
-  it("walks through the loop by files and functions that exist, in fewer than 800 lines", () => {
+  it("walks through the loop by files and functions that exist, in fewer than 850 lines", () => {
     const walk = guide.split("\n### How it works\n")[1]?.split("\n## ")[0] ?? "";
     const engine = join(root, "src/agent/langgraph");
     const files = [...walk.matchAll(/`([\w-]+\.ts)`/g)].map(([, name = ""]) => name);
@@ -57,7 +57,7 @@ describe("the guide", () => {
     expect(names.length).toBeGreaterThan(10);
     expect(names.filter((name) => !sources.some((source) => source.includes(name)))).toEqual([]);
     const lines = sources.slice(0, 4).reduce((sum, source) => sum + source.trimEnd().split("\n").length, 0);
-    expect(lines).toBeLessThan(800);
+    expect(lines).toBeLessThan(850);
   });
 
   it.each(snippets.map(([heading], index) => ({ heading, index })))("runs: $heading", async ({ index }) => {

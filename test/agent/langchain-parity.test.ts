@@ -4,7 +4,7 @@ import { createAgent, createMiddleware } from "langchain";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
-import { repairHistory } from "../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../src/agent/messages/mend.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const HOOKS = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"] as const;

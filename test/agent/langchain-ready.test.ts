@@ -3,7 +3,7 @@ import { Command, MemorySaver } from "@langchain/langgraph";
 import { type AgentMiddleware, createAgent } from "langchain";
 import { describe, expect, test } from "vitest";
 import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
-import { repairHistory } from "../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../src/agent/messages/mend.ts";
 import { type ScriptedModel, scriptedModel } from "../support/scripted-model.ts";
 import { type Case, CASES, OWN, ownTools } from "./langchain-ready-cases.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../src/agent/agent.ts";
 import { DeepAgentGraph } from "../../src/agent/langgraph/deep-agent-graph.ts";
 import { ThreadAgent } from "../../src/agent/langgraph/thread-agent.ts";
-import { repairHistory } from "../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../src/agent/messages/mend.ts";
 
 /** Works on a thread until it pauses or ends, and gives everything it told; `told` sees all until then each time. */
 export async function collect(

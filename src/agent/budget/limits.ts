@@ -2,53 +2,10 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { GraphRecursionError } from "@langchain/langgraph";
 import { RunFailure } from "../../core/errors.ts";
+import type { AgentLimits, Spent } from "../contracts/limits.ts";
 import type { LimitReason, StopReason } from "../contracts/state.ts";
 import { isReply, isTask } from "../messages/messages.ts";
-import { type ModelPrice, costOf, reportedModel } from "./prices.ts";
-
-/**
- * Limits of one run, and of each subagent's part of it. A limit ends the run in order, with what
- * it has and a stable reason; a subagent's limit ends that subagent.
- */
-export interface AgentLimits {
-  /** Model calls of one agent; default none. */
-  maxIterations?: number;
-  /** Tool calls of one agent; default none. Calls beyond it are answered and do not run. */
-  toolCalls?: number;
-  /** Tokens in and out, subagents included; default none. */
-  tokens?: number;
-  /** Money in US dollars, subagents included; default none. */
-  costUsd?: number;
-  /**
-   * Prices by model name or its beginning; the longest match applies. Default: the list prices of the usual providers.
-   */
-  prices?: Readonly<Record<string, ModelPrice>>;
-  /** Time at work, without the time spent waiting for a person; default none. */
-  wallTimeMs?: number;
-  /** Time for one tool call, delegation aside; default none. */
-  toolTimeoutMs?: number;
-  /**
-   * Time during which a failed model call is retried with growing pauses, if the failure may pass. Default: a minute;
-   * 0: no retries.
-   */
-  modelPatienceMs?: number;
-  /** Tool calls of one reply that work at a time. Default 8. */
-  parallelTools?: number;
-  /** Subagents of one agent that work at a time. Default 8. */
-  parallelSubagents?: number;
-  /**
-   * Turns of one agent that only repeat calls with the same results; default none, as with 0. The model is told from
-   * the third such turn on, with or without this limit.
-   */
-  repeatedTurns?: number;
-  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
-  subagentDepth?: number;
-  /**
-   * Characters of names and descriptions of skills and subagents in the prompt. Subagents have half of it, and skills
-   * what those leave. The prompt says where the others are found. Default none.
-   */
-  listedCharacters?: number;
-}
+import { costOf, reportedModel } from "./prices.ts";
 
 /** Default number of tool calls, and of subagents, that one agent runs at a time. */
 export const DEFAULT_PARALLEL = 8;
@@ -74,12 +31,6 @@ export interface Reached {
   limits: AgentLimits;
   /** Scope of the end: the whole run, or a subagent and the subagents below it. */
   whose: "run" | "subagent";
-}
-
-/** Tokens and money used so far. */
-export interface Spent {
-  tokens: number;
-  costUsd: number;
 }
 
 /** The part of a thread that belongs to the current run: what follows its task. */

@@ -4,7 +4,8 @@ import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.t
 import type { AgentState, LimitReason } from "../contracts/state.ts";
 import { isReply } from "../messages/messages.ts";
 import { repeatedTurns } from "../messages/repeated-calls.ts";
-import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
+import { type Reached, currentRun, describeLimit, spentBy } from "./limits.ts";
+import type { AgentLimits, Spent } from "../contracts/limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
 export interface Carried extends Spent {

@@ -1,18 +1,9 @@
 import type { AIMessage } from "@langchain/core/messages";
+import type { ModelPrice } from "../contracts/limits.ts";
 import { longestMatch } from "../../core/longest-match.ts";
 import table from "./prices.json" with { type: "json" };
 
 /** Prices of models, and the cost of a reply. */
-
-/** US dollars per million tokens. */
-export interface ModelPrice {
-  input: number;
-  output: number;
-  /** For input read from the provider's cache. Default: `input`. */
-  cachedInput?: number;
-  /** For input written to the provider's cache. Default: `input`. */
-  cacheWrite?: number;
-}
 
 /** Some providers charge more for a whole request above this many input tokens. */
 interface ListPrice extends ModelPrice {

@@ -3,7 +3,7 @@ import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
-import { type LogFields, type Logger, createLogger } from "../../core/logger.ts";
+import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf } from "../../core/text.ts";
@@ -130,19 +130,6 @@ export async function loadAgentFiles(
 /** Files of one folder that are read: each run reads them again. */
 const MOST_FILES = 200;
 const TOO_MANY = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-
-/** Logs to `log` as well, and gives `note` one text for each file or folder that is left out or cut. */
-export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean) => void): Logger {
-  const warn = (event: string, fields: LogFields = {}): void => {
-    log.warn(event, fields);
-    const texts = fields as Record<string, string | undefined>; // but `paths`, of which nothing is said here
-    const { path, folder = path, source = folder, error, problem = error, warning } = texts;
-    if (warning !== undefined) note(warning, false);
-    else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);
-    else if (problem !== undefined) note(`${source} is left out: ${problem}`, true);
-  };
-  return { ...log, warn };
-}
 
 async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
   const file = await readText(backend, path, MAX_BYTES);

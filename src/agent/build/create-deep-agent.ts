@@ -15,10 +15,10 @@ import { type ResponseFormat, StructuredResponse } from "../models/structured-an
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/graph.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
-import { builtInChannels, channelsOf, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
+import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
-import { joinSystem } from "../layers/compose.ts";
+import { joinSystem } from "../messages/system-prompt.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
@@ -216,9 +216,7 @@ function collectChannels(
   middleware: readonly Middleware[],
   nested: boolean,
 ): Record<string, BaseChannel> {
-  const added = middleware.flatMap(({ name, stateSchema }) =>
-    stateSchema ? [channelsOf(stateSchema, name)] : [],
-  );
+  const added = middleware.map(layerChannels);
   const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
   return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
 }

@@ -11,7 +11,7 @@ import type { FilesystemPermission } from "../calls/permissions.ts";
 import type { AgentMiddleware } from "../contracts/middleware.ts";
 import type { ToolInput } from "../contracts/call.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
-import type { AgentLimits } from "../budget/limits.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 import type { DelegationOptions } from "../layers/planning.ts";

@@ -7,7 +7,7 @@ import { PolicyBackend } from "../../backends/policy.ts";
 import { LocalShellBackend, type LocalShellOptions } from "../../backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import type { OptionTable } from "../../core/options.ts";
-import type { AgentLimits } from "../budget/limits.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 

@@ -5,7 +5,7 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
-import type { AgentLimits } from "../budget/limits.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";

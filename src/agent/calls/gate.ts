@@ -1,6 +1,6 @@
+import type { Step } from "../contracts/step.ts";
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Backend } from "../../backends/backend.ts";
 import { cutDiff } from "../../core/diff.ts";
 import { defined } from "../../core/defined.ts";
@@ -16,8 +16,7 @@ import type { AgentDefinition, EditRules } from "../langgraph/definition.ts";
 import { interrupt, isGraphInterrupt } from "../langgraph/internals.ts";
 import { isRequest, questionId, refuseBroadcastAnswer } from "../langgraph/open-interrupts.ts";
 import { lastQuestion } from "../langgraph/resume.ts";
-import { agentPath, emit } from "../langgraph/step-of-task.ts";
-import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../layers/human-in-the-loop.ts";
+import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./answers.ts";
 import { toAgentTool } from "./tool.ts";
 
 /** Checks a call, asks a person about it when a gate says so, and runs it only as it was approved. */
@@ -82,7 +81,7 @@ export class Approval {
   ): Promise<Verdict> {
     const { toolCall } = request;
     const gate = own ?? (await firstGate(this.#gates, request)) ?? NO_GATE;
-    const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
+    const known = (await (this.#before ??= questionsBefore(this.#scope)))[this.#shown.length];
     const isFree = gate.isWaived || begun;
     if (isFree && known === undefined) return { ...UNASKED, toolCall };
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
@@ -132,7 +131,7 @@ export class Approval {
     const question = { ...review, ...number, shown: [...this.#shown] };
     for (;;) {
       await refuseBroadcastAnswer(this.#scope.config);
-      const answer: unknown = ask(question, this.#scope.config);
+      const answer: unknown = ask(question, this.#scope.step);
       if (responseProblem(question, answer)) continue;
       const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem
       const verdict = decision && apply(decision, toolCall, this.#rules);
@@ -175,9 +174,9 @@ const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
 const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
 
 /** The digests in the newest question of the running task; questions of a subagent do not count. */
-async function questionsBefore(config: RunnableConfig): Promise<readonly string[]> {
+async function questionsBefore({ config, step }: CallScope): Promise<readonly string[]> {
   const asked = await lastQuestion(config);
-  const isOwn = isRequest(asked) && asked.agent?.length === agentPath(config).length;
+  const isOwn = isRequest(asked) && asked.agent?.length === step.agent.length;
   return isOwn ? (asked.shown ?? []) : [];
 }
 
@@ -227,7 +226,7 @@ function reviewRequest(
   return {
     actionRequests: [{ name, args, description, toolCallId: id, ...(preview ? { preview } : {}), ...same }],
     reviewConfigs: [{ actionName: name, allowedDecisions: gate.allowedDecisions, ...argsSchema }],
-    agent: agentPath(scope.config),
+    agent: scope.step.agent,
   };
 }
 
@@ -258,7 +257,7 @@ async function previewOf(
 }
 
 /** LangGraph's `interrupt`, telling watchers about a question that is new. */
-function ask(request: HitlRequest, config: RunnableConfig): unknown {
+function ask(request: HitlRequest, step: Step): unknown {
   try {
     return interrupt(request);
   } catch (error) {
@@ -266,7 +265,7 @@ function ask(request: HitlRequest, config: RunnableConfig): unknown {
       const id = error.interrupts[0]?.id;
       if (id) {
         const interruptId = questionId(id, request);
-        emit(config, { kind: "approval_requested", agent: agentPath(config), interruptId, request });
+        step.tell({ kind: "approval_requested", interruptId, request });
       }
     }
     throw error;

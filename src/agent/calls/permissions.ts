@@ -10,7 +10,7 @@ import { trimEndOf } from "../../core/text.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/call.ts";
 import type { Gate } from "../contracts/middleware.ts";
-import { ALL_DECISIONS } from "../layers/human-in-the-loop.ts";
+import { ALL_DECISIONS } from "./answers.ts";
 
 export type FileOperation = "read" | "write";
 

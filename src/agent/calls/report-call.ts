@@ -1,26 +1,22 @@
 /** Reports tool calls to those who watch the run, and adds notes for the model to their results. */
+import type { BaseMessage } from "@langchain/core/messages";
+import type { Step } from "../contracts/step.ts";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import { defined } from "../../core/defined.ts";
 import type { AgentTool, Outcome } from "../contracts/call.ts";
 import { showMessages, textOf } from "../messages/messages.ts";
 import { REPEATED_NOTE, isRepeated } from "../messages/repeated-calls.ts";
 import type { AgentDefinition } from "../langgraph/definition.ts";
 import { Command, isCommand } from "../langgraph/internals.ts";
-import { type Carried, SPENT } from "../budget/meter.ts";
-import { agentPath, emit, meterOf, readState } from "../langgraph/step-of-task.ts";
-import { agentSegment, tellReport } from "../langgraph/nested-children.ts";
-import { callSummary, resultSummary, toolMessagesOf } from "./tool.ts";
+import { type Carried, type Meter, SPENT } from "../budget/meter.ts";
+import { agentSegment, tellReport } from "../step/child-events.ts";
+import { toolMessagesOf } from "./tool.ts";
+import { callSummary, resultSummary } from "./summaries.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
-export function reportStart(
-  { id = "", name, args }: ToolCall,
-  config: RunnableConfig,
-  recalled: boolean,
-): void {
-  emit(config, {
+export function reportStart({ id = "", name, args }: ToolCall, step: Step, recalled: boolean): void {
+  step.tell({
     kind: "tool_started",
-    agent: agentPath(config),
     callId: id,
     tool: name,
     summary: callSummary(name, args),
@@ -33,30 +29,36 @@ export function reportRecalled(
   outcome: Outcome,
   call: ToolCall,
   tool: AgentTool | undefined,
-  config: RunnableConfig,
+  step: Step,
 ): Outcome {
   const [message] = toolMessagesOf(outcome);
   if (tool?.kind !== "delegate" || !message) return outcome;
   const { subagent_type: name, description } = call.args;
   const segment = agentSegment(call.id ?? "", String(name), String(description));
-  tellReport(segment, { text: textOf(message), status: message.status }, config);
+  tellReport(segment, { text: textOf(message), status: message.status }, step);
   return outcome;
+}
+
+/** The step that a call ends in. `rejected`: a person decided against it. */
+interface Ending {
+  step: Step;
+  meter: Meter;
+  messages: readonly BaseMessage[];
+  rejected?: true | undefined;
 }
 
 /** Reports how a call ended, with the file or the todos that it changed, and returns the graph's update. */
 export function reportEnd(
-  { tools, channels, limits }: Pick<AgentDefinition, "tools" | "channels" | "limits">,
+  { tools }: Pick<AgentDefinition, "tools">,
   { id: callId = "", name, args }: ToolCall,
   outcome: Outcome,
-  { config, rejected }: { config: RunnableConfig; rejected?: true | undefined },
+  { step, meter, messages, rejected }: Ending,
 ): Command {
-  const agent = agentPath(config);
   const [message] = toolMessagesOf(outcome);
   const status = message?.status === "error" ? "error" : "success";
   const summary = message ? resultSummary(textOf(message)) : "";
-  emit(config, {
+  step.tell({
     kind: "tool_finished",
-    agent,
     callId,
     tool: name,
     status,
@@ -71,14 +73,12 @@ export function reportEnd(
     const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
     if (path) {
       const change = tool?.changeOf?.(args, message?.artifact);
-      emit(config, { kind: "file_changed", agent, callId, path, ...change });
+      step.tell({ kind: "file_changed", callId, path, ...change });
     }
     const { todos } = update;
-    if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });
+    if (Array.isArray(todos)) step.tell({ kind: "todos", todos });
   }
-  const { messages } = readState(config, channels);
   if (message && isRepeated(messages, message)) withNote(outcome, REPEATED_NOTE);
-  const meter = meterOf(config, limits);
   // The state keeps the time at work where a limit needs it, beside what a subagent's report says it used.
   if (meter.remainingMs !== undefined && !Array.isArray(command.update)) {
     const carried = meter.carried(messages);

@@ -1,5 +1,4 @@
 /** Makes one form of every kind of tool: its checks, its calls, and how they are shown. */
-import { CallbackManager } from "@langchain/core/callbacks/manager";
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -8,17 +7,14 @@ import {
   type StructuredToolInterface,
   tool as langChainTool,
 } from "@langchain/core/tools";
-import { Validator } from "@langchain/core/utils/json_schema";
-import { isStandardSchema } from "@langchain/core/utils/standard_schema";
-import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
 import { ConfigurationError, isAbortError, isTransient } from "../../core/errors.ts";
-import { headOf, oneLine } from "../../core/text.ts";
-import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
+import { invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
 import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
 import { Command, isCommand, isGraphBubbleUp } from "../langgraph/internals.ts";
-import { isObserved } from "../langgraph/untraced-node.ts";
+import { type ArgumentsCheck, argumentsCheck } from "./arguments.ts";
+import { withToolCallbacks } from "./callbacks.ts";
 
 /** Makes an `AgentTool` of any accepted form. */
 export function toAgentTool(input: ToolInput): AgentTool {
@@ -166,159 +162,3 @@ function validateBy(check: ArgumentsCheck, name: string, args: unknown): Validat
   }
   return { ok: true, args: { ...args } };
 }
-
-/** Returns the problems of a call's arguments; empty if none can be found before the tool runs. */
-export type ArgumentsCheck = (args: unknown) => readonly ArgumentIssue[];
-
-/**
- * Checks by any schema that a LangChain tool can have: zod 4 or 3, Standard Schema, JSON Schema. The check is made on
- * first use. An invalid or asynchronous schema reports nothing: the tool itself validates when it runs.
- */
-export function argumentsCheck(schema: unknown): ArgumentsCheck {
-  let check: ArgumentsCheck | undefined;
-  return (args) => {
-    try {
-      check ??= checkBy(schema);
-      return check(args);
-    } catch {
-      return [];
-    }
-  };
-}
-
-function checkBy(schema: unknown): ArgumentsCheck {
-  if (isInteropZodSchema(schema)) {
-    return (args) => {
-      const parsed = interopSafeParse(schema, args);
-      // An error without issues is one of the schema: it has to wait, or failed itself.
-      return parsed.success ? [] : (parsed.error.issues ?? []);
-    };
-  }
-  if (isStandardSchema(schema)) {
-    return (args) => {
-      const result = schema["~standard"].validate(args);
-      if (!(result instanceof Promise)) return (result.issues ?? []).map(fromStandard);
-      result.catch(() => {}); // told by the tool when it runs
-      return [];
-    };
-  }
-  if (typeof schema !== "object" || schema === null) return () => [];
-  // The validator and draft that LangChain uses when it runs the tool, but reporting every problem.
-  const validator = new Validator(schema, "2019-09", false);
-  return (args) => issuesOf(validator.validate(args).errors);
-}
-
-type StandardIssue = Pick<ArgumentIssue, "message"> & {
-  path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
-};
-
-const fromStandard = ({ message, path = [] }: StandardIssue): ArgumentIssue => ({
-  message,
-  path: path.map((segment) => (typeof segment === "object" ? segment.key : segment)),
-});
-
-type SchemaError = ReturnType<Validator["validate"]>["errors"][number];
-
-/** Keywords that only repeat that something below them is wrong. */
-const OUTER: ReadonlySet<string> = new Set(
-  (
-    "properties patternProperties additionalProperties unevaluatedProperties " +
-    "items prefixItems additionalItems unevaluatedItems allOf $ref $recursiveRef"
-  ).split(" "),
-);
-/** Keywords that take one of several forms; the problems of each form are left out. */
-const CHOICE: ReadonlySet<string> = new Set(["anyOf", "oneOf"]);
-/** The schema `false`: nothing may be there. */
-const NOTHING = "false";
-
-function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
-  const choices: SchemaError[] = [];
-  const telling = errors.filter((error) => {
-    if (OUTER.has(error.keyword) || choices.some((choice) => isBelow(error, choice))) return false;
-    if (CHOICE.has(error.keyword)) choices.push(error);
-    return true;
-  });
-  return telling.map(({ keyword, error, instanceLocation }) => ({
-    message: keyword === NOTHING ? "not expected here" : error,
-    path: instanceLocation.split("/").slice(1).map(unescaped),
-  }));
-}
-
-/** True if an error belongs to one form of the choice. The schema `false` is reported without its location. */
-const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
-  `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
-  (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));
-
-/** One part of a JSON pointer. */
-const unescaped = (part: string): string => part.replaceAll("~1", "/").replaceAll("~0", "~");
-
-/**
- * Runs a call and tells whoever observes the graph through callbacks (tracers, `streamEvents`, stream mode
- * `tools`) of its beginning and end, as LangChain's own tools do.
- */
-export function withToolCallbacks<Outcome>(
-  call: ToolCall,
-  offered: DynamicStructuredTool,
-  config: RunnableConfig,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
-  return isObserved(config) ? reportToCallbacks(call, offered, config, work) : work();
-}
-
-async function reportToCallbacks<Outcome>(
-  { name, args, id }: ToolCall,
-  offered: DynamicStructuredTool,
-  { callbacks, tags, metadata }: RunnableConfig,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const manager = CallbackManager.configure(callbacks, undefined, tags, undefined, metadata);
-  if (!manager) return work();
-  const tool = offered.toJSON();
-  // Tracers take arguments as they are, though LangChain's type says text: its own tools give them so.
-  const input = args as unknown as string;
-  const told = await manager.handleToolStart(
-    tool,
-    input,
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-    name,
-    id,
-  );
-  try {
-    const outcome = await work();
-    await told.handleToolEnd(outcome);
-    return outcome;
-  } catch (error) {
-    await told.handleToolError(error);
-    throw error;
-  }
-}
-
-const SUMMARY_LIMIT = 160;
-/** The argument that says most about a call, most telling first. */
-const TELLING = ["file_path", "path", "pattern", "command", "description", "query", "url"] as const;
-
-/** One line for people: the tool and what it is about, such as `grep "TODO" in /workspace/`. */
-export function callSummary(name: string, args: Readonly<Record<string, unknown>>): string {
-  if (name === "write_todos") return "write_todos";
-  if (name === "grep" || name === "glob") {
-    const where = typeof args["path"] === "string" ? ` in ${args["path"]}` : "";
-    return oneLine(`${name} ${JSON.stringify(args["pattern"] ?? "")}${where}`, SUMMARY_LIMIT);
-  }
-  const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
-  return oneLine(typeof telling === "string" ? `${name} ${telling}` : name, SUMMARY_LIMIT);
-}
-
-/** The first line of a result that says something, for people: no heading, fence or bracket alone. */
-export function resultSummary(text: string): string {
-  const lines = headOf(text.trimStart(), LOOKED_AT).split("\n");
-  const telling = lines.find(
-    (line) => /[\p{L}\p{N}]/u.test(line) && !/^\s*(?:#|`{3}|~{3}|<[^<>]*>\s*$)/.test(line),
-  );
-  return oneLine(telling ?? lines[0] ?? "", SUMMARY_LIMIT);
-}
-
-/** Characters of a result in which a telling line is looked for. */
-const LOOKED_AT = 4000;

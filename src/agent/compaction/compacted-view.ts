@@ -2,18 +2,15 @@
 import { createHash } from "node:crypto";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
-import { toJsonSchema } from "@langchain/core/utils/json_schema";
-import { isInteropZodSchema } from "@langchain/core/utils/types";
 import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
-import { resolveBackend } from "../../backends/runtime.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { agentPath, backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
 import { type Block, isMedia, keyOf, mediaLeftOut, mediaName } from "../models/media.ts";
 import { copyMessage, textOf } from "../messages/messages.ts";
+import { toolText } from "../messages/tool-text.ts";
 import {
   HISTORY_FOLDER,
   type KeepingPlace,
@@ -172,24 +169,13 @@ export class TokenCounter {
   }
 }
 
-/** The definition of a tool, about as providers write it for the model. */
-export function toolText({ name, description, schema }: StructuredToolInterface): string {
-  return `${name}\n${description}\n${JSON.stringify(parametersOf(schema))}`;
-}
-
-function parametersOf(schema: StructuredToolInterface["schema"]): unknown {
-  if (!isInteropZodSchema(schema)) return schema;
-  try {
-    return toJsonSchema(schema);
-  } catch {
-    return {}; // a schema that has no such form is for whoever binds the tool to refuse
-  }
-}
-
 /** Estimates tokens where no tokenizer is given. */
 export const ESTIMATE = new TokenCounter();
 
 export const tokensOf = (message: BaseMessage): number => ESTIMATE.of(message);
+
+/** Channel of what compaction has moved out of the model's sight. */
+export const COMPACTION = "_summarization";
 
 /** The compaction of a thread. Its messages stay in the state. */
 export interface Compaction {
@@ -367,13 +353,13 @@ async function placeOf(
   { runtime, state }: ModelRequest,
   { backend, log }: KeepOptions,
 ): Promise<KeepingPlace> {
-  const files = threadFiles(runtime);
-  return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
+  const { step } = runtime;
+  return { backend: await step.backend(backend, state, log), files: step.files };
 }
 
 /** The file for messages that leave an agent's conversation. Each subagent has a file of its own. */
 export function historyPath({ runtime }: ModelRequest, options: KeepOptions): string {
-  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
+  const owner = [runtime.threadId ?? "thread", ...runtime.step.agent.map(({ callId }) => callId)].join("-");
   return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
 }
 

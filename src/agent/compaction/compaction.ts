@@ -1,3 +1,4 @@
+import { COMPACTION } from "./compacted-view.ts";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { defined } from "../../core/defined.ts";
@@ -8,12 +9,10 @@ import type { ModelRequest } from "../contracts/middleware.ts";
 import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
-import { COMPACTION } from "../langgraph/channels.ts";
-import { agentPath, emit, meterOf } from "../langgraph/step-of-task.ts";
 import { callModel } from "../models/call-model.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
-import { answeredBy, emitModelCalled } from "../models/reply.ts";
+import { answeredBy, tellModelCalled } from "../models/reply.ts";
 import {
   type Compaction,
   type ContextLimits,
@@ -125,16 +124,16 @@ function tellCompacted(
   const { messages, runtime } = request;
   const { keptFrom, fullFrom, moved = {}, withoutMedia = [] } = after;
   const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length + withoutMedia.length]);
-  const told = { kind: "compacted", agent: agentPath(runtime), to } as const;
+  const told = { kind: "compacted", to } as const;
   if (keptFrom !== before.keptFrom) {
     const summarized = sinceId(messages, before.keptFrom).length - sinceId(messages, keptFrom).length;
     const path = historyPath(request, options);
-    return emit(runtime, { ...told, how: "summarized", messages: summarized, path });
+    return runtime.step.tell({ ...told, how: "summarized", messages: summarized, path });
   }
   const size = (message: BaseMessage | undefined) => (message ? options.counter.ofAll([message]) : 0);
   const shown = compactedView(messages, before);
   const shorter = compactedView(messages, after).filter((message, at) => size(message) < size(shown[at]));
-  if (shorter.length > 0) emit(runtime, { ...told, how: "shortened", messages: shorter.length });
+  if (shorter.length > 0) runtime.step.tell({ ...told, how: "shortened", messages: shorter.length });
 }
 
 function roomAfter(refused: CompactOptions["refused"]): number {
@@ -242,7 +241,7 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
 }
 
 function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
-  emit(runtime, { kind: "warning", agent: agentPath(runtime), message: NOT_SUMMARIZED });
+  runtime.step.tell({ kind: "warning", message: NOT_SUMMARIZED });
   return known;
 }
 
@@ -319,7 +318,7 @@ async function ask(
       const reply = await callModel(
         { ...request, model },
         (oneTry) => model.invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
-        { scope: request.runtime, log },
+        { step: request.runtime.step, signal, log },
       );
       count(reply, request, model);
       if (reply.text.trim() !== "") return { text: reply.text.trim() };
@@ -336,10 +335,10 @@ async function ask(
 /** Counts the cost of the summary towards the agent's limits, also after a restart. */
 function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
   const { runtime, messages } = request;
-  const meter = meterOf(runtime, {});
+  const { step } = runtime;
   const told = answeredBy(reply, model);
-  emitModelCalled(told, runtime, { prices: meter.limits.prices, purpose: "summary" });
-  const spent = spentBy(told, meter.limits);
-  meter.add(spent);
+  tellModelCalled(told, step, { prices: step.budget.limits.prices, purpose: "summary" });
+  const spent = spentBy(told, step.budget.limits);
+  step.budget.add(spent);
   request.updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
 }

@@ -7,6 +7,7 @@ import type { Command } from "@langchain/langgraph";
 import type { z } from "zod";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { BoundPreview, FileDiff, ToolContext, ToolKind, ToolSpec } from "../../tools/tool.ts";
+import type { Step } from "./step.ts";
 import type { AgentPath, AgentState } from "./state.ts";
 
 /** A plain function with the facts a model needs to call it. */
@@ -28,6 +29,7 @@ export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: 
 export interface CallScope {
   readonly context: ToolContext;
   readonly config: RunnableConfig;
+  readonly step: Step;
   /** The state the call's step began with. */
   readonly state: AgentState;
 }

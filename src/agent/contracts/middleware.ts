@@ -7,10 +7,13 @@ import type { BaseStore, Command } from "@langchain/langgraph";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { AgentTool } from "./call.ts";
 import type { DecisionType } from "./question.ts";
+import type { Step } from "./step.ts";
 import type { AgentState, StateUpdate } from "./state.ts";
 
 /** The run as hooks and wrappers see it. */
 export interface AgentRuntime {
+  /** The step of the agent: its files, its budget, and those who watch it. */
+  readonly step: Step;
   readonly context: unknown;
   readonly store?: BaseStore;
   readonly signal?: AbortSignal;
@@ -74,6 +77,9 @@ export interface Gate {
 /** Decides if a call needs a person's approval. Runs in the call's own graph task, before anything else. */
 export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
 
+/** A channel holds the newest object (after `null`, `initial` again), or the newest text of each name. */
+export type LayerChannel = { kind: "latest"; initial: object } | { kind: "texts" };
+
 /**
  * One layer around the agent's loop, in LangChain's shape.
  *
@@ -84,6 +90,8 @@ export interface Middleware {
   readonly name: string;
   /** LangGraph state schema, zod object or annotation with the channels it adds. */
   readonly stateSchema?: unknown;
+  /** Channels of layers of this project, by name. */
+  readonly channels?: Readonly<Record<string, LayerChannel>>;
   readonly tools?: readonly AgentTool[];
   /** `undefined`: the call may run unasked, as far as this layer is concerned. */
   readonly gate?: ToolGate;

@@ -12,6 +12,9 @@ export type FilesState = Readonly<Record<string, FileData | null>>;
 /** The place to which a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
 
+/** Texts by name. */
+export type TextsByName = Readonly<Record<string, string>>;
+
 /** The state of an agent thread; middleware adds channels of its own. */
 export interface AgentState {
   messages: BaseMessage[];

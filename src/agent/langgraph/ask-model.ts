@@ -7,8 +7,8 @@ import type { ModelRequest } from "../contracts/middleware.ts";
 import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindingOf } from "../models/structured-answer.ts";
-import { appendSystemPrompt } from "../layers/compose.ts";
-import { isOpenAi } from "../layers/patch-tool-calls.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
+import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
@@ -82,7 +82,7 @@ async function completeReply(
     const reply = await callModel(
       request,
       (oneTry) => binder.bind(binding).invoke(input, { ...shown, ...oneTry, ...settings }),
-      { scope: config, log },
+      { step: given.runtime.step, signal: config.signal, log },
     );
     await ownTurn();
     return answeredBy(reply, model);

@@ -1,4 +1,8 @@
 /** The channels of an agent's state: the built-in ones, and those of state schemas. */
+import { COMPACTION } from "../compaction/compacted-view.ts";
+import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import type { TextsByName } from "../contracts/state.ts";
 import { isDeepStrictEqual } from "node:util";
 import { ToolMessage } from "@langchain/core/messages";
 import { isZodSchemaV3 } from "@langchain/core/utils/types";
@@ -24,12 +28,6 @@ export const FILE_NOTES = "_fileNotes";
  * checkpoints; empty once the task has been done.
  */
 export const LEFT_OFF = "_leftOff";
-
-/** Channel of what compaction has moved out of the model's sight. */
-export const COMPACTION = "_summarization";
-
-/** Channel of messages whose media the provider refused, with its words. */
-export const REFUSED_MEDIA = "_refusedMedia";
 
 /** Channels for the agent's own use. They are never shown. */
 const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION, REFUSED_MEDIA]);
@@ -71,7 +69,7 @@ export const filesReducer =
  * A channel that holds the newest value (after `null`, the initial one again), and whose checkpoints hold it
  * only where it changed: a plain channel would be written whole at every step.
  */
-export function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
+function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
   const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
   return new DeltaValue<Value, Value>(schema.default(initial as never), {
     inputSchema: schema,
@@ -82,10 +80,8 @@ export function latest<Value extends object>(initial: Value): DeltaValue<Value, 
   });
 }
 
-export type TextsByName = Readonly<Record<string, string>>;
-
 /** A channel of texts by name, the newest of each name. */
-export const textsByName = (): DeltaValue<TextsByName, TextsByName> =>
+const textsByName = (): DeltaValue<TextsByName, TextsByName> =>
   new DeltaValue(
     z.custom<TextsByName>().default(() => ({})),
     {
@@ -192,6 +188,16 @@ function addedTo(before: unknown, after: unknown): unknown {
   if (!Array.isArray(before) || !Array.isArray(after)) return after;
   const isLonger = isDeepStrictEqual(after.slice(0, before.length), before);
   return isLonger ? (after.slice(before.length) as unknown[]) : after;
+}
+
+/** The channels of a layer: those of its schema, and those that it states as data. */
+export function layerChannels({ name, stateSchema, channels = {} }: Middleware): Record<string, BaseChannel> {
+  const own = Object.entries(channels).map(([key, channel]) => [
+    key,
+    channel.kind === "texts" ? textsByName() : latest(channel.initial),
+  ]);
+  const added = own.length === 0 ? {} : new StateSchema(Object.fromEntries(own)).getChannels();
+  return { ...(stateSchema ? channelsOf(stateSchema, name) : {}), ...added };
 }
 
 /** The channels of a state schema in any of LangGraph's forms. */

@@ -8,13 +8,13 @@ import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import type { ArgumentsCheck } from "../calls/tool.ts";
+import type { ArgumentsCheck } from "../calls/arguments.ts";
 import type { Permissions } from "../calls/permissions.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { AgentTool } from "../contracts/call.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import type { StructuredResponse } from "../models/structured-answer.ts";
-import type { AgentLimits } from "../budget/limits.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
 import type { StepFiles } from "../step/files.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 

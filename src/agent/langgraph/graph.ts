@@ -14,7 +14,7 @@ import {
 import type { z } from "zod";
 import type { AgentState, JumpTarget } from "../contracts/state.ts";
 import type { HookName } from "../contracts/middleware.ts";
-import { returnDirect } from "../models/answers.ts";
+import { returnDirect } from "./return-direct.ts";
 import { readingInbox } from "./reading-inbox.ts";
 import { showMessages } from "../messages/messages.ts";
 import type { AgentDefinition } from "./definition.ts";

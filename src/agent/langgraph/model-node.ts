@@ -15,13 +15,13 @@ import type { AgentDefinition } from "./definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
 import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
-import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
+import { tellModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
 import { ToolBinder } from "../models/tool-binder.ts";
 import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
 import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
 import { annotatedReports } from "./channels.ts";
-import { agentPath, agentRuntime, emit, meterOf, stepOf } from "./step-of-task.ts";
+import { agentPath, agentRuntime, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {
@@ -128,7 +128,7 @@ async function askAllLayers(
     }, time);
     if (reply === undefined) return undefined;
     withoutRequest(reply);
-    emitModelCalled(reply, config, { prices: meter.limits.prices });
+    tellModelCalled(reply, taskStep(config), { prices: meter.limits.prices });
     meter.count(reply);
     return { reply, updates, strategy };
   } finally {
@@ -147,7 +147,7 @@ async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefi
   } catch (error) {
     if (isGraphBubbleUp(error) || turn.config.signal?.aborted) throw error;
     const message = `The model did not report at the limit. ${errorMessage(error)}`;
-    emit(turn.config, { kind: "warning", agent: agentPath(turn.config), message });
+    taskStep(turn.config).tell({ kind: "warning", message });
     return undefined;
   }
 }

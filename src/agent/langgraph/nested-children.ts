@@ -12,9 +12,8 @@ import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
 import { namesText } from "../../core/listing.ts";
-import { firstSentence, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentPathSegment, AgentState, FilesState } from "../contracts/state.ts";
+import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
 import { directAnswer } from "../models/answers.ts";
 import { lastAnswer, taskMessage } from "../messages/messages.ts";
 import { NoStructuredResponse } from "../models/structured-answer.ts";
@@ -22,16 +21,10 @@ import type { AgentDefinition, AgentGraph, SpawnScope, SubagentRunnable, Subagen
 import { CHECKPOINTER_KEY, isGraphBubbleUp } from "./internals.ts";
 import { DEFAULT_PARALLEL, currentRun, graphFailure, stopReasonOf } from "../budget/limits.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
-import {
-  FILE_NOTES,
-  LEFT_OFF,
-  type TextsByName,
-  changedState,
-  contextState,
-  sharedState,
-} from "./channels.ts";
-import { agentPath, contextOf, emit, meterOf, subagentConfig } from "./step-of-task.ts";
+import { FILE_NOTES, LEFT_OFF, changedState, contextState, sharedState } from "./channels.ts";
+import { contextOf, meterOf, subagentConfig, taskStep } from "./step-of-task.ts";
 import { failureFacts } from "../models/failure.ts";
+import { tellChild, tellReport } from "../step/child-events.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
 
 /** The line about files in the report of a foreign subagent that shows no state before its end. */
@@ -186,7 +179,7 @@ export class SubagentRunner implements Subagents {
       const { subagent_type: name, description } = args;
       if (tools.get(tool)?.kind !== "delegate") continue;
       if (typeof name !== "string" || typeof description !== "string") continue;
-      if (this.#subagents.has(name)) tell("subagent_queued", id, name, description, config);
+      if (this.#subagents.has(name)) tellChild("subagent_queued", id, name, description, taskStep(config));
     }
   }
 
@@ -200,18 +193,19 @@ export class SubagentRunner implements Subagents {
     const problem = buildProblem(subagent);
     if (problem !== undefined) return toolError(`subagent '${subagent.name}' cannot be started: ${problem}`);
     const { callId, config } = scope;
-    if (this.#slots.isFull) tell("subagent_queued", callId, subagent.name, task.description, config);
+    if (this.#slots.isFull)
+      tellChild("subagent_queued", callId, subagent.name, task.description, taskStep(config));
     return this.#slots.run(() => this.#work(subagent, task.description, scope), config.signal);
   }
 
   async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
     const { callId, config } = scope;
-    const segment = tell("subagent_started", callId, subagent.name, description, config);
+    const segment = tellChild("subagent_started", callId, subagent.name, description, taskStep(config));
     const started = scope.files.atStart();
     const nested = subagentConfig(config, segment, started);
     const result = await this.#invoke(subagent, description, scope, started, nested);
     const text = typeof result.content === "string" ? result.content : "";
-    tellReport(segment, { text, status: result.status }, config);
+    tellReport(segment, { text, status: result.status }, taskStep(config));
     return result;
   }
 
@@ -261,38 +255,6 @@ function buildProblem(subagent: BuiltSubagent): string | undefined {
     if (error instanceof ConfigurationError) return error.message;
     throw error;
   }
-}
-
-/** The place of a subagent below the agent that calls it. */
-export const agentSegment = (callId: string, name: string, description: string): AgentPathSegment => ({
-  callId,
-  name,
-  task: firstSentence(description, 60).replace(/\.$/, ""),
-});
-
-/** Tells that a subagent waits or starts, and returns its place. */
-function tell(
-  kind: "subagent_queued" | "subagent_started",
-  callId: string,
-  name: string,
-  description: string,
-  config: RunnableConfig,
-): AgentPathSegment {
-  const segment = agentSegment(callId, name, description);
-  const agent = [...agentPath(config), segment];
-  emit(config, { kind, agent, callId, name, description: oneLine(description, 300) });
-  return segment;
-}
-
-/** Tells that a subagent has ended, also in an earlier process. */
-export function tellReport(
-  segment: AgentPathSegment,
-  { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },
-  config: RunnableConfig,
-): void {
-  const agent = [...agentPath(config), segment];
-  const { callId, name } = segment;
-  emit(config, { kind: "subagent_finished", agent, callId, name, status, report: oneLine(text, 300) });
 }
 
 /** The states that a foreign subagent streams, in order. */

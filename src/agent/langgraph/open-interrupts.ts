@@ -4,7 +4,7 @@ import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph"
 import { ConfigurationError } from "../../core/errors.ts";
 import type { HitlRequest, HitlResponse } from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
-import { responseProblem } from "../layers/human-in-the-loop.ts";
+import { responseProblem } from "../calls/answers.ts";
 import {
   CHECKPOINTER_KEY,
   ERROR,

@@ -3,16 +3,17 @@ import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { MaybePromise, BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
-import { runtimeOf } from "../../backends/runtime.ts";
+import { resolveBackend, runtimeOf } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { AgentPath, AgentPathSegment, AgentState, FilesState, Inbox } from "../contracts/state.ts";
 import type { AgentRuntime } from "../contracts/middleware.ts";
 import type { EffectLog } from "../contracts/call.ts";
 import type { AgentEvent } from "../contracts/events.ts";
+import type { Step } from "../contracts/step.ts";
 import type { RunTrace, TracePlace } from "../contracts/agent.ts";
 import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
-import type { AgentLimits } from "../budget/limits.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
 import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
 
@@ -134,11 +135,32 @@ export function eventOf(chunk: unknown): AgentEvent | undefined {
   return chunk.deepagent as AgentEvent; // the key is written by `emit` only
 }
 
+/** The step of the task of `config`. */
+export function taskStep(config: Scope): Step {
+  const { path: agent = [], trace } = contextOf(config);
+  return {
+    agent,
+    get budget() {
+      return meterOf(config, {});
+    },
+    get files() {
+      return threadFiles(config);
+    },
+    backend: (source, state, log) =>
+      resolveBackend(source, backendRuntime(config, threadFiles(config), state, log)),
+    // The type of `event` leaves out the agent alone.
+    tell: (event, child) =>
+      emit(config, { ...event, agent: child ? [...agent, child] : agent } as AgentEvent),
+    traceModel: (model) => trace?.modelCall(agent, model),
+  };
+}
+
 /** The runtime that hooks and wrappers get. */
 export function agentRuntime(config: Scope): AgentRuntime {
   const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
   const { run: runId } = contextOf(config);
   return {
+    step: taskStep(config),
     context,
     configurable,
     metadata,

@@ -26,6 +26,7 @@ import {
   contextOf,
   isResuming,
   readState,
+  taskStep,
   threadFiles,
 } from "./step-of-task.ts";
 
@@ -58,8 +59,9 @@ async function runCall(
   gates: readonly ToolGate[],
   config: RunnableConfig,
 ): Promise<Command> {
+  const step = taskStep(config);
   const end = (call: ToolCall, outcome: Outcome, rejected?: true): Command =>
-    reportEnd(definition, call, outcome, { config, rejected });
+    reportEnd(definition, call, outcome, { step, meter, messages: state.messages, rejected });
   const answerWith = (call: ToolCall, result: ToolResult): Command => end(call, toolOutcome(call, result));
   await ownTurn();
   config.signal?.throwIfAborted();
@@ -67,9 +69,9 @@ async function runCall(
   const state = readState(config, definition.channels);
   const meter = await loadedMeter(config, state, definition.limits);
   const { made, messageId, calls } = findCall(state.messages, callId);
-  const { effects: log, path: agent = [] } = contextOf(config);
+  const { effects: log } = contextOf(config);
   // Without a log of effects in the context, the guard does nothing.
-  const effects = new EffectGuard(log, { agent, messageId, callId });
+  const effects = new EffectGuard(log, { agent: step.agent, messageId, callId });
   const begun = await effects.wasBegun();
   const scope = await callScope(definition, callId, state, config);
   const checked = await checkCall(definition, made, { begun, backend: scope.context.backend });
@@ -94,8 +96,8 @@ async function runCall(
     const why = `${describeLimit(meter.timeOver())} is reached`;
     return answerWith(approved, toolError(`${approved.name} was not run: ${why}.`));
   }
-  reportStart(approved, config, known !== undefined);
-  if (known) return end(approved, reportRecalled(known, approved, tool, config));
+  reportStart(approved, step, known !== undefined);
+  if (known) return end(approved, reportRecalled(known, approved, tool, step));
   const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, definition.limits);
   const runs = new Map(tool ? [[signature(approved), verdict]] : []);
   const call: ApprovedCall = { runs, scope: timed(scope, time), definition, approval, effects };
@@ -143,7 +145,12 @@ async function callScope(
   const backend = withKeptFiles(resolved, files, definition.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
   const context: ToolContext = { callId, signal, backend, versionSeen: versionSeenHere, ...spawn };
-  return { context, config: { ...config, configurable: withRuntime(runtime, config.configurable) }, state };
+  return {
+    context,
+    config: { ...config, configurable: withRuntime(runtime, config.configurable) },
+    step: taskStep(config),
+    state,
+  };
 }
 
 interface ApprovedCall {
@@ -201,9 +208,9 @@ function isConflict(outcome: Outcome): boolean {
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 
-function timed({ context, config, state }: CallScope, { signal }: Deadline): CallScope {
-  if (!signal) return { context, config, state };
-  return { context: { ...context, signal }, config: { ...config, signal }, state };
+function timed(scope: CallScope, { signal }: Deadline): CallScope {
+  if (!signal) return scope;
+  return { ...scope, context: { ...scope.context, signal }, config: { ...scope.config, signal } };
 }
 
 interface Guarding {

@@ -1,5 +1,5 @@
 /** Runs nodes and nested graphs without the machinery for observers while nobody observes them. */
-import { CallbackManager } from "@langchain/core/callbacks/manager";
+import { isObserved } from "../calls/callbacks.ts";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Command, END, Send, isCommand } from "@langchain/langgraph";
@@ -73,16 +73,6 @@ class UntracedNode extends Runnable {
     for (const writer of this.#writers) written = await writer.invoke(written, config);
     return written;
   }
-}
-
-/**
- * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
- * looks for those when a graph begins. If it finds none, the tasks of that graph get no callbacks.
- */
-export function isObserved({ callbacks }: RunnableConfig): boolean {
-  if (callbacks === undefined) return false;
-  const manager = CallbackManager.configure(callbacks);
-  return manager !== undefined && manager.handlers.length > 0;
 }
 
 /** Sets the configuration that LangChain's `getConfig` finds inside the task. */

@@ -1,5 +1,4 @@
 /** Nests the layers of an agent, and names the layer that failed. */
-import { agentPath, emit } from "../langgraph/step-of-task.ts";
 import { SystemMessage } from "@langchain/core/messages";
 import { isGraphBubbleUp } from "@langchain/langgraph";
 import { DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
@@ -14,6 +13,7 @@ import type {
 } from "../contracts/middleware.ts";
 import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { foldMessages, textOf } from "../messages/messages.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { type Carried, type Deadline, SPENT, addSpent } from "../budget/meter.ts";
 
 /** Nests the `wrapModelCall` of a stack around `call`. */
@@ -106,40 +106,11 @@ function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpda
 export function warnOnce(): (request: ModelRequest, message: string) => void {
   let isReported = false;
   return ({ runtime }, message) => {
-    if (isReported || agentPath(runtime).length > 0) return;
+    if (isReported || runtime.step.agent.length > 0) return;
     isReported = true;
-    emit(runtime, { kind: "warning", agent: [], message });
+    runtime.step.tell({ kind: "warning", message });
   };
 }
-
-/** Adds text to the end of the system prompt, after a blank line. */
-export function appendSystemPrompt(request: ModelRequest, text: string): ModelRequest {
-  const systemMessage = joinSystem(request.systemMessage, text);
-  return { ...request, systemMessage, systemPrompt: textOf(systemMessage) };
-}
-
-/** The last text joined to a message, and the result: the prompts of an agent are the same on every call. */
-const joined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
-
-/** `message` followed by `text`: after a blank line where both are texts, else as further blocks. */
-export function joinSystem(message: SystemMessage, text: string | SystemMessage): SystemMessage {
-  const known = joined.get(message);
-  if (known?.text === text) return known.result;
-  const result = join(message, text);
-  joined.set(message, { text, result });
-  return result;
-}
-
-function join({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
-  const added = typeof text === "string" ? text : text.content;
-  if (typeof content === "string" && typeof added === "string") {
-    return new SystemMessage(content === "" ? added : `${content}\n\n${added}`);
-  }
-  return new SystemMessage({ content: [...blocksOf(content), ...blocksOf(added)] });
-}
-
-const blocksOf = (content: SystemMessage["content"]) =>
-  typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];
 
 /** LangChain keeps the prompt twice, as text and as message; whichever a wrapper changed wins. */
 function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRequest {

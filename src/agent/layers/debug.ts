@@ -1,15 +1,11 @@
 import { isCommand } from "@langchain/langgraph";
 import type { Logger } from "../../core/logger.ts";
-import { callSummary } from "../calls/tool.ts";
+import { callSummary } from "../calls/summaries.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
-import { agentPath } from "../langgraph/step-of-task.ts";
 
 /** One log line for each model call and each tool call. */
 export function debugMiddleware(log: Logger): Middleware {
-  const agentOf = (runtime: AgentRuntime): string =>
-    agentPath(runtime)
-      .map(({ name }) => name)
-      .join("/");
+  const agentOf = (runtime: AgentRuntime): string => runtime.step.agent.map(({ name }) => name).join("/");
   return {
     name: "DebugMiddleware",
     wrapModelCall: async (request, next) => {

@@ -1,7 +1,7 @@
 import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
-import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
+import { rootsOf } from "../../backends/runtime.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
@@ -18,8 +18,7 @@ import {
   largeMessages,
 } from "../messages/kept-texts.ts";
 import { commandsPrompt, filesPrompt } from "../messages/prompts.ts";
-import { backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
-import { appendSystemPrompt } from "./compose.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
 
 /** Options of the file tools and of their results. */
 export interface FilesystemOptions extends FileToolOptions {
@@ -51,10 +50,10 @@ export function filesystemMiddleware(
 ): Middleware {
   const tools = fileTools(options).map((spec) => toAgentTool(spec));
   const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
-  const placeOf = async ({ runtime, state }: Running): Promise<KeepingPlace> => {
-    const files = threadFiles(runtime);
-    return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
-  };
+  const placeOf = async ({ runtime: { step }, state }: Running): Promise<KeepingPlace> => ({
+    backend: await step.backend(backend, state, log),
+    files: step.files,
+  });
   return {
     name: "FilesystemMiddleware",
     tools,

@@ -1,21 +1,17 @@
+import { ALL_DECISIONS, MAX_DESCRIPTION } from "../calls/answers.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
-import { type ArgumentsCheck, argumentsCheck } from "../calls/tool.ts";
+import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import type { AgentRuntime, Gate, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
-import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../contracts/question.ts";
+import type { DecisionType } from "../contracts/question.ts";
 
 /** Name of the layer that `interruptOn` stands for. */
 export const GATE = "HumanInTheLoopMiddleware";
-
-export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
-
-/** Longest description a person is shown, in characters: it is stored with the request. */
-export const MAX_DESCRIPTION = 20_000;
 
 const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
   allowedDecisions: "a list of non-empty texts",
@@ -113,45 +109,8 @@ export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, Argumen
   return new Map(forms);
 }
 
-/** The problem of an answer to a request, in words for its author; `undefined` if there is none. */
-export function responseProblem(request: HitlRequest, response: unknown): string | undefined {
-  const decisions = decisionsOf(response);
-  if (!decisions) return "An answer must be an object with a list of decisions.";
-  if (decisions.length !== request.actionRequests.length) {
-    return `${request.actionRequests.length} decision(s) expected, got ${decisions.length}.`;
-  }
-  for (const [index, decision] of decisions.entries()) {
-    const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
-    if (!allowed.includes(decision.type) && !isExpiry(decision)) {
-      return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
-    }
-    if (decision.type === "edit" && !isAction(decision.editedAction)) {
-      return "An edit needs editedAction with the name and the arguments to run instead.";
-    }
-    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message)) {
-      return "The message of a reject must be a text.";
-    }
-  }
-  return undefined;
-}
-
-const isAction = (given: unknown): boolean =>
-  isRecord(given) && typeof given["name"] === "string" && isRecord(given["args"]);
-
 const isRecord = (given: unknown): given is Record<string, unknown> =>
   typeof given === "object" && given !== null && !Array.isArray(given);
-
-/** A deadline denies whatever a person may do. */
-const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;
-
-function decisionsOf(response: unknown): Decision[] | undefined {
-  if (typeof response !== "object" || response === null) return undefined;
-  const { decisions } = response as Partial<HitlResponse>; // checked field by field below
-  if (!Array.isArray(decisions)) return undefined;
-  return decisions.every((decision) => typeof decision === "object" && decision !== null)
-    ? decisions
-    : undefined;
-}
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
   if (!isRecord(value)) {

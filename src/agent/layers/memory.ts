@@ -1,13 +1,10 @@
-import { StateSchema } from "@langchain/langgraph";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
+import { rootsOf } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { asMaterial, memoryGuidelines } from "../messages/prompts.ts";
-import { latest } from "../langgraph/channels.ts";
-import { backendRuntime, threadFiles } from "../langgraph/step-of-task.ts";
 
 /** Content of the memory files that exist, by path, in the order of the sources. */
 type MemoryContents = Readonly<Record<string, string>>;
@@ -32,19 +29,16 @@ const MAX_BYTES = 10 * 1024 * 1024;
 export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
   return {
     name: "MemoryMiddleware",
-    stateSchema: new StateSchema({ memoryContents: latest<MemoryContents>({}) }),
+    channels: { memoryContents: { kind: "latest", initial: {} } },
     beforeAgent: async (state, runtime) => {
-      const resolved = await resolveBackend(
-        backend,
-        backendRuntime(runtime, threadFiles(runtime), state, log),
-      );
+      const resolved = await runtime.step.backend(backend, state, log);
       const known = contentsOf(state);
       const memoryContents = await readSources(resolved, sources, known, log);
       return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
     },
     wrapModelCall: async (request, next) => {
       const { runtime, state } = request;
-      const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime), state));
+      const resolved = await runtime.step.backend(backend, state);
       const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
       return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
     },

@@ -7,7 +7,8 @@ import { toAgentTool, toolOutcome } from "../calls/tool.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { SUBAGENT_PROMPT, TODO_PROMPT } from "../messages/prompts.ts";
-import { appendSystemPrompt, warnOnce } from "./compose.ts";
+import { warnOnce } from "./compose.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
 
 const PARALLEL = "The write_todos tool must be called at most once per reply; the list was not changed.";
 

@@ -3,7 +3,7 @@ import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { joinPath, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
-import type { Logger } from "../../core/logger.ts";
+import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
 import { frontMatterOf } from "../messages/front-matter.ts";
@@ -245,4 +245,17 @@ function cut(field: keyof typeof LIMITS, value: string, warn: (warning: string) 
   if (value.length <= limit) return value;
   warn(`${field} is longer than ${limit} characters and was cut`);
   return headOf(value, limit);
+}
+
+/** Logs to `log` as well, and gives `note` one text for each file or folder that is left out or cut. */
+export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean) => void): Logger {
+  const warn = (event: string, fields: LogFields = {}): void => {
+    log.warn(event, fields);
+    const texts = fields as Record<string, string | undefined>; // but `paths`, of which nothing is said here
+    const { path, folder = path, source = folder, error, problem = error, warning } = texts;
+    if (warning !== undefined) note(warning, false);
+    else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);
+    else if (problem !== undefined) note(`${source} is left out: ${problem}`, true);
+  };
+  return { ...log, warn };
 }

@@ -1,10 +1,7 @@
-import { StateSchema } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
-import { resolveBackend } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
-import { notingFiles } from "../build/agent-files.ts";
 import { SKILLS_PROMPT } from "../messages/prompts.ts";
 import {
   MOST_READ,
@@ -12,11 +9,11 @@ import {
   type SkillsMetadata,
   listedSkills,
   loadSkills,
+  notingFiles,
   skillLine,
 } from "./skill-files.ts";
-import { latest } from "../langgraph/channels.ts";
-import { agentPath, backendRuntime, emit, threadFiles } from "../langgraph/step-of-task.ts";
-import { appendSystemPrompt, warnOnce } from "./compose.ts";
+import { warnOnce } from "./compose.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { unlisted } from "./planning.ts";
 
 export { loadSkills, parseSkill } from "./skill-files.ts";
@@ -41,18 +38,16 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
   const warn = warnOnce();
   return {
     name: "SkillsMiddleware",
-    stateSchema: new StateSchema({ skillsMetadata: latest<SkillsMetadata>({}) }),
+    channels: { skillsMetadata: { kind: "latest", initial: {} } },
     beforeAgent: async (state, runtime) => {
       if (Object.keys(skillsOf(state)).length > 0) return undefined;
-      const resolved = await resolveBackend(
-        backend,
-        backendRuntime(runtime, threadFiles(runtime), state, log),
-      );
+      const { step } = runtime;
+      const resolved = await step.backend(backend, state, log);
       const skipped: string[] = [];
       const noting = notingFiles(log, (text, isLeftOut) => isLeftOut && skipped.push(`Skill: ${text}`));
       const skillsMetadata = await loadSkills(resolved, sources, noting, most);
-      if (agentPath(runtime).length === 0) {
-        for (const message of shortened(skipped)) emit(runtime, { kind: "warning", agent: [], message });
+      if (step.agent.length === 0) {
+        for (const message of shortened(skipped)) step.tell({ kind: "warning", message });
       }
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },

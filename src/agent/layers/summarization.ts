@@ -1,6 +1,6 @@
+import { COMPACTION } from "../compaction/compacted-view.ts";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
-import { StateSchema } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
@@ -16,7 +16,6 @@ import {
   triggerTokens,
 } from "../compaction/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../compaction/compaction.ts";
-import { COMPACTION, latest } from "../langgraph/channels.ts";
 import { failureFacts, fittingPart, modelFailure } from "../models/failure.ts";
 
 export interface SummarizationOptions {
@@ -54,7 +53,7 @@ export function summarizationMiddleware(setup: Setup): Middleware {
   const counter = setup.countTokens ? new TokenCounter(setup.countTokens) : ESTIMATE;
   return {
     name: "SummarizationMiddleware",
-    stateSchema: new StateSchema({ [COMPACTION]: latest<Compaction>({}) }),
+    channels: { [COMPACTION]: { kind: "latest", initial: {} } },
     wrapModelCall: async (request, next) => {
       const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
       const limits = limitsFor(setup, request.model);

@@ -1,8 +1,7 @@
 /** Stands apart from `open-mcp-tools.ts`, which is loaded without LangChain. */
 import { headOf } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
-import { agentPath, emit } from "../langgraph/step-of-task.ts";
-import { appendSystemPrompt } from "../layers/compose.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { type McpToolSet, leftOutText } from "./open-mcp-tools.ts";
 
 type Missing = Pick<McpToolSet, "problems" | "leftOut">;
@@ -35,8 +34,7 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
       wrapModelCall: async (request, next) => {
         if (!isReported) {
           isReported = true;
-          const agent = agentPath(request.runtime);
-          for (const message of warnings) emit(request.runtime, { kind: "warning", agent, message });
+          for (const message of warnings) request.runtime.step.tell({ kind: "warning", message });
         }
         return next(note === "" ? request : appendSystemPrompt(request, note));
       },

@@ -16,7 +16,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { type Scope, agentPath, contextOf, emit, meterOf } from "../langgraph/step-of-task.ts";
+import type { Step } from "../contracts/step.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
 import { isEnd } from "./provider-words.ts";
 import {
@@ -43,6 +43,13 @@ export interface OneTry {
   maxRetries: 0;
 }
 
+/** The work that a model call is part of. */
+interface Calling {
+  step: Step;
+  signal: AbortSignal | undefined;
+  log: Logger;
+}
+
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
  * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
@@ -53,16 +60,16 @@ export interface OneTry {
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
   ask: (options: OneTry) => Promise<unknown>,
-  { scope, log }: { scope: Scope; log: Logger },
+  { step, signal, log }: Calling,
 ): Promise<AIMessage> {
-  const { modelPatienceMs = PATIENCE_MS } = meterOf(scope, {}).limits;
+  const { modelPatienceMs = PATIENCE_MS } = step.budget.limits;
   const patienceMs = hasSpare ? Math.min(modelPatienceMs, SPARE_PATIENCE_MS) : modelPatienceMs;
   let givenUpAt: number | undefined;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await callOnce(scope, model, ask);
+      return await callOnce(step, model, ask);
     } catch (error) {
-      if (scope.signal?.aborted || error instanceof DeepAgentError) throw error;
+      if (signal?.aborted || error instanceof DeepAgentError) throw error;
       const facts = failureFacts(error);
       const now = monotonicClock();
       givenUpAt ??= now + patienceMs;
@@ -73,8 +80,8 @@ export async function callModel(
       const message = `${problemOf(facts)}, retrying in ${seconds} s (attempt ${attempt})`;
       log.warn("model_call_retried", { model: modelName(model), reason, status, attempt, pauseMs });
       const told = { model: modelName(model), reason, message, attempt, pauseMs };
-      emit(scope, { kind: "model_retry", agent: agentPath(scope), ...told });
-      await pause(pauseMs, scope.signal);
+      step.tell({ kind: "model_retry", ...told });
+      await pause(pauseMs, signal);
     }
   }
 }
@@ -94,12 +101,12 @@ export function pauseAfter(
 }
 
 async function callOnce(
-  scope: Scope,
+  step: Step,
   model: BaseChatModel,
   ask: (options: OneTry) => Promise<unknown>,
 ): Promise<AIMessage> {
   joinStream(model);
-  const trace = contextOf(scope).trace?.modelCall(agentPath(scope), model);
+  const trace = step.traceModel(model);
   try {
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply)) {

@@ -4,7 +4,6 @@ import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
-import { agentPath, emit, meterOf } from "../langgraph/step-of-task.ts";
 import { failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
 import { LazyModel, type ModelSource } from "./resolve.ts";
@@ -81,7 +80,7 @@ class FallbackChain {
     const last = failures.at(-1);
     // All have failed a moment ago: the first is waited for.
     if (last === undefined) return next(request);
-    const { modelPatienceMs } = meterOf(request.runtime, {}).limits;
+    const { modelPatienceMs } = request.runtime.step.budget.limits;
     const waitedFor =
       modelPatienceMs === 0 ? undefined : failures.find(({ error }) => failureFacts(error).retryable);
     if (waitedFor === undefined) throw last.error;
@@ -121,6 +120,6 @@ class FallbackChain {
     const http = status === undefined ? "" : `, HTTP ${status}`;
     const message = `The model ${modelName(of)} could not answer (${why}${http}). The agent continues with ${modelName(to)}.`;
     this.#log.warn("model_fallback", { from: modelName(of), to: modelName(to), reason: why });
-    emit(runtime, { kind: "warning", agent: agentPath(runtime), message });
+    runtime.step.tell({ kind: "warning", message });
   }
 }

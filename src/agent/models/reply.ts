@@ -13,8 +13,8 @@ import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isReply, textOf } from "../messages/messages.ts";
-import type { AgentLimits } from "../budget/limits.ts";
-import { type Scope, agentPath, emit } from "../langgraph/step-of-task.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
+import type { Step } from "../contracts/step.ts";
 import { costOf, reportedModel } from "../budget/prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
@@ -78,16 +78,15 @@ export function withRefusal(reply: AIMessage): AIMessage {
 }
 
 /** Reports a model call to those who watch, with its tokens and, if it is known, its price. */
-export function emitModelCalled(
+export function tellModelCalled(
   reply: AIMessage,
-  scope: Scope,
+  step: Step,
   { prices, purpose }: { prices: AgentLimits["prices"]; purpose?: "summary" },
 ): void {
   const used = reply.usage_metadata;
   const costUsd = costOf(reply, prices);
-  emit(scope, {
+  step.tell({
     kind: "model_called",
-    agent: agentPath(scope),
     model: reportedModel(reply),
     usage: {
       inputTokens: used?.input_tokens ?? 0,

@@ -5,16 +5,16 @@ import {
   type ToolOffer,
   chooseTools,
   loadAgentFiles,
-  notingFiles,
 } from "../../agent/build/agent-files.ts";
-import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import {
+  notingFiles,
   MOST_READ,
   type SkillMetadata,
   listRooms,
   listedSkills,
   loadSkills,
 } from "../../agent/layers/skill-files.ts";
+import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION } from "../../agent/messages/prompts.ts";
 import { type Environment, modelChoice } from "../../agent/models/choose.ts";
 import { FileTree } from "../file-tree.ts";
 import { namedModels, withAllowedModels } from "../models.ts";

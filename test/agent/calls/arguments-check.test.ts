@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
-import { toAgentTool, argumentsCheck } from "../../../src/agent/calls/tool.ts";
+import { toAgentTool } from "../../../src/agent/calls/tool.ts";
+import { argumentsCheck } from "../../../src/agent/calls/arguments.ts";
 import type { ToolInput } from "../../../src/agent/contracts/call.ts";
 
 const NOTE = {

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type AgentMiddleware, modelFallbackMiddleware, modelRetryMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
-import { repairHistory } from "../../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import {
   calls,
   isSummarizer,

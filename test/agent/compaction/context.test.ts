@@ -9,7 +9,7 @@ import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
-import { repairHistory } from "../../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import { cutIndex, tokensOf, compactedView } from "../../../src/agent/compaction/compacted-view.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { assembleDeepAgent, createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
-import { repairHistory } from "../../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import { collect, paused, graphOf, withInternals } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 

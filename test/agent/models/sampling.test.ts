@@ -8,7 +8,7 @@ import {
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { repairHistory } from "../../../src/agent/layers/patch-tool-calls.ts";
+import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import {
   answeredMessage,
   samplingRequest,

@@ -2,7 +2,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../../src/agent/agent.ts";
-import type { AgentLimits } from "../../../../src/agent/budget/limits.ts";
+import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { handSetTime } from "../../../support/hand-set-time.ts";
 import { collect } from "../../../support/run-agent.ts";
 import { scriptedModel, type ScriptedReply } from "../../../support/scripted-model.ts";

@@ -4,7 +4,7 @@ import { isInterrupted } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Agent } from "../../../../src/agent/agent.ts";
-import type { AgentLimits } from "../../../../src/agent/budget/limits.ts";
+import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { handSetTime } from "../../../support/hand-set-time.ts";
 import { paused, graphOf } from "../../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../../support/scripted-model.ts";

@@ -1,7 +1,7 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../../src/agent/agent.ts";
-import type { AgentLimits } from "../../../../src/agent/budget/limits.ts";
+import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { Meter } from "../../../../src/agent/budget/meter.ts";
 import { collect } from "../../../support/run-agent.ts";
 import { scriptedModel } from "../../../support/scripted-model.ts";

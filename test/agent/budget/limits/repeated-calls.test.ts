@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent } from "../../../../src/agent/agent.ts";
 import { REPEATED_NOTE, repeatedTurns } from "../../../../src/agent/messages/repeated-calls.ts";
-import type { AgentLimits } from "../../../../src/agent/budget/limits.ts";
+import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { sanitizeToolCallId } from "../../../../src/backends/paths.ts";
 import { collect, toolMessages } from "../../../support/run-agent.ts";
 import { type ScriptedToolCall, scriptedModel } from "../../../support/scripted-model.ts";

@@ -1,6 +1,6 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import type { AgentLimits } from "../../../../src/agent/budget/limits.ts";
+import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { addSpent, Meter } from "../../../../src/agent/budget/meter.ts";
 import { agentWith, approveAll, ask, go, ran, results, task, type Turn, turns } from "./planned.ts";
 

@@ -1,0 +1,59 @@
+/** Tells LangChain's callbacks about calls, where there are any. */
+import { CallbackManager } from "@langchain/core/callbacks/manager";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { DynamicStructuredTool } from "@langchain/core/tools";
+
+/**
+ * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
+ * looks for those when a graph begins. If it finds none, the tasks of that graph get no callbacks.
+ */
+export function isObserved({ callbacks }: RunnableConfig): boolean {
+  if (callbacks === undefined) return false;
+  const manager = CallbackManager.configure(callbacks);
+  return manager !== undefined && manager.handlers.length > 0;
+}
+
+/**
+ * Runs a call and tells whoever observes the graph through callbacks (tracers, `streamEvents`, stream mode
+ * `tools`) of its beginning and end, as LangChain's own tools do.
+ */
+export function withToolCallbacks<Outcome>(
+  call: ToolCall,
+  offered: DynamicStructuredTool,
+  config: RunnableConfig,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  return isObserved(config) ? reportToCallbacks(call, offered, config, work) : work();
+}
+
+async function reportToCallbacks<Outcome>(
+  { name, args, id }: ToolCall,
+  offered: DynamicStructuredTool,
+  { callbacks, tags, metadata }: RunnableConfig,
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const manager = CallbackManager.configure(callbacks, undefined, tags, undefined, metadata);
+  if (!manager) return work();
+  const tool = offered.toJSON();
+  // Tracers take arguments as they are, though LangChain's type says text: its own tools give them so.
+  const input = args as unknown as string;
+  const told = await manager.handleToolStart(
+    tool,
+    input,
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    name,
+    id,
+  );
+  try {
+    const outcome = await work();
+    await told.handleToolEnd(outcome);
+    return outcome;
+  } catch (error) {
+    await told.handleToolError(error);
+    throw error;
+  }
+}

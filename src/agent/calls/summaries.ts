@@ -1,0 +1,29 @@
+/** One line about a call, and one about its result, for people. */
+import { headOf, oneLine } from "../../core/text.ts";
+
+const SUMMARY_LIMIT = 160;
+/** The argument that says most about a call, most telling first. */
+const TELLING = ["file_path", "path", "pattern", "command", "description", "query", "url"] as const;
+
+/** One line for people: the tool and what it is about, such as `grep "TODO" in /workspace/`. */
+export function callSummary(name: string, args: Readonly<Record<string, unknown>>): string {
+  if (name === "write_todos") return "write_todos";
+  if (name === "grep" || name === "glob") {
+    const where = typeof args["path"] === "string" ? ` in ${args["path"]}` : "";
+    return oneLine(`${name} ${JSON.stringify(args["pattern"] ?? "")}${where}`, SUMMARY_LIMIT);
+  }
+  const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
+  return oneLine(typeof telling === "string" ? `${name} ${telling}` : name, SUMMARY_LIMIT);
+}
+
+/** The first line of a result that says something, for people: no heading, fence or bracket alone. */
+export function resultSummary(text: string): string {
+  const lines = headOf(text.trimStart(), LOOKED_AT).split("\n");
+  const telling = lines.find(
+    (line) => /[\p{L}\p{N}]/u.test(line) && !/^\s*(?:#|`{3}|~{3}|<[^<>]*>\s*$)/.test(line),
+  );
+  return oneLine(telling ?? lines[0] ?? "", SUMMARY_LIMIT);
+}
+
+/** Characters of a result in which a telling line is looked for. */
+const LOOKED_AT = 4000;

@@ -1,0 +1,33 @@
+/** System prompts, put together from the parts of an agent and its layers. */
+import { SystemMessage } from "@langchain/core/messages";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { textOf } from "./messages.ts";
+
+/** Adds text to the end of the system prompt, after a blank line. */
+export function appendSystemPrompt(request: ModelRequest, text: string): ModelRequest {
+  const systemMessage = joinSystem(request.systemMessage, text);
+  return { ...request, systemMessage, systemPrompt: textOf(systemMessage) };
+}
+
+/** The last text joined to a message, and the result: the prompts of an agent are the same on every call. */
+const joined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
+
+/** `message` followed by `text`: after a blank line where both are texts, else as further blocks. */
+export function joinSystem(message: SystemMessage, text: string | SystemMessage): SystemMessage {
+  const known = joined.get(message);
+  if (known?.text === text) return known.result;
+  const result = join(message, text);
+  joined.set(message, { text, result });
+  return result;
+}
+
+function join({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
+  const added = typeof text === "string" ? text : text.content;
+  if (typeof content === "string" && typeof added === "string") {
+    return new SystemMessage(content === "" ? added : `${content}\n\n${added}`);
+  }
+  return new SystemMessage({ content: [...blocksOf(content), ...blocksOf(added)] });
+}
+
+const blocksOf = (content: SystemMessage["content"]) =>
+  typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];
