@@ -23,14 +23,8 @@ export type {
 } from "./contracts/question.ts";
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/call.ts";
-export type {
-  Agent,
-  AgentInput,
-  AgentSnapshot,
-  EarlierEnd,
-  TracePlace,
-  WorkOptions,
-} from "./contracts/agent.ts";
+export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
+export type { TracePlace } from "./contracts/trace.ts";
 export type { AgentEvent } from "./contracts/events.ts";
 
 /** The model that `options` and the environment choose. */

@@ -1,9 +1,8 @@
 /** An agent as runs see it: its input, what it needs from a run, its traces. */
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { AIMessage } from "@langchain/core/messages";
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { EffectLog, ValidatedArgs } from "./call.ts";
+import type { TracePlace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
 import type { HitlResponse } from "./question.ts";
 import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
@@ -35,26 +34,6 @@ export type AgentInput =
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
   /** Continue from the last checkpoint. */
   | { kind: "continue" };
-
-/** The tracer of one model call. */
-export interface ModelTrace {
-  answered(reply: AIMessage): void;
-  failed(error: unknown): void;
-}
-
-/** The tracer of one run, with all graphs below its own. */
-export interface RunTrace {
-  tell(event: AgentEvent): void;
-  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
-}
-
-/** The place of a run in a trace, kept beyond the end of a process. */
-export interface TracePlace {
-  /** The first span of the run, as `traceparent` of the W3C names it. */
-  before(): MaybePromise<string | undefined>;
-  /** Stores the first span, when there was none before. */
-  began(traceparent: string): MaybePromise<void>;
-}
 
 /** Everything an agent needs from the run that it works for. */
 export interface WorkOptions {

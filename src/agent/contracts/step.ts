@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { Backend, BackendSource, ThreadFiles } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { ModelTrace } from "./agent.ts";
+import type { ModelTrace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
 import type { AgentLimits, Spent } from "./limits.ts";
 import type { AgentPath, AgentPathSegment, AgentState } from "./state.ts";
@@ -25,7 +25,7 @@ export interface Step {
 }
 
 /** Counts what an agent uses, and knows its limits. */
-export interface Budget {
+interface Budget {
   readonly limits: AgentLimits;
   add(spent: Spent): void;
 }

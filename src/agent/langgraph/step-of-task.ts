@@ -11,7 +11,7 @@ import type { AgentRuntime } from "../contracts/middleware.ts";
 import type { EffectLog } from "../contracts/call.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import type { Step } from "../contracts/step.ts";
-import type { RunTrace, TracePlace } from "../contracts/agent.ts";
+import type { RunTrace, TracePlace } from "../contracts/trace.ts";
 import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import { Meter } from "../budget/meter.ts";
@@ -124,7 +124,7 @@ export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
 export const expectFanOut = (signal: AbortSignal): void => setMaxListeners(0, signal);
 
 /** Sends an event to the tracer of the run, and to programs that stream the graph in mode `custom`. */
-export function emit(config: Scope, event: AgentEvent): void {
+function emit(config: Scope, event: AgentEvent): void {
   contextOf(config).trace?.tell(event);
   (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
@@ -148,9 +148,7 @@ export function taskStep(config: Scope): Step {
     },
     backend: (source, state, log) =>
       resolveBackend(source, backendRuntime(config, threadFiles(config), state, log)),
-    // The type of `event` leaves out the agent alone.
-    tell: (event, child) =>
-      emit(config, { ...event, agent: child ? [...agent, child] : agent } as AgentEvent),
+    tell: (event, child) => emit(config, { ...event, agent: child ? [...agent, child] : agent }),
     traceModel: (model) => trace?.modelCall(agent, model),
   };
 }

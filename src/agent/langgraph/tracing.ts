@@ -6,7 +6,7 @@ import { type Clock, steadyClock } from "../../core/clock.ts";
 import { isAbortError, isParked } from "../../core/errors.ts";
 import type { AgentPath } from "../contracts/state.ts";
 import type { AgentEvent } from "../contracts/events.ts";
-import type { ModelTrace, RunTrace } from "../contracts/agent.ts";
+import type { ModelTrace, RunTrace } from "../contracts/trace.ts";
 import { modelFailure } from "../models/failure.ts";
 import { reportedModel } from "../budget/prices.ts";
 import { finishReasonOf, modelName } from "../models/reply.ts";
