@@ -37,7 +37,7 @@ async function serve(name: StoryName, home: Home, { runId, keys, state }: Facts)
       let carried = { inputResponses: answersTo(keys, answer), requestState: state };
       for (;;) {
         const { result, error } = await rpc("tools/call", { ...call, ...carried }, capabilities);
-        expect(error).toBeUndefined();
+        expect([error, result?.["isError"]]).toEqual([undefined, undefined]);
         if (result?.["resultType"] !== "input_required") return asked;
         const { inputRequests, requestState } = result as unknown as Asked;
         asked.push(...Object.values(inputRequests).map(({ params }) => params));
