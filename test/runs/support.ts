@@ -146,7 +146,7 @@ export function openServer(
 
 /** All events of the run until `until` says so, or its end. */
 export async function follow(
-  service: RunService,
+  service: Pick<RunService, "watch">,
   runId: string,
   until: (event: RunEvent) => boolean = () => false,
   after = 0,
