@@ -3,6 +3,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { type Command, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
+import { defined } from "../../core/defined.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
@@ -14,6 +15,7 @@ import type { AgentState } from "../contracts/state.ts";
 import type { CallScope, Outcome } from "../contracts/call.ts";
 import type { ToolCallRequest, ToolGate } from "../contracts/middleware.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
+import { askPerson } from "./ask-person.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { MiddlewareFailure, composeToolCall } from "../layers/compose.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
@@ -144,7 +146,15 @@ async function callScope(
   const resolved = await resolveBackend(definition.backend, runtime);
   const backend = withKeptFiles(resolved, files, definition.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
-  const context: ToolContext = { callId, signal, backend, versionSeen: versionSeenHere, ...spawn };
+  const ask = askPerson(config, callId);
+  const context: ToolContext = {
+    callId,
+    signal,
+    backend,
+    versionSeen: versionSeenHere,
+    ...spawn,
+    ...defined({ ask }),
+  };
   return {
     context,
     config: { ...config, configurable: withRuntime(runtime, config.configurable) },
