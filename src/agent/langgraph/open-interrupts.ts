@@ -206,10 +206,9 @@ const bound = (answer: unknown, { question }: AskedQuestion): BoundAnswer => ({
   asked: sealOfQuestion(question),
 });
 
-/** The value that LangGraph resumes an interrupt with. A program's own interrupt gets the answer alone. */
+/** The value that resumes an interrupt. A program's own interrupt gets the answer alone. */
 export function resumeValue({ value }: OpenInterrupt, answer: unknown): unknown {
-  if (isAsked(value)) return bound(answer, value);
-  if (isRequest(value) || !isRecord(answer)) return answer;
+  if (isRequest(value) || isAsked(value) || !isRecord(answer)) return answer;
   if (answer["type"] === "value") return answer["value"];
   if (answer["type"] === "fields") return answer["values"];
   return { declined: true };
