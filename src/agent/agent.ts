@@ -19,6 +19,8 @@ export type {
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
+  PendingQuestion,
+  QuestionReply,
   SameCalls,
 } from "./contracts/question.ts";
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";

@@ -151,13 +151,9 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
-      permissions: config.permissions,
+      ...configured(config),
       ...storedBy(owner.principal),
-      filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
-      memory: MEMORY_FILES,
       skills: tree.skillSources(owner),
-      delegation: { folders: AGENT_FILES },
-      limits: limitsOf(config),
       log: logger,
     });
   };
@@ -175,6 +171,16 @@ export async function openAgents(
     },
   };
 }
+
+/** The parameters of an agent that the configuration states. */
+const configured = (config: Config) => ({
+  permissions: config.permissions,
+  filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
+  askUser: config.questions.ask,
+  memory: MEMORY_FILES,
+  delegation: { folders: AGENT_FILES },
+  limits: limitsOf(config),
+});
 
 type DescribedSubagent = ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">;
 

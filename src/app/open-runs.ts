@@ -101,14 +101,16 @@ function assemble(
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
-    ...deadlineOf(config),
+    ...deadlinesOf(config),
     log: logger,
   });
   return service;
 }
 
-const deadlineOf = ({ approvals: { deadline } }: Config) =>
-  deadline === undefined ? {} : { approvalDeadlineMs: deadline * 1000 };
+const deadlinesOf = ({ approvals, questions }: Config) => ({
+  ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
+  ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
+});
 
 /** Resolved when a run has ended, or this process is done with all of them. */
 async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {

@@ -177,6 +177,14 @@ export const ConfigSchema = z.strictObject({
         .describe("Time after which an undecided approval is denied. Default: it waits."),
     })
     .prefault({}),
+  questions: z
+    .strictObject({
+      ask: z.boolean().default(true).describe("Lets the agent ask a person with ask_user."),
+      deadline: between(1, 31_536_000)
+        .optional()
+        .describe("Time after which the agent continues without an answer. Default: it waits."),
+    })
+    .prefault({}),
   execute: z
     .strictObject({
       mode: z

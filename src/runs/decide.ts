@@ -2,7 +2,8 @@ import type { Agent, Decision } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
 import { canonicalJson } from "../core/json.ts";
 import { shownName } from "../core/text.ts";
-import type { DecidedCall, RunRepository } from "./ports.ts";
+import { answerOutcome, prepareAnswer } from "./answer.ts";
+import type { AnsweredQuestion, DecidedCall, RunRepository } from "./ports.ts";
 import {
   type Approval,
   DEADLINE,
@@ -12,7 +13,7 @@ import {
   alreadyDecided,
   offeredDecisions,
 } from "./run.ts";
-import type { CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
+import type { AnswerOutcome, CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
 
 /** A decision before it is stored. */
 interface ProposedDecision {
@@ -74,8 +75,13 @@ export async function useAnswer(
   for (const { approvalId, decision } of problem === undefined ? answer.decisions : []) {
     prepared.push(await prepare({ principal, runId, approvalId, decision }, context));
   }
+  const answered: (AnsweredQuestion | AnswerOutcome)[] = [];
+  for (const one of problem === undefined ? answer.answers : []) {
+    answered.push(await prepareAnswer({ principal, runId, ...one }, context));
+  }
   const decisions = prepared.flatMap((one) => ("ok" in one ? [] : [one.call]));
-  const signed = { id, by, problem, decisions, replies };
+  const answers = answered.flatMap((one) => ("ok" in one ? [] : [one]));
+  const signed = { id, by, problem, decisions, answers, replies };
   const applied = await runs.useSignedAnswer(run, signed, clock());
   if (applied === undefined) return undefined;
   const decided = applied.decided.values();
@@ -83,7 +89,13 @@ export async function useAnswer(
   for (const one of prepared) {
     outcomes.push("ok" in one ? one : await outcomeOf(one, decided.next().value, context));
   }
-  return { decided: outcomes, replied: applied.replied };
+  const stored = applied.answered.values();
+  const answerOutcomes: AnswerOutcome[] = [];
+  for (const one of answered) {
+    const found = "ok" in one ? one : answerOutcome(one, stored.next().value, { principal, runId }, context);
+    answerOutcomes.push(await found);
+  }
+  return { decided: outcomes, answered: answerOutcomes, replied: applied.replied };
 }
 
 /** The decision ready to be stored, or the outcome if it is not stored. */

@@ -4,8 +4,9 @@ import { defined } from "../core/defined.ts";
 import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
-import type { CallPreview, Todo } from "../tools/tool.ts";
-import { type Approval, DEADLINE, agentName, sameAs, stoppedAtLimit } from "./run.ts";
+import { answerText, questionText } from "../tools/check-answer.ts";
+import type { Answer, CallPreview, Todo } from "../tools/tool.ts";
+import { type Approval, DEADLINE, type OpenQuestion, agentName, sameAs, stoppedAtLimit } from "./run.ts";
 
 /** Longest line, in characters. */
 const LINE = 200;
@@ -20,6 +21,7 @@ const FileChange = Call.extend({
   added: z.number().optional(),
   removed: z.number().optional(),
 });
+const QuestionKind = z.enum(["ask", "interrupt", "elicitation"]);
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
@@ -119,6 +121,24 @@ const EVENTS = {
     z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
     ({ tool, decision, by }) => `${decidedText(decision, by)}: ${tool}`,
   ),
+  /** A question that is not about approval: of the agent, of a tool, or of another MCP server. */
+  question_asked: ofAgent(
+    "decision",
+    z.object({ questionId: Text, kind: QuestionKind, text: Text }),
+    ({ text }) => oneLine(`asks: ${text}`, LINE),
+  ),
+  /** `answer`: what was said, cut; absent where nothing was. */
+  question_answered: ofAgent(
+    "decision",
+    z.object({
+      questionId: Text,
+      kind: QuestionKind,
+      outcome: z.enum(["answered", "declined", "expired", "withdrawn"]),
+      answer: Text.optional(),
+      by: Text,
+    }),
+    ({ outcome, answer, by }) => oneLine(answeredText(outcome, answer, by), LINE),
+  ),
   /** A client's signed answer was not used: `replayed`, `other_arguments`, … */
   answer_refused: ofAgent(
     "progress",
@@ -150,6 +170,13 @@ const EVENTS = {
     oneLine(`was told: ${text}`, LINE),
   ),
 };
+
+function answeredText(outcome: string, answer: string | undefined, by: string): string {
+  if (outcome === "expired") return "continued without an answer, because nobody answered in time";
+  if (outcome === "withdrawn") return "needs no answer any more";
+  if (outcome === "declined") return `got no answer (${by})`;
+  return `was answered: ${answer ?? ""} (${by})`;
+}
 
 function decidedText(decision: string, by: string): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
@@ -234,7 +261,10 @@ interface RunEffect {
 }
 
 /** Agent events that are journalled as they are; the others change the run's state. */
-export type JournalledEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paused" | "finished" }>;
+export type JournalledEvent = Exclude<
+  AgentEvent,
+  { kind: "approval_requested" | "question_asked" | "paused" | "finished" }
+>;
 
 const TEXT = 2000;
 /** Longest arguments that a person is shown where a tool has no preview of its own. */
@@ -415,3 +445,34 @@ function callEntry(event: CallEvent): JournalEntry {
 
 const identity = (subject: string, agent: AgentPath, ...rest: string[]): string =>
   JSON.stringify([subject, agent.map((segment) => segment.callId), ...rest]);
+
+export function askedEntry({ id, agent, question }: OpenQuestion): JournalEntry {
+  const data = { questionId: id, kind: question.kind, text: oneLine(questionText(question), TEXT) };
+  return { kind: "question_asked", agent, data };
+}
+
+/** `answer`: absent if the question was withdrawn. */
+export function answeredEntry(
+  { id, agent, question }: OpenQuestion,
+  answer: Answer | undefined,
+  by: string,
+): JournalEntry {
+  const outcome = answer === undefined ? ("withdrawn" as const) : OUTCOMES[answer.type];
+  const said = answer && answerText(answer);
+  const data = {
+    questionId: id,
+    kind: question.kind,
+    outcome,
+    by,
+    ...defined({ answer: said && oneLine(said, TEXT) }),
+  };
+  return { kind: "question_answered", agent, data };
+}
+
+const OUTCOMES = {
+  fields: "answered",
+  value: "answered",
+  opened: "answered",
+  decline: "declined",
+  expired: "expired",
+} as const;

@@ -126,7 +126,7 @@ async function converse(
     for (const { interruptId } of delivered) offered.add(interruptId);
     const outcome = await work.pause(lease, end, delivered, clock());
     if (outcome === "waiting") return;
-    if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");
+    if (outcome === "stuck") throw new Error("The agent paused without a question that is still open.");
     execution.controller.signal.throwIfAborted();
   }
 }
@@ -204,9 +204,12 @@ function breakingOff(execution: Execution): (error: unknown) => void {
 }
 
 function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): Promise<void> {
-  return event.kind === "approval_requested"
-    ? work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock())
-    : work.record(lease, entryOf(event), clock());
+  if (event.kind === "approval_requested") {
+    return work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
+  }
+  if (event.kind !== "question_asked") return work.record(lease, entryOf(event), clock());
+  const { interruptId: id, agent, question } = event;
+  return work.askQuestion(lease, { id, agent, question }, clock());
 }
 
 /** Writes down how work on a run ended that did not end by itself. */

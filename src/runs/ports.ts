@@ -6,6 +6,7 @@ import type {
   EffectLog,
   HitlRequest,
   Inbox,
+  PendingQuestion as AskedQuestion,
   SamplingReply,
   SamplingRequest,
   TracePlace,
@@ -20,7 +21,9 @@ import type {
   Grant,
   ModelCall,
   OpenModelCall,
+  OpenQuestion,
   PendingApproval,
+  PendingQuestion,
   PersonDecision,
   Principal,
   Run,
@@ -29,6 +32,7 @@ import type {
   RunStatus,
   RunSummary,
 } from "./run.ts";
+import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
@@ -143,6 +147,12 @@ export interface DecidedCall {
   decision: PersonDecision;
 }
 
+/** A question, and the answer to it. */
+export interface AnsweredQuestion {
+  question: OpenQuestion;
+  answer: Answer;
+}
+
 /** Everything that a client sent back together, under one signed id. */
 export interface SignedAnswer {
   /** Good once. */
@@ -150,6 +160,7 @@ export interface SignedAnswer {
   /** Why the answer is not accepted; then nothing in it counts. */
   problem?: string | undefined;
   decisions: readonly DecidedCall[];
+  answers: readonly AnsweredQuestion[];
   replies: readonly { callId: string; reply: SamplingReply }[];
   by: string;
 }
@@ -158,6 +169,8 @@ export interface SignedAnswer {
 export interface AppliedAnswer {
   /** `undefined`: it was decided or withdrawn before. */
   decided: (Approval | undefined)[];
+  /** `undefined`: it was answered or withdrawn before. */
+  answered: (OpenQuestion | undefined)[];
   /** False: it was replied to before, or is asked no more. */
   replied: boolean[];
 }
@@ -184,6 +197,7 @@ interface RunPicture {
   events: readonly RunEvent[];
   /** Oldest first. */
   approvals: Approval[];
+  questions: OpenQuestion[];
   grants: Grant[];
   /** Absent: it does not wait for its turn. */
   place?: Place | undefined;
@@ -201,7 +215,9 @@ export interface RunQueries {
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Approvals that wait for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** Number of these approvals. */
+  /** Other questions that wait for an answer in any run of the principal, oldest first. */
+  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
+  /** Number of both. */
   countPending(principal: Principal): Promise<number>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */
   journal(
@@ -214,6 +230,7 @@ export interface RunQueries {
   recent(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
   approval(principal: Principal, runId: string, approvalId: string): Promise<Approval | undefined>;
+  question(principal: Principal, runId: string, questionId: string): Promise<OpenQuestion | undefined>;
   grants(principal: Principal, runId: string): Promise<Grant[]>;
   /** Model calls that a client is to answer, oldest first; none for an unknown run. */
   modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
@@ -249,7 +266,7 @@ export interface Delivered {
 }
 
 /** The agent's pause. */
-export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
+export type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
 
 export interface RunResult {
   answer: string;
@@ -269,6 +286,8 @@ export interface WorkOptions {
   syncCheckpoints?: () => Promise<void>;
   /** Milliseconds after which a new approval is denied. Default: never. */
   deadlineMs?: number | undefined;
+  /** Milliseconds after which the agent continues without the answer to a new question. Default: never. */
+  questionDeadlineMs?: number | undefined;
 }
 
 /**
@@ -296,6 +315,8 @@ export interface WorkLog {
     request: HitlRequest,
     now: number,
   ): Promise<void>;
+  /** Stores a question that is not about approval; one that is stored already stays as it is. */
+  askQuestion(lease: Lease, asked: AskedQuestion, now: number): Promise<void>;
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
   pause(lease: Lease, paused: Paused, delivered: readonly Delivered[], now: number): Promise<PauseOutcome>;
   /** False, and nothing is changed, when the run was told something that the agent has not read. */
@@ -344,12 +365,19 @@ export interface RunRepository {
   disown(principal: Principal, runId: string): Promise<boolean>;
   /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
   decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
+  /** The question as answered; a deadline that has passed answers. `undefined`: it was not pending any more. */
+  answer(
+    principal: Principal,
+    answered: AnsweredQuestion,
+    by: string,
+    now: number,
+  ): Promise<OpenQuestion | undefined>;
   /** Uses up a signed answer with all it says. `undefined`: it was used before, or has a problem; nothing counts. */
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
-  /** Denies what nobody decided in time, in all runs; gives what it denied. */
-  denyExpired(now: number): Promise<Approval[]>;
+  /** Denies or ends without an answer what nobody answered in time, in all runs; gives what it changed. */
+  expire(now: number): Promise<{ runId: string; id: string }[]>;
   /** Notes that a thread is being made as a copy for the principal, before it is. */
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void>;
 

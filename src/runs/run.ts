@@ -8,7 +8,7 @@ import type {
 } from "../agent/agent.ts";
 import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
-import type { CallPreview, Todo } from "../tools/tool.ts";
+import type { Answer, CallPreview, Question, Todo } from "../tools/tool.ts";
 import type { Place } from "./queue.ts";
 
 export type { AgentPath, Decision, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
@@ -187,6 +187,30 @@ export interface PendingApproval extends Approval {
   task: string;
 }
 
+export type QuestionStatus = "pending" | "answered" | "declined" | "withdrawn";
+
+/** A question to a person that is not about the approval of a call. */
+export interface OpenQuestion {
+  id: string;
+  runId: string;
+  agent: AgentPath;
+  question: Question;
+  status: QuestionStatus;
+  requestedAt: number;
+  /** When the agent continues without an answer. Absent: it waits as long as a person needs. */
+  expiresAt?: number;
+  decidedAt?: number;
+  /** The way of the answer, like that of an approval, or `deadline`. */
+  decidedBy?: string;
+  answer?: Answer;
+}
+
+/** One that waits. */
+export interface PendingQuestion extends OpenQuestion {
+  /** Name of its run, or the task if it has none. */
+  task: string;
+}
+
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
 
@@ -262,6 +286,8 @@ export interface RunView {
   run: Run;
   /** All approvals of the run, oldest first. */
   approvals: Approval[];
+  /** All other questions of the run, oldest first. */
+  questions: OpenQuestion[];
   /** Calls that need no approval any more, oldest first; empty once the run has ended. */
   grants: Grant[];
   mainAgent: AgentWork;
@@ -342,6 +368,12 @@ export function decidedStatus(decision: Decision): "approved" | "edited" | "reje
   if (decision.type === "approve") return "approved";
   return decision.type === "edit" ? "edited" : "rejected";
 }
+
+/** Why an answer to a question was not used. */
+export const alreadyAnswered = ({ status, decidedBy }: OpenQuestion): string =>
+  status === "withdrawn"
+    ? "This question no longer needs an answer: the run has ended, or the agent has continued without it."
+    : `This question has already been ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
 
 /** Why an answer was not used. */
 export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {

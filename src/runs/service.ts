@@ -9,6 +9,8 @@ import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type {
   Approval,
+  OpenQuestion,
+  PendingQuestion,
   ModelCall,
   PendingApproval,
   PersonDecision,
@@ -21,6 +23,7 @@ import type {
   RunView,
   SamplingReply,
 } from "./run.ts";
+import type { Answer } from "../tools/tool.ts";
 
 /**
  * Result of a start: a new run; a message to the run at work in the thread; or, for a repeated start, the earlier
@@ -66,6 +69,13 @@ export type DecideOutcome =
   | { ok: false; code: "already_decided"; message: string; approval: Approval }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
 
+/** `told`: the agent had continued without an answer, and gets this one as a message. */
+export type AnswerOutcome =
+  | { ok: true; question: OpenQuestion; how: "stored" | "repeated" | "told" }
+  /** Others had answered otherwise, or the question is no longer asked; nothing changed. */
+  | { ok: false; code: "already_answered"; message: string; question: OpenQuestion }
+  | { ok: false; code: "not_found" | "invalid_answer"; message: string };
+
 type ModelReplyOutcome =
   | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found"; message: string };
@@ -76,6 +86,7 @@ export interface CarriedAnswer {
   /** Why the answer is not accepted; then nothing in it counts. */
   problem?: string;
   decisions: readonly { approvalId: string; decision: PersonDecision }[];
+  answers: readonly { questionId: string; answer: Answer }[];
   replies: readonly { callId: string; reply: SamplingReply }[];
   /** The way it was made. */
   by: string;
@@ -84,6 +95,7 @@ export interface CarriedAnswer {
 /** The results of a signed answer, each list in the order of the answer. */
 export interface UsedAnswer {
   decided: readonly DecideOutcome[];
+  answered: readonly AnswerOutcome[];
   /** False: it was replied to before, or is asked no more. */
   replied: readonly boolean[];
 }
@@ -162,7 +174,9 @@ interface RunReader {
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Approvals that wait for a decision in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** Number of these approvals. */
+  /** Other questions that wait for an answer in any run of the principal, oldest first. */
+  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
+  /** Number of both. */
   countPending(principal: Principal): Promise<number>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
@@ -241,6 +255,14 @@ interface RunDecider {
     approvalId: string,
     decision: PersonDecision,
   ): Promise<string | undefined>;
+  /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
+  answer(
+    principal: Principal,
+    runId: string,
+    questionId: string,
+    answer: Answer,
+    by: string,
+  ): Promise<AnswerOutcome>;
   /**
    * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between.
    * `undefined`, with an event, when it was used before, by whatever process, or has a `problem`; for an
@@ -318,6 +340,8 @@ export interface RunServiceOptions {
   environment: string;
   /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
   approvalDeadlineMs?: number;
+  /** Milliseconds after which the agent continues without the answer to a question asked from now on. Default: it waits. */
+  questionDeadlineMs?: number;
   /** True if runs may be claimed now; those at work continue. Default: always. */
   mayClaim?: () => boolean;
   /** Number of runs to work on at once; the others wait. 0: only watches, and leaves the work to others. */

@@ -1,3 +1,4 @@
+import { answer } from "./answer.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
@@ -26,6 +27,7 @@ import {
   MAX_NAME,
   type ModelCall,
   type PendingApproval,
+  type PendingQuestion,
   type Principal,
   type Run,
   type RunFilter,
@@ -99,7 +101,7 @@ class Supervisor implements RunService {
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
-    const { runs, log, environment, concurrentRuns, timing, checkpoints, approvalDeadlineMs } = options;
+    const { runs, log, environment, concurrentRuns, timing, checkpoints } = options;
     const { pollMs = 100, heartbeatMs = 2000, leaseMs = 8000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
@@ -108,7 +110,8 @@ class Supervisor implements RunService {
     this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
     this.#work = runs.work({
       syncCheckpoints: async () => (await checkpoints?.())?.sync(),
-      deadlineMs: approvalDeadlineMs,
+      deadlineMs: options.approvalDeadlineMs,
+      questionDeadlineMs: options.questionDeadlineMs,
     });
     this.#worker = new Worker({
       runs,
@@ -162,7 +165,7 @@ class Supervisor implements RunService {
       if (picture === undefined) return undefined;
       // Another call continued with the fold in between: look again, from there.
       if (fold.lastSeq !== after) continue;
-      const { run, events, approvals, grants, place, modelCalls } = picture;
+      const { run, events, approvals, questions, grants, place, modelCalls } = picture;
       for (const event of events) fold.add(event);
       this.#folds.keep(runId, fold);
       if (events.length === EVENTS_AT_ONCE) {
@@ -172,6 +175,7 @@ class Supervisor implements RunService {
       return {
         run,
         approvals,
+        questions,
         grants,
         mainAgent: fold.mainAgent(run),
         subagents: fold.subagents(),
@@ -205,6 +209,10 @@ class Supervisor implements RunService {
 
   pending(principal: Principal, limit: number): Promise<PendingApproval[]> {
     return this.#runs.read.pending(principal, limit);
+  }
+
+  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]> {
+    return this.#runs.read.pendingQuestions(principal, limit);
   }
 
   countPending(principal: Principal): Promise<number> {
@@ -248,6 +256,10 @@ class Supervisor implements RunService {
 
   problemOf(...[principal, runId, approvalId, decision]: Parameters<RunService["problemOf"]>) {
     return problemOf({ principal, runId, approvalId, decision }, this.#deciding);
+  }
+
+  answer(...[principal, runId, questionId, given, by]: Parameters<RunService["answer"]>) {
+    return answer({ principal, runId, questionId, answer: given, by }, this.#deciding);
   }
 
   async useAnswer(...[principal, runId, answer]: Parameters<RunService["useAnswer"]>) {
@@ -381,8 +393,8 @@ class Supervisor implements RunService {
   async #onHeartbeat(): Promise<void> {
     await this.#worker.heartbeat();
     // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
-    for (const { runId, id } of await this.#runs.denyExpired(this.#clock())) {
-      this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
+    for (const { runId, id } of await this.#runs.expire(this.#clock())) {
+      this.#options.log.info("question.deadline_passed", { runId, questionId: id });
     }
   }
 

@@ -165,7 +165,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   threads: ["principal", "created_at"],
   runs: ["id", "thread_id", "principal", "task", "created_at"],
   run_events: ["time", "agent", "kind", "data"],
-  approvals: ["run_id", "id", "tool", "args", "preview"],
+  questions: ["run_id", "id", "kind", "tool", "args", "preview", "body"],
   effects: ["tool", "begun_at"],
   run_messages: ["run_id", "id", "text"],
   run_grants: ["run_id", "key"],

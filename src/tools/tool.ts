@@ -67,6 +67,41 @@ export interface BoundPreview extends CallPreview {
 /** Starts a subagent and returns its report; provided by the agent layer. */
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
+/** A value of one field. */
+export type Value = string | number | boolean | string[];
+
+/** One field of a question, of the kinds that MCP forms can show. */
+export type Field = { name: string; title?: string; description?: string; required?: true } & (
+  | { type: "text"; maxLength?: number; format?: "email" | "uri" | "date" | "date-time" }
+  | { type: "number"; integer?: true; min?: number; max?: number }
+  | { type: "yes_no" }
+  /** `labels` are what people read, in the order of `options`. `other`: any text is an answer too. */
+  | { type: "choice"; options: string[]; labels?: string[]; many?: true; other?: true }
+);
+
+/** A question to a person, which is not about the approval of a call. */
+export type Question =
+  /** The agent asks. After `afterMs` it continues without an answer; absent: it waits. */
+  | { kind: "ask"; text: string; fields: Field[]; afterMs?: number }
+  /** A tool or graph of LangChain asks, in whatever form. */
+  | { kind: "interrupt"; value: unknown; schema?: Record<string, unknown> }
+  /** Another MCP server asks, during a call. */
+  | ({ kind: "elicitation"; server: string; message: string } & (
+      | { mode: "form"; fields: Field[] }
+      | { mode: "url"; url: string }
+    ));
+
+/** The answer to a question. `opened`: the address was opened, nothing more. */
+export type Answer =
+  | { type: "fields"; values: Record<string, Value> }
+  | { type: "value"; value: unknown }
+  | { type: "opened" }
+  | { type: "decline"; message?: string }
+  | { type: "expired" };
+
+/** Asks a person and gives the answer. The call stops until then, and begins again from its top. */
+export type AskPerson = (question: Question) => Promise<Answer>;
+
 /** Resources that one call may use. */
 export interface ToolContext {
   readonly callId: string;
@@ -80,6 +115,8 @@ export interface ToolContext {
   /** A person approved the change of a file that they were told is read-only. */
   readonly evenReadOnly?: boolean | undefined;
   readonly spawn?: SpawnSubagent;
+  /** Absent where nobody can be asked. */
+  readonly ask?: AskPerson;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
   versionSeen?(path: string): string | undefined;
 }

@@ -100,7 +100,7 @@ export function checkDatabases(folder: string, { runs, decisions, journals }: Pr
     GROUP BY 1, 2, 3 HAVING times <> 1`;
   expect(database.prepare(once).all()).toEqual([]);
   const decided = database
-    .prepare("SELECT decision ->> 'type' FROM approvals WHERE run_id = ? AND id = ?")
+    .prepare("SELECT decision ->> 'type' FROM questions WHERE run_id = ? AND id = ?")
     .pluck();
   for (const [approval, decision] of decisions) expect(decided.get(...approval.split(" "))).toBe(decision);
   const unknown = `SELECT count(*) FROM run_events

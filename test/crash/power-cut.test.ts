@@ -69,7 +69,7 @@ function checkImage(folder: string, events: readonly TracedEvent[]): string[] {
   const statusOf = database.prepare<[string], string>("SELECT status FROM runs WHERE id = ?").pluck();
   const messages = database.prepare("SELECT count(*) FROM run_messages WHERE run_id = ?").pluck();
   const approvalOf = database
-    .prepare<[string, string], string>("SELECT status FROM approvals WHERE run_id = ? AND id = ?")
+    .prepare<[string, string], string>("SELECT status FROM questions WHERE run_id = ? AND id = ?")
     .pluck();
   const threads = checkpoints.prepare("SELECT count(*) FROM checkpoints WHERE thread_id = ?").pluck();
   // An agent that is to go on has what it goes on from.

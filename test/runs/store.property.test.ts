@@ -48,7 +48,7 @@ const operation = fc.oneof(
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
 /** One run in a database of its own, with whoever holds or once held its lease. */
-const stoppedWith = (interrupts: PendingInterrupt[]) => ({ interrupts, modelAwaited: false });
+const stoppedWith = (interrupts: PendingInterrupt[]) => ({ interrupts, questions: [], modelAwaited: false });
 
 class World {
   readonly database = openDatabase(":memory:");
@@ -129,7 +129,7 @@ class World {
         for (const expired of await runs.expiredLeases(now + 1000, 10_000)) await runs.revoke(expired);
         return;
       case "expire":
-        await runs.denyExpired(now);
+        await runs.expire(now);
         return;
       case "wait":
         this.now += operation.time;
@@ -303,6 +303,6 @@ test("the database itself refuses to rewrite the journal, an end or a decision",
   const run = (sql: string) => () => world.database.prepare(sql).run();
   expect(run("UPDATE run_events SET data = '{}'")).toThrow("append-only");
   expect(run("UPDATE runs SET status = 'working', ended_at = NULL")).toThrow("has ended");
-  expect(run("UPDATE approvals SET status = 'approved'")).toThrow("decided once");
+  expect(run("UPDATE questions SET status = 'approved'")).toThrow("decided once");
   world.database.close();
 });

@@ -156,6 +156,7 @@ export function aView({
       ...run,
     },
     approvals: [],
+    questions: [],
     grants: [],
     mainAgent: { ...NO_WORK, startedAt: 0 },
     subagents: [],

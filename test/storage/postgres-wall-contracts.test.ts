@@ -39,11 +39,11 @@ const OWN_WORK = [
   'SELECT id AS "runId", lease_owner AS owner',
   "UPDATE runs SET lease_expires_at",
   "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE id = $1 AND lease_epoch = $2 AND heartbeat_at",
-  "SELECT approvals.*, principal FROM approvals JOIN runs ON runs.id = run_id WHERE approvals.status = 'pending'",
+  "SELECT questions.*, principal FROM questions JOIN runs ON runs.id = run_id WHERE questions.status = 'pending'",
   "SELECT count(*) AS waiting, min(updated_at) AS since FROM runs",
   "SELECT count(*) AS count FROM runs",
   "SELECT status, count(*) AS count, max(number) AS last FROM ( SELECT status, number FROM runs",
-  "SELECT count(*) AS pending FROM approvals",
+  "SELECT count(*) AS pending FROM questions",
   "SELECT count(*) FROM",
   "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
   "SELECT id, thread_id FROM runs WHERE ended_at <",
@@ -159,7 +159,7 @@ function recordOwnStatements(): () => Set<string> {
     if (text.includes("set_config('role'")) confined.add(this);
     if (
       !confined.has(this) &&
-      /\b(FROM|INTO|UPDATE) (threads|runs|run_|approvals|effects|used_|model_)/.test(text)
+      /\b(FROM|INTO|UPDATE) (threads|runs|run_|questions|effects|used_|model_)/.test(text)
     ) {
       own.add(text.replaceAll(/\s+/g, " ").trim());
     }

@@ -39,6 +39,7 @@ it("no step that a database may have been made by changes", () => {
         "3 5e9dc45906cf",
         "4 e4294ce9d1d6",
         "5 d411fbbab3bf",
+        "6 1261e424bc23",
       ],
       "store": [
         "1 c4d724ae837a",

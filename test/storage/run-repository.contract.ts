@@ -82,7 +82,9 @@ export function runRepositoryContract(
       const { lease } = await claim();
       await work().requestApprovals(lease, [], "i1", asks(count), now);
       const interrupts = [{ id: "i1", request: asks(count) }];
-      expect(await work().pause(lease, { interrupts, modelAwaited: false }, [], now)).toBe("waiting");
+      expect(await work().pause(lease, { interrupts, questions: [], modelAwaited: false }, [], now)).toBe(
+        "waiting",
+      );
       return { run, lease };
     };
     const approvalOf = async (run: Run, index = 0) => {
@@ -362,7 +364,7 @@ export function runRepositoryContract(
           () => log.markHandedOver(lease),
           () => log.record(lease, warning, now),
           () => log.requestApprovals(lease, [], "i1", asks(), now),
-          () => log.pause(lease, { interrupts: [], modelAwaited: false }, [], now),
+          () => log.pause(lease, { interrupts: [], questions: [], modelAwaited: false }, [], now),
           () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
           () => log.fail(lease, { reason: "internal", message: "" }, now),
           () => log.park(lease, true, now),
@@ -530,9 +532,9 @@ export function runRepositoryContract(
         const input = { kind: "resume", answers: { i1: { decisions: [{ type: "approve" }] } } };
         expect(await work().nextInput(lease)).toEqual(input);
         const delivered = [{ interruptId: "i1", again: false }];
-        expect(await work().pause(lease, { interrupts: [], modelAwaited: false }, delivered, now)).toBe(
-          "stuck",
-        );
+        expect(
+          await work().pause(lease, { interrupts: [], questions: [], modelAwaited: false }, delivered, now),
+        ).toBe("stuck");
         expect(await work().hasAnswers(lease)).toBe(false);
       });
 
@@ -565,7 +567,7 @@ export function runRepositoryContract(
         const { lease } = await claim();
         const log = runs.work({ deadlineMs: 100 });
         await log.requestApprovals(lease, [], "i1", asks(2), now);
-        expect(await runs.denyExpired(now + 99)).toEqual([]);
+        expect(await runs.expire(now + 99)).toEqual([]);
         const late = await runs.decide(
           ME,
           { approval: await approvalOf(run), decision: { type: "approve" } },
@@ -573,8 +575,8 @@ export function runRepositoryContract(
           now + 100,
         );
         expect(late).toMatchObject({ status: "rejected", decidedBy: "deadline" });
-        expect(await runs.denyExpired(now + 100)).toMatchObject([{ id: "i1:1", decidedBy: "deadline" }]);
-        expect(await runs.denyExpired(now + 100)).toEqual([]);
+        expect(await runs.expire(now + 100)).toMatchObject([{ id: "i1:1" }]);
+        expect(await runs.expire(now + 100)).toEqual([]);
       });
 
       test("of one call can be for all that count as the same, until the run ends", async () => {
@@ -612,6 +614,7 @@ export function runRepositoryContract(
         const answer = {
           id: "signed",
           decisions: await Promise.all(decisions),
+          answers: [],
           replies: [],
           by: "input_required",
         };
@@ -622,7 +625,7 @@ export function runRepositoryContract(
         const other = await data.connect();
         const used = await Promise.all([runs, other].map((one) => one.useSignedAnswer(run, answer, now)));
         expect(used.filter((one) => one !== undefined)).toMatchObject([
-          { decided: [{ status: "approved" }, { status: "approved" }], replied: [] },
+          { decided: [{ status: "approved" }, { status: "approved" }], answered: [], replied: [] },
         ]);
         expect((await kinds(run)).filter((kind) => kind === "answer_refused")).toHaveLength(2);
       });

@@ -203,7 +203,7 @@ export async function* streamEvents(
     // With two modes and subgraphs, chunks are [namespace, mode, payload].
     for await (const [, mode, chunk] of stream as AsyncIterable<[string[], string, unknown]>) {
       const event = mode === "messages" ? tokenOf(chunk) : eventOf(chunk);
-      if (event?.kind === "approval_requested") asked.push(event.interruptId);
+      if (event && "interruptId" in event) asked.push(event.interruptId);
       if (event) yield event;
     }
   } catch (error) {

@@ -168,11 +168,11 @@ function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
-  if (!isGated(params)) return checkpointer;
+  if (!isGated(params) && params.askUser !== true) return checkpointer;
   if (checkpointer === false) {
     throw new ConfigurationError(
       "CHECKPOINTER_REQUIRED",
-      "interruptOn needs a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
+      "interruptOn and askUser need a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
     );
   }
   if (checkpointer !== undefined) return checkpointer;

@@ -4,6 +4,7 @@ import { createLogger, silentLogger } from "../../core/logger.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { HISTORY_FOLDER } from "../messages/kept-texts.ts";
 import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
+import { askingMiddleware } from "../layers/asking.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
@@ -29,6 +30,7 @@ export function mainStack(
   const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
     ...planning(params),
+    ...asking(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
@@ -47,6 +49,7 @@ export function subagentStack(
   const room = listRooms(params.limits, spec.skills, subagents);
   const defaults = [
     ...planning(params),
+    ...asking(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
       historyFolder: historyFolder(params),
       log: params.log ?? silentLogger,
@@ -83,6 +86,8 @@ export const historyFolder = ({ summarization }: DeepAgentParams): string =>
 
 const planning = ({ todos }: DeepAgentParams): Middleware[] =>
   todos === false ? [] : [todoListMiddleware()];
+
+const asking = ({ askUser }: DeepAgentParams): Middleware[] => (askUser === true ? [askingMiddleware()] : []);
 
 function skills(
   { backend = StateBackend, log = silentLogger }: DeepAgentParams,

@@ -136,6 +136,11 @@ export interface DeepAgentParams<
   name?: string;
   /** Planning with `write_todos`. Default true. */
   todos?: boolean;
+  /**
+   * Lets the agent and its subagents ask a person with `ask_user`. Default false. The graph stops with an interrupt
+   * whose value has the question; resume it with the values of its fields, or with `{ type: "decline" }`.
+   */
+  askUser?: boolean;
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];

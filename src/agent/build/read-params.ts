@@ -106,6 +106,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   responseFormat: "anything",
   name: "a text",
   todos: "true or false",
+  askUser: "true or false",
   filesystem: "a plain object",
   permissions: "a list",
   delegation: "a plain object",
@@ -199,7 +200,7 @@ const LIMITS: OptionTable<AgentLimits> = {
 };
 
 /** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
-const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
+const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "ask_user", "task"]);
 
 /**
  * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware

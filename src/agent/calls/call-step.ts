@@ -4,7 +4,7 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { ThreadFiles } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Meter } from "../budget/meter.ts";
-import type { AgentTool, CallIdentity, CallScope } from "../contracts/call.ts";
+import type { AgentTool, CallScope } from "../contracts/call.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { HitlRequest } from "../contracts/question.ts";
@@ -13,7 +13,6 @@ import type { Effects } from "./effects.ts";
 
 export interface CallStep {
   readonly agent: CallingAgent;
-  readonly at: CallIdentity;
   /** All calls of its reply. */
   readonly reply: readonly ToolCall[];
   readonly scope: CallScope;

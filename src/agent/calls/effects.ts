@@ -2,24 +2,20 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend, MaybePromise, ThreadFiles } from "../../backends/backend.ts";
 import { lifetimeAt } from "../../backends/runtime.ts";
 import { toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallIdentity, CallResult } from "../contracts/call.ts";
+import type { AgentTool, CallResult } from "../contracts/call.ts";
 
 /** Keeps calls with outside effects from taking effect twice when a run continues after a crash. */
 
-/** The records of calls with outside effects, as `EffectLog` keeps them for a run. */
+/** The record of one call, as `EffectLog` keeps it for a run. */
 export interface Effects {
-  /** `result` is absent if the end of the call is unknown. */
-  find(at: CallIdentity): MaybePromise<Known | undefined>;
-  begin(at: CallIdentity, tool: string): MaybePromise<void>;
-  finish(at: CallIdentity, call: ToolCall, result: CallResult): MaybePromise<void>;
-  withdraw(at: CallIdentity): MaybePromise<void>;
+  /** `undefined`: the call never began. `result` is absent if the end of it is unknown. */
+  find(): MaybePromise<{ result?: CallResult } | undefined>;
+  begin(tool: string): MaybePromise<void>;
+  finish(call: ToolCall, result: CallResult): MaybePromise<void>;
+  withdraw(): MaybePromise<void>;
 }
 
-interface Known {
-  readonly result?: CallResult;
-}
-
-/** The records of an agent that no run keeps. */
+/** Keeps nothing, for agents that work without a run. */
 export const noEffects: Effects = {
   find: () => undefined,
   begin: () => undefined,
@@ -30,13 +26,11 @@ export const noEffects: Effects = {
 /** Keeps one call from taking effect a second time. */
 export class EffectGuard {
   readonly #effects: Effects;
-  readonly #at: CallIdentity;
-  #known: Promise<Known | undefined> | undefined;
+  #known: ReturnType<Effects["find"]> | undefined;
   #begun = false;
 
-  constructor(effects: Effects, at: CallIdentity) {
+  constructor(effects: Effects) {
     this.#effects = effects;
-    this.#at = at;
   }
 
   /** True if the call began before this task. */
@@ -57,23 +51,23 @@ export class EffectGuard {
     return result;
   }
 
-  async #before(): Promise<Known | undefined> {
-    return (this.#known ??= Promise.resolve(this.#effects.find(this.#at)));
+  #before(): ReturnType<Effects["find"]> {
+    return (this.#known ??= this.#effects.find());
   }
 
   /** Call this before each run of the tool that a wrapper allows. */
   async begin(tool: AgentTool, call: ToolCall, reach: Reach): Promise<void> {
     if (this.#begun || !(await hasOutsideEffect(tool, call.args, reach))) return;
-    await this.#effects.begin(this.#at, tool.name);
+    await this.#effects.begin(tool.name);
     this.#begun = true;
   }
 
   async finish(call: ToolCall, result: CallResult): Promise<void> {
-    if (this.#begun) await this.#effects.finish(this.#at, call, result);
+    if (this.#begun) await this.#effects.finish(call, result);
   }
 
   async withdraw(): Promise<void> {
-    if (this.#begun) await this.#effects.withdraw(this.#at);
+    if (this.#begun) await this.#effects.withdraw();
   }
 }
 

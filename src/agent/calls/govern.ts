@@ -48,18 +48,19 @@ export async function govern(made: ToolCall, step: CallStep): Promise<Governed> 
  * the approved one.
  */
 async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
-  const { agent, at, scope, meter, runtime } = step;
+  const { agent, scope, meter, runtime } = step;
   const { state, context } = scope;
-  const effects = new EffectGuard(step.effects, step.at);
+  const { callId } = context;
+  const effects = new EffectGuard(step.effects);
   const begun = await effects.wasBegun();
   const checked = await checkCall(agent, made, { begun, backend: context.backend });
   if ("invalid" in checked) return { call: made, result: checked.invalid };
-  if (!begun && isBeyondLimit(state.messages, at.callId, agent.limits)) {
+  if (!begun && isBeyondLimit(state.messages, callId, agent.limits)) {
     return notRun(made, "the limit of tool calls for this run is reached");
   }
   const { toolCall, gate } = checked;
   const reply = { calls: step.reply, tools: agent.tools };
-  const open = await earlierCalls(state.files, { callId: at.callId, toolCall, tool: checked.tool }, reply);
+  const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
   const request = { toolCall, tool: checked.tool?.offered, state, runtime };
   const approval = new Approval(step);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
@@ -167,7 +168,8 @@ async function runApproved(
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend, accountsForCalls });
   approval.begin();
-  begin();
+  // Subagents and questions of the agent may still wait for a person.
+  if (tool.kind !== "delegate" && tool.kind !== "plan") begin();
   for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
     const context = { ...scope.context, approved, expectedVersion, evenReadOnly };
     const result = await tool.run(call, { ...scope, context });

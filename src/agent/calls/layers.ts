@@ -5,8 +5,8 @@ import type { CallHandler, Middleware, ToolCallRequest } from "../contracts/midd
 import type { Deadline } from "../budget/meter.ts";
 
 /**
- * Nests the `wrapCall` of a stack around `call`, for one call. `call` says when it begins to run: nobody is asked from
- * then on. Once it has stopped to ask a person, so does the whole stack, even if a wrapper takes the pause for an
+ * Nests the `wrapCall` of a stack around `call`, for one call. `call` says when it begins to work and asks nobody any
+ * more. Once it has stopped to ask a person, so does the whole stack, even if a wrapper takes the pause for an
  * error, as those that retry do, or does not wait for it. `race` bounds its time.
  */
 export function nestLayers(

@@ -4,7 +4,7 @@ import type { Todo } from "../../tools/tool.ts";
 import type { EffectLog, ValidatedArgs } from "./call.ts";
 import type { TracePlace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
-import type { HitlResponse } from "./question.ts";
+import type { QuestionReply } from "./question.ts";
 import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
 
 /** The parts of a thread that runs and clients see. */
@@ -31,7 +31,7 @@ export type AgentInput =
    * Answers by interrupt id. Requests without an answer, or with one that does not fit, stay open. An edit that
    * `checkCall` would refuse denies its call.
    */
-  | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
+  | { kind: "resume"; answers: Readonly<Record<string, QuestionReply>> }
   /** Continue from the last checkpoint. */
   | { kind: "continue" };
 

@@ -43,7 +43,7 @@ export interface CallScope {
     offered: DynamicStructuredTool,
     work: () => Promise<CallResult>,
   ) => Promise<CallResult>;
-  /** True if an error is no failure: the graph stops with it, to ask a person. */
+  /** True if the graph stops with this error to ask a person. Such an error has to be thrown on. */
   readonly isPause: (error: unknown) => boolean;
 }
 

@@ -1,6 +1,6 @@
 /** The events of an agent at work. */
-import type { Todo } from "../../tools/tool.ts";
-import type { HitlRequest, PendingInterrupt } from "./question.ts";
+import type { Question, Todo } from "../../tools/tool.ts";
+import type { HitlRequest, PendingInterrupt, PendingQuestion } from "./question.ts";
 import type { AgentPath, ModelFailureReason, StopReason, TokenUsage } from "./state.ts";
 
 /**
@@ -65,6 +65,7 @@ export type AgentEvent =
       removed?: number;
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | { kind: "question_asked"; agent: AgentPath; interruptId: string; question: Question }
   | {
       kind: "compacted";
       agent: AgentPath;
@@ -94,6 +95,8 @@ export type AgentEvent =
   | {
       kind: "paused";
       interrupts: PendingInterrupt[];
+      /** Questions that are not about approval. */
+      questions: PendingQuestion[];
       /** A model call waits for a client that lends its model. */
       modelAwaited: boolean;
     }

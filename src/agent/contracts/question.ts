@@ -1,5 +1,5 @@
 /** Questions to a person about calls, and their answers. */
-import type { CallPreview } from "../../tools/tool.ts";
+import type { Answer, CallPreview, Question } from "../../tools/tool.ts";
 import type { AgentPath } from "./state.ts";
 
 export type DecisionType = "approve" | "edit" | "reject";
@@ -63,3 +63,21 @@ export interface PendingInterrupt {
   id: string;
   request: HitlRequest;
 }
+
+/** A question as an interrupt carries it. */
+export interface AskedQuestion {
+  question: Question;
+  /** The agent that asks. */
+  agent: AgentPath;
+  /** The call that asks. */
+  toolCallId: string;
+}
+
+export interface PendingQuestion {
+  id: string;
+  question: Question;
+  agent: AgentPath;
+}
+
+/** The value that resumes an interrupt: decisions about calls, or the answer to another question. */
+export type QuestionReply = HitlResponse | Answer;

@@ -23,6 +23,7 @@ import { Meter } from "../budget/meter.ts";
 import {
   type EditCheck,
   answerProblem,
+  resumeValue,
   answersById,
   denialOfEdit,
   openInterrupts,
@@ -258,7 +259,7 @@ export class DeepAgentGraph
       const { [interrupt.id]: answer } = answers;
       if (answer === undefined || answerProblem(interrupt, answer, () => undefined) !== undefined) return [];
       const problem = answerProblem(interrupt, answer, this.#checkEdit);
-      return [[interrupt.id, problem === undefined ? answer : denialOfEdit(problem)]];
+      return [[interrupt.id, problem === undefined ? resumeValue(interrupt, answer) : denialOfEdit(problem)]];
     });
     return Object.fromEntries(fitting);
   }

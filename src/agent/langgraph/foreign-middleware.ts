@@ -23,7 +23,7 @@ import type { AgentTool, CallResult } from "../contracts/call.ts";
 import type { JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { textIn } from "../messages/messages.ts";
 import { toAgentTool } from "./foreign-tool.ts";
-import { fromOutcome, toOutcome } from "./outcome.ts";
+import { type Outcome, fromOutcome, toOutcome } from "./outcome.ts";
 
 type AnyHook = NonNullable<Middleware[HookName]>;
 
@@ -137,11 +137,12 @@ function byMessages(
 ): Wrapper<ToolCallRequest, CallResult> {
   return async (request, next) => {
     const shown: CallResult[] = [];
-    const answer: unknown = await wrapToolCall.call(source, request, async (changed) => {
+    const show = async (changed: ToolCallRequest): Promise<Outcome> => {
       const result = await next(changed);
       shown.push(result, ...(result.further ?? []));
       return toOutcome(changed.toolCall, result);
-    });
+    };
+    const answer: unknown = await wrapToolCall.call(source, request, (changed) => handled(show(changed)));
     if (ToolMessage.isInstance(answer) || isCommand(answer)) return withWhole(fromOutcome(answer), shown);
     throw new MiddlewareFailure(
       `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
@@ -185,13 +186,20 @@ function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result
     const { runtime } = request;
     const inner = noting(next);
     let last: Result | undefined;
-    const noted = async (changed: Request): Promise<Result> => (last = await inner.next(changed));
+    const noted = (changed: Request): Promise<Result> =>
+      handled(inner.next(changed).then((result) => (last = result)));
     const work = async (): Promise<Result> => {
       const own = { ...request, runtime: withOwnContext(source, runtime) };
       return accept(await wrap.call(source, own, noted), request, last);
     };
     return hooked({ middleware: source.name, hook, runtime, log }, work, inner.thrown);
   };
+}
+
+/** Work that a wrapper may not wait for: its failure is no unhandled rejection, which would end the process. */
+function handled<Result>(work: Promise<Result>): Promise<Result> {
+  work.catch(() => undefined);
+  return work;
 }
 
 /** The run's context as the middleware's own schema reads it, defaults included. */

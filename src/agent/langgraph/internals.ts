@@ -35,9 +35,14 @@ export interface Scratchpad {
 export const INTERRUPT = "__interrupt__";
 export const RESUME = "__resume__";
 export const ERROR = "__error__";
+interface WrittenInterrupt {
+  id?: string;
+  value?: unknown;
+  response_schema?: Record<string, unknown>;
+}
+
 /** Reads a write to `INTERRUPT`: one question, or a list of them since LangGraph 1.7. */
-export const interruptsIn = (written: unknown): Array<{ id?: string; value?: unknown }> =>
-  [written].flat() as Array<{ id?: string; value?: unknown }>; // what LangGraph writes there
+export const interruptsIn = (written: unknown): WrittenInterrupt[] => [written].flat() as WrittenInterrupt[]; // what LangGraph writes there
 /** Channel of the tasks to start next. */
 export const TASKS_CHANNEL = "__pregel_tasks";
 /** Writes of no task have this id; an answer without an id is one. */

@@ -2,7 +2,10 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
-import type { HitlRequest, HitlResponse } from "../contracts/question.ts";
+import { defined } from "../../core/defined.ts";
+import { checkAnswer } from "../../tools/check-answer.ts";
+import type { Answer, Value } from "../../tools/tool.ts";
+import type { AskedQuestion, HitlRequest, HitlResponse, PendingQuestion } from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import { responseProblem } from "../calls/answers.ts";
 import {
@@ -29,6 +32,8 @@ export interface OpenInterrupt {
   /** LangGraph's own id. */
   readonly interruptId: string;
   readonly value: unknown;
+  /** JSON Schema of the answer, if whoever asks states one. */
+  readonly schema?: Record<string, unknown>;
 }
 
 /**
@@ -61,8 +66,8 @@ export async function openInterrupts(
         checkpoint_ns: inner,
       });
       if (nested.length > 0) return nested;
-      return interruptsIn(written).flatMap(({ id, value }) =>
-        id ? [{ id: questionId(id, value), interruptId: id, value }] : [],
+      return interruptsIn(written).flatMap(({ id, value, response_schema: schema }) =>
+        id ? [{ id: questionId(id, value), interruptId: id, value, ...defined({ schema }) }] : [],
       );
     }),
   );
@@ -107,7 +112,7 @@ export function answersById(
         `${problem} Interrupt ${id} stays open; answer it again.`,
       );
     }
-    answers[interrupt.interruptId] = answer;
+    answers[interrupt.interruptId] = isAsked(interrupt.value) ? asAnswer(answer) : answer;
   }
   return answers;
 }
@@ -129,12 +134,16 @@ function withCamelCase(decision: unknown): unknown {
 const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
   id === name || interruptId === name;
 
-/** The problem of an answer to an open interrupt, if it has one. Questions that ask no approval take any answer. */
+/** The problem of an answer to an open interrupt, if it has one. A program's own interrupt takes anything. */
 export function answerProblem(
   { value }: OpenInterrupt,
   answer: unknown,
   checkEdit: EditCheck,
 ): string | undefined {
+  if (isAsked(value)) {
+    const checked = checkAnswer(value.question, asAnswer(answer));
+    return checked.ok ? undefined : checked.message;
+  }
   if (!isRequest(value)) return undefined;
   const problem = responseProblem(value, answer);
   if (problem !== undefined) return problem;
@@ -156,6 +165,37 @@ export const denialOfEdit = (problem: string): HitlResponse => ({
     },
   ],
 });
+
+/** True if an interrupt is a question of the agent. */
+const isAsked = (value: unknown): value is AskedQuestion =>
+  isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An answer as a program gives it: with its type, or the values of the fields alone. */
+function asAnswer(given: unknown): Answer {
+  if (isRecord(given) && ANSWERS.has(given["type"])) return given as Answer; // whose values are checked
+  const values = isRecord(given) ? given : { answer: given };
+  return { type: "fields", values: values as Record<string, Value> };
+}
+
+const ANSWERS: ReadonlySet<unknown> = new Set(["fields", "value", "opened", "decline", "expired"]);
+
+/** The question of an open interrupt that asks no approval. */
+export function questionOf({ id, value, schema }: OpenInterrupt): PendingQuestion {
+  return isAsked(value)
+    ? { id, question: value.question, agent: value.agent }
+    : { id, question: { kind: "interrupt", value, ...defined({ schema }) }, agent: [] };
+}
+
+/** The value that LangGraph resumes an interrupt with. A program's own interrupt gets the answer alone. */
+export function resumeValue({ value }: OpenInterrupt, answer: unknown): unknown {
+  if (isRequest(value) || isAsked(value) || !isRecord(answer)) return answer;
+  if (answer["type"] === "value") return answer["value"];
+  if (answer["type"] === "fields") return answer["values"];
+  return { declined: true };
+}
 
 /** True if an interrupt asks for an approval. */
 export function isRequest(value: unknown): value is HitlRequest {

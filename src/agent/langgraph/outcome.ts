@@ -4,7 +4,6 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import { Command, isCommand } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import type { CallResult } from "../contracts/call.ts";
-import { copyMessage } from "../messages/messages.ts";
 
 /** The result of a call as LangChain has it: a message, or a change of the state with any number of messages. */
 export type Outcome = ToolMessage | Command;
@@ -25,7 +24,9 @@ function toMessage(
     return new ToolMessage({ content, name: call.name, tool_call_id: call.id ?? "", status, artifact });
   }
   if (native.content === content) return native;
-  return copyMessage(native, { content }) as ToolMessage; // a copy of one
+  // A copy of its class with all its fields, in their order.
+  const copy = Object.assign(Object.create(Object.getPrototypeOf(native) as object) as ToolMessage, native);
+  return Object.assign(copy, { content, lc_kwargs: { ...native.lc_kwargs, content } });
 }
 
 function toCommand(call: ToolCall, result: CallResult, native: Command): Command {

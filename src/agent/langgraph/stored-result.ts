@@ -1,26 +1,23 @@
 /** Records of calls with outside effects, in LangGraph's encoding of checkpoints. */
 import type { ToolMessage } from "@langchain/core/messages";
 import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
-import { type Effects, noEffects } from "../calls/effects.ts";
-import type { EffectLog, StoredOutcome } from "../contracts/call.ts";
+import type { Effects } from "../calls/effects.ts";
+import type { CallIdentity, EffectLog, StoredOutcome } from "../contracts/call.ts";
 import { type Outcome, fromOutcome, toOutcome } from "./outcome.ts";
 
 /** LangGraph exports its encoding through its savers only. */
 const { serde } = new MemorySaver();
 
-/** The records of a run; a graph that works without a run keeps none. */
-export function storedEffects(log: EffectLog | undefined): Effects {
-  if (!log) return noEffects;
-  return {
-    find: async (at) => {
-      const known = await log.find(at);
-      return known?.outcome ? { result: fromOutcome(await revive(known.outcome)) } : known && {};
-    },
-    begin: (at, tool) => log.begin(at, tool),
-    finish: async (at, call, result) => log.finish(at, await store(toOutcome(call, result))),
-    withdraw: (at) => log.withdraw(at),
-  };
-}
+/** The record of a call in the log of its run. */
+export const storedEffects = (log: EffectLog, at: CallIdentity): Effects => ({
+  find: async () => {
+    const known = await log.find(at);
+    return known?.outcome ? { result: fromOutcome(await revive(known.outcome)) } : known && {};
+  },
+  begin: (tool) => log.begin(at, tool),
+  finish: async (call, result) => log.finish(at, await store(toOutcome(call, result))),
+  withdraw: () => log.withdraw(at),
+});
 
 async function store(outcome: Outcome): Promise<StoredOutcome> {
   const { update, goto, graph, resume } = isCommand(outcome) ? outcome : {};

@@ -5,7 +5,6 @@ import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
-import type { HitlRequest, PendingInterrupt } from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
@@ -18,7 +17,7 @@ import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { INTERRUPT } from "./internals.ts";
 import { stopReasonOf } from "../budget/limits.ts";
 import { graphFailure } from "./graph-failure.ts";
-import { type OpenInterrupt, openInterrupts } from "./open-interrupts.ts";
+import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
 import { eventOf, withContext } from "./step-of-task.ts";
 
 /** An agent as runs see it, over its graph. */
@@ -93,7 +92,7 @@ export class ThreadAgent implements Agent {
       // With two modes, chunks are [mode, payload].
       for await (const [, chunk] of stream as AsyncIterable<[string, unknown]>) {
         const event = eventOf(chunk);
-        if (event?.kind === "approval_requested") asked.push(event.interruptId);
+        if (event && "interruptId" in event) asked.push(event.interruptId);
         if (event) yield event;
         isInterrupted ||= typeof chunk === "object" && chunk !== null && INTERRUPT in chunk;
       }
@@ -169,19 +168,20 @@ export function finishedEvent(state: StateSnapshot): AgentEvent {
   };
 }
 
-/** The requests of a thread that stopped, in the order of `asked`; `undefined` if nothing can be answered. */
+/** The questions of a thread that stopped, in the order of `asked`; `undefined` if nothing can be answered. */
 export function whatWaits(
   open: readonly OpenInterrupt[],
   asked: readonly string[],
-): { interrupts: PendingInterrupt[]; modelAwaited: boolean } | undefined {
-  const interrupts = open.flatMap(({ id, value }): PendingInterrupt[] => {
-    // The value comes from the gate of this project, or from LangChain's middleware.
-    const request = value as HitlRequest | undefined;
-    return Array.isArray(request?.actionRequests) ? [{ id, request }] : [];
-  });
-  interrupts.sort((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
+): Omit<Extract<AgentEvent, { kind: "paused" }>, "kind"> | undefined {
   const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
-  return interrupts.length > 0 || modelAwaited ? { interrupts, modelAwaited } : undefined;
+  const waiting = open
+    .filter(({ value }) => value !== MODEL_AWAITED)
+    .toSorted((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
+  const interrupts = waiting.flatMap(({ id, value }) => (isRequest(value) ? [{ id, request: value }] : []));
+  const questions = waiting.flatMap((interrupt) =>
+    isRequest(interrupt.value) ? [] : [questionOf(interrupt)],
+  );
+  return waiting.length > 0 || modelAwaited ? { interrupts, questions, modelAwaited } : undefined;
 }
 
 const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels

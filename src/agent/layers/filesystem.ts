@@ -76,19 +76,20 @@ export function filesystemMiddleware(
       return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));
     },
     wrapCall: async (request, next) => {
-      const { further = [], ...result } = await next(request);
-      if (evictTokens === null || request.toolCall.name === "read_file") return { ...result, further };
+      const result = await next(request);
+      if (evictTokens === null || request.toolCall.name === "read_file") return result;
       const files: FilesUpdate = {};
-      const short: CallResult[] = [];
-      for (const one of [result, ...further]) {
-        const large = isTooLarge(one, evictTokens);
-        const evicted =
-          large && (await evictLargeResult(request.toolCall, one, await placeOf(request), evictTokens));
-        short.push(evicted ? evicted.result : one);
-        Object.assign(files, evicted ? evicted.kept?.update : {});
-      }
-      const [own = result, ...others] = short;
-      return withFiles({ ...own, further: others }, files);
+      const shorten = async (one: CallResult): Promise<CallResult> => {
+        if (!isTooLarge(one, evictTokens)) return one;
+        const place = await placeOf(request);
+        const { short, kept } = await evictLargeResult(request.toolCall, one, place, evictTokens);
+        Object.assign(files, kept?.update);
+        return short;
+      };
+      const own = await shorten(result);
+      const further: CallResult[] = [];
+      for (const one of result.further ?? []) further.push(await shorten(one));
+      return withFiles({ ...own, further }, files);
     },
   };
 }

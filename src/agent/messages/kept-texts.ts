@@ -180,14 +180,14 @@ const CHARS_PER_TOKEN = 4;
 /**
  * Moves the text of a result that exceeds `tokens` (about four characters each), or the longer text that it stands
  * for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the result.
- * Where the text cannot be kept, as much of it stays as fits.
+ * If the text cannot be kept, as much of it stays as fits.
  */
 export async function evictLargeResult(
   { id = "", name }: ToolCall,
   { whole, ...result }: CallResult,
   place: KeepingPlace,
   tokens: number,
-): Promise<{ result: CallResult; kept: Kept | undefined }> {
+): Promise<{ short: CallResult; kept: Kept | undefined }> {
   const own = textIn(result.content);
   const { text, start = "", end } = whole ?? { text: own, end: "" };
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
@@ -195,7 +195,7 @@ export async function evictLargeResult(
   const shown = kept
     ? start + resultPreview(name, text, kept.path) + below
     : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`;
-  return { result: { ...result, content: withText(result.content, shown) }, kept };
+  return { short: { ...result, content: withText(result.content, shown) }, kept };
 }
 
 /** True if the text of a result belongs in a file. */

@@ -61,8 +61,8 @@ export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
     return new AIMessage({ tool_calls, ...defined({ invalid_tool_calls, usage_metadata }), ...fields });
   }
   if (!ToolMessage.isInstance(message)) return new HumanMessage(fields);
-  const { tool_call_id, status, artifact, metadata } = message;
-  return new ToolMessage({ ...fields, tool_call_id, ...defined({ status, metadata }), artifact });
+  const { tool_call_id, status, artifact } = message;
+  return new ToolMessage({ ...fields, tool_call_id, ...defined({ status }), artifact });
 }
 
 type Writes = ReadonlyArray<BaseMessageLike | readonly BaseMessageLike[]>;

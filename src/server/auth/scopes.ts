@@ -35,11 +35,12 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     rename: async (...args) => demand("run").rename(...args),
     delete: async (...args) => demand("run").delete(...args),
     decide: async (...args) => demand("approve").decide(...args),
+    answer: async (...args) => demand("approve").answer(...args),
     problemOf: async (...args) => demand("approve").problemOf(...args),
     useAnswer: async (principal, runId, answer) => {
       demand(...ANY);
       if (answer.replies.length > 0) demand("run");
-      if (answer.decisions.length > 0) demand("approve");
+      if (answer.decisions.length + answer.answers.length > 0) demand("approve");
       return service.useAnswer(principal, runId, answer);
     },
     view: async (...args) => demand(...ANY).view(...args),
@@ -50,6 +51,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     summaries: async (...args) => demand("read").summaries(...args),
     counts: async (...args) => demand("read").counts(...args),
     pending: async (...args) => demand("read").pending(...args),
+    pendingQuestions: async (...args) => demand("read").pendingQuestions(...args),
     countPending: async (...args) => demand("read").countPending(...args),
     events: async (...args) => demand("read").events(...args),
     callTexts: async (...args) => demand("read").callTexts(...args),

@@ -88,7 +88,14 @@ export async function refuseAnswer(
   problem: string,
   by: string,
 ): Promise<void> {
-  await runs.useAnswer(principal, runId, { id: randomUUID(), problem, decisions: [], replies: [], by });
+  await runs.useAnswer(principal, runId, {
+    id: randomUUID(),
+    problem,
+    decisions: [],
+    answers: [],
+    replies: [],
+    by,
+  });
 }
 
 /** Interprets the outcome of a decision, and adds to `notes` what the call has to report. */

@@ -28,6 +28,7 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
     id,
     ...(problem === undefined ? {} : { problem }),
     decisions: decisions.map(({ approval, decision }) => ({ approvalId: approval.id, decision })),
+    answers: [],
     replies: repliesIn(call, state),
     by: "input_required",
   });

@@ -206,6 +206,10 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return [`waits for approval of ${code(data.tool)}: ${code(data.summary)}`];
     case "approval_decided":
       return [`${code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
+    case "question_asked":
+      return ["asks:", quote(data.text)];
+    case "question_answered":
+      return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":
       return [`A client's signed answer was not used: ${code(data.reason)}.`];
     case "model_requested":

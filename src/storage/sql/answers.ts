@@ -1,10 +1,11 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import type { Decision, SamplingReply } from "../../agent/agent.ts";
-import { decidedEntry } from "../../runs/events.ts";
-import type { AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
+import { answeredEntry, decidedEntry } from "../../runs/events.ts";
+import type { AnsweredQuestion, AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
 import {
   type Approval,
   DEADLINE,
+  type OpenQuestion,
   type PersonDecision,
   type Principal,
   type Run,
@@ -13,7 +14,10 @@ import {
 } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
+import type { Answer } from "../../tools/tool.ts";
 import * as models from "./model-requests.ts";
+import * as questions from "./questions.ts";
+import { type AnyQuestionRow, toApproval, toQuestion } from "./rows.ts";
 import { getToChange, makeRunnable } from "./runs.ts";
 import * as status from "./status.ts";
 import { type Steps, change } from "./steps.ts";
@@ -46,22 +50,54 @@ export function* decide(
   return isStored ? yield* approvals.get(approval.runId, approval.id) : undefined;
 }
 
-/** Denies a call that nobody decided in time. */
-export const deny = (principal: Principal, approval: Approval, now: number): Steps<Approval | undefined> =>
-  decide(principal, { approval, decision: TOO_LATE }, DEADLINE, now);
+/** Denies a call that nobody decided in time, and lets the agent continue without the answer to another question. */
+export function* expire(principal: Principal, row: AnyQuestionRow, now: number): Steps<boolean> {
+  if (row.kind !== "approval") {
+    return (
+      (yield* answer(principal, { question: toQuestion(row), answer: EXPIRED }, DEADLINE, now)) !== undefined
+    );
+  }
+  const call = { approval: toApproval(row), decision: TOO_LATE };
+  return (yield* decide(principal, call, DEADLINE, now)) !== undefined;
+}
+
+const EXPIRED: Answer = { type: "expired" };
+
+/**
+ * Stores the answer to a question; the run can continue. One that comes after the deadline is not stored: the deadline
+ * decides. `undefined`: it was answered or withdrawn before, and nothing changed.
+ */
+export function* answer(
+  principal: Principal,
+  { question, answer: given }: AnsweredQuestion,
+  by: string,
+  now: number,
+): Steps<OpenQuestion | undefined> {
+  const { runId, id, expiresAt = Infinity } = question;
+  if ((yield* getToChange(principal, runId)) === undefined) return undefined;
+  const [stored, way] = now >= expiresAt ? [EXPIRED, DEADLINE] : [given, by];
+  if (!(yield* questions.decide(question, stored, way, now))) return undefined;
+  yield* journal.append(runId, answeredEntry(question, stored, way), now);
+  yield* status.updateOpen(runId, now);
+  yield* makeRunnable(runId, now);
+  return yield* questions.get(runId, id);
+}
 
 /**
  * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,
  * by whatever process, or there is a problem with it; the journal of a run that is not over tells of that.
  */
-export function* use(run: Run, answer: SignedAnswer, now: number): Steps<AppliedAnswer | undefined> {
+export function* use(run: Run, signed: SignedAnswer, now: number): Steps<AppliedAnswer | undefined> {
   const found = yield* getToChange(run.principal, run.id);
-  const reason = answer.problem ?? ((yield* takes(answer.id, run.id, now)) ? undefined : "replayed");
+  const reason = signed.problem ?? ((yield* takes(signed.id, run.id, now)) ? undefined : "replayed");
   if (reason === undefined) {
-    const applied: AppliedAnswer = { decided: [], replied: [] };
-    for (const call of answer.decisions)
-      applied.decided.push(yield* decide(run.principal, call, answer.by, now));
-    for (const { callId, reply: given } of answer.replies) {
+    const applied: AppliedAnswer = { decided: [], answered: [], replied: [] };
+    for (const call of signed.decisions)
+      applied.decided.push(yield* decide(run.principal, call, signed.by, now));
+    for (const one of signed.answers) {
+      applied.answered.push(yield* answer(run.principal, one, signed.by, now));
+    }
+    for (const { callId, reply: given } of signed.replies) {
       applied.replied.push(yield* reply(run, callId, given, now));
     }
     return applied;
@@ -99,7 +135,7 @@ function* store(approval: Approval, decision: PersonDecision, by: string, now: n
   if (!(yield* approvals.decide(approval, isForAll ? APPROVED : decision, by, now))) return false;
   yield* journal.append(runId, decidedEntry(approval, decision.type, by), now);
   yield* status.updateOpen(runId, now);
-  if (Object.hasOwn(yield* approvals.undelivered(runId), interruptId)) yield* makeRunnable(runId, now);
+  if (Object.hasOwn(yield* questions.undelivered(runId), interruptId)) yield* makeRunnable(runId, now);
   if (isForAll) yield* grant(approval, by, now);
   return true;
 }

@@ -1,5 +1,5 @@
 /** Approvals of runs, and what people approved for the rest of a run. */
-import type { Decision, HitlResponse } from "../../agent/agent.ts";
+import type { Decision } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import {
@@ -9,16 +9,14 @@ import {
   type Principal,
   decidedStatus,
 } from "../../runs/run.ts";
+import { PENDING_OF_PRINCIPAL } from "./questions.ts";
 import { type ApprovalRow, IS_OF_PRINCIPAL, toApproval } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
-
-/** Answers of one interrupt after another, ready to resume with. */
-export type Answers = Record<string, HitlResponse>;
 
 /** False when it is stored already, decided or not. */
 export function* add(approval: Approval): Steps<boolean> {
   const changes = yield* change(
-    `INSERT INTO approvals (run_id, id, interrupt_id, position, agent, tool, args, preview,
+    `INSERT INTO questions (run_id, id, interrupt_id, position, agent, tool, args, preview,
        allowed_decisions, same, status, requested_at, expires_at)
      VALUES (@run_id, @id, @interrupt_id, @position, @agent, @tool, @args, @preview,
        @allowed_decisions, @same, @status, @requested_at, @expires_at)
@@ -43,14 +41,14 @@ export function* add(approval: Approval): Steps<boolean> {
 }
 
 export function* get(runId: string, id: string): Steps<Approval | undefined> {
-  const sql = "SELECT * FROM approvals WHERE run_id = @run_id AND id = @id";
+  const sql = "SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND kind = 'approval'";
   const row = yield* first<ApprovalRow>(sql, { run_id: runId, id });
   return row && toApproval(row);
 }
 
 /** The same, if the run is the principal's. */
 export function* getOf(principal: Principal, runId: string, id: string): Steps<Approval | undefined> {
-  const sql = `SELECT * FROM approvals WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
+  const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND kind = 'approval' AND ${IS_OF_PRINCIPAL}`;
   const row = yield* first<ApprovalRow>(sql, { run_id: runId, id, principal });
   return row && toApproval(row);
 }
@@ -60,8 +58,8 @@ type NumberedRow = ApprovalRow & { number: number };
 /** Rows of the run with `number > after`, oldest first. */
 function after(runId: string, number: number): Steps<NumberedRow[]> {
   return all<NumberedRow>(
-    `SELECT * FROM approvals INDEXED BY approvals_of_run
-     WHERE run_id = @run_id AND number > @number ORDER BY number`,
+    `SELECT * FROM questions INDEXED BY approvals_of_run
+     WHERE run_id = @run_id AND number > @number AND kind = 'approval' ORDER BY number`,
     { run_id: runId, number },
   );
 }
@@ -71,55 +69,20 @@ export function* ofRun(runId: string): Steps<Approval[]> {
   return (yield* after(runId, 0)).map(toApproval);
 }
 
-const PENDING_OF_PRINCIPAL = `FROM runs JOIN approvals ON run_id = runs.id
-  WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
-    AND approvals.status = 'pending'`;
-
 /** Those of any run of the principal, oldest first. */
 export function* pendingOf(principal: Principal, limit: number): Steps<PendingApproval[]> {
   const rows = yield* all<ApprovalRow & { task: string }>(
-    `SELECT approvals.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} ORDER BY approvals.number LIMIT @limit`,
+    `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} AND kind = 'approval'
+     ORDER BY questions.number LIMIT @limit`,
     { principal, limit },
   );
   return rows.map((row) => ({ ...toApproval(row), task: row.task }));
 }
 
-export function* countPendingOf(principal: Principal): Steps<number> {
-  const row = yield* first<{ pending: number }>(`SELECT count(*) AS pending ${PENDING_OF_PRINCIPAL}`, {
-    principal,
-  });
-  return row?.pending ?? 0;
-}
-
-/** Counts for all principals. The index of undelivered approvals has the pending ones and few others. */
-export function* countAllPending(): Steps<number> {
-  const sql = "SELECT count(*) AS pending FROM approvals WHERE delivered = 0 AND status = 'pending'";
-  return (yield* first<{ pending: number }>(sql))?.pending ?? 0;
-}
-
-export function* countPending(runId: string): Steps<number> {
-  const row = yield* first<{ pending: number }>(
-    `SELECT count(*) AS pending FROM approvals
-     WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'`,
-    { run_id: runId },
-  );
-  return row?.pending ?? 0;
-}
-
-/** Pending approvals of all runs whose deadline has passed, and whose they are. */
-export function* expired(now: number): Steps<{ principal: Principal; approval: Approval }[]> {
-  const rows = yield* all<ApprovalRow & { principal: Principal }>(
-    `SELECT approvals.*, principal FROM approvals JOIN runs ON runs.id = run_id
-     WHERE approvals.status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now`,
-    { now },
-  );
-  return rows.map((row) => ({ principal: row.principal, approval: toApproval(row) }));
-}
-
 /** Compare-and-set: false when it was not pending any more. */
 export function* decide(approval: Approval, decision: Decision, by: string, now: number): Steps<boolean> {
   const changes = yield* change(
-    `UPDATE approvals SET status = @status, decided_at = @decided_at, decided_by = @decided_by,
+    `UPDATE questions SET status = @status, decided_at = @decided_at, decided_by = @decided_by,
        decision = @decision
      WHERE run_id = @run_id AND id = @id AND status = 'pending'`,
     {
@@ -132,51 +95,6 @@ export function* decide(approval: Approval, decision: Decision, by: string, now:
     },
   );
   return changes === 1;
-}
-
-/** Withdraws what is pending, except for the interrupts that are still open; gives what it withdrew. */
-export function* withdraw(
-  runId: string,
-  now: number,
-  openInterrupts: readonly string[] = [],
-): Steps<Approval[]> {
-  const rows = yield* all<ApprovalRow>(
-    `UPDATE approvals SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'
-       AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
-    { run_id: runId, now, open: JSON.stringify(openInterrupts) },
-  );
-  return rows.map(toApproval);
-}
-
-/** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */
-export function* undelivered(runId: string): Steps<Answers> {
-  const rows = yield* all<ApprovalRow>(
-    `SELECT * FROM approvals WHERE run_id = @run_id AND delivered = 0 AND status <> 'withdrawn'
-     ORDER BY interrupt_id, position`,
-    { run_id: runId },
-  );
-  const interrupts = new Map<string, Approval[]>();
-  for (const approval of rows.map(toApproval)) {
-    const calls = interrupts.get(approval.interruptId);
-    if (calls === undefined) interrupts.set(approval.interruptId, [approval]);
-    else calls.push(approval);
-  }
-  const answers: Answers = {};
-  for (const [interruptId, calls] of interrupts) {
-    const decisions = calls.flatMap((call) => call.decision ?? []);
-    if (decisions.length === calls.length) answers[interruptId] = { decisions };
-  }
-  return answers;
-}
-
-export function* markDelivered(runId: string, interruptIds: readonly string[]): Steps<void> {
-  if (interruptIds.length === 0) return;
-  yield* change(
-    `UPDATE approvals SET delivered = 1 WHERE run_id = @run_id AND delivered = 0 AND status <> 'pending'
-       AND interrupt_id IN (SELECT value FROM json_each(@interrupts))`,
-    { run_id: runId, interrupts: JSON.stringify(interruptIds) },
-  );
 }
 
 interface DecidedApprovals {

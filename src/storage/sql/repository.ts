@@ -2,6 +2,7 @@
 import type { SamplingReply } from "../../agent/agent.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import {
+  type AnsweredQuestion,
   type AppliedAnswer,
   type Claim,
   type ClaimRequest,
@@ -36,6 +37,7 @@ import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as models from "./model-requests.ts";
+import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -128,14 +130,20 @@ export class StoredRuns implements RunRepository {
     );
   }
 
-  async denyExpired(now: number): Promise<Approval[]> {
-    const denied: Approval[] = [];
-    for (const { principal, approval } of await this.#engine.read(() => approvals.expired(now))) {
-      const deny = () => answers.deny(principal, approval, now);
-      const one = await this.#change([principal, approval.runId], deny, isFound);
-      if (one !== undefined) denied.push(one);
+  async expire(now: number): Promise<{ runId: string; id: string }[]> {
+    const expired: { runId: string; id: string }[] = [];
+    for (const row of await this.#engine.read(() => questions.expired(now))) {
+      const { principal, run_id: runId, id } = row;
+      const expire = () => answers.expire(principal, row, now);
+      if (await this.#change([principal, runId], expire, (isChanged) => isChanged))
+        expired.push({ runId, id });
     }
-    return denied;
+    return expired;
+  }
+
+  answer(principal: Principal, answered: AnsweredQuestion, by: string, now: number) {
+    const work = () => answers.answer(principal, answered, by, now);
+    return this.#change([principal, answered.question.runId], work, isFound);
   }
 
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void> {
@@ -220,7 +228,7 @@ export class StoredRuns implements RunRepository {
     const { waiting, since, atWork } = await this.#engine.read(leases.queue);
     return {
       runs: await this.#countAll(),
-      pendingApprovals: await this.#engine.read(approvals.countAllPending),
+      pendingApprovals: await this.#engine.read(questions.countAllPending),
       waiting,
       atWork,
       ...(since === null ? {} : { waitingSince: since }),
@@ -301,7 +309,7 @@ function queriesOf(engine: Engine): RunQueries {
     },
     counts: (principal) => read(principal, () => runs.counts(principal)),
     pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
-    countPending: (principal) => read(principal, () => approvals.countPendingOf(principal)),
+    countPending: (principal) => read(principal, () => questions.countPendingOf(principal)),
     journal: (principal, runId, after, limit) =>
       read(principal, function* () {
         const run = yield* runs.head(principal, runId);
@@ -320,6 +328,7 @@ function queriesOf(engine: Engine): RunQueries {
           run,
           events: yield* journal.page(runId, after, limit),
           approvals: yield* views.of(runId),
+          questions: yield* questions.ofRun(runId),
           grants: yield* approvals.grantsOf(principal, runId),
           modelCalls: yield* models.open(runId),
         };
@@ -330,6 +339,8 @@ function queriesOf(engine: Engine): RunQueries {
     },
     approval: (principal, runId, approvalId) =>
       read(principal, () => approvals.getOf(principal, runId, approvalId)),
+    question: (principal, runId, id) => read(principal, () => questions.getOf(principal, runId, id)),
+    pendingQuestions: (principal, limit) => read(principal, () => questions.pendingOf(principal, limit)),
     grants: (principal, runId) => read(principal, () => approvals.grantsOf(principal, runId)),
     modelCalls: (principal, runId) =>
       read(principal, function* () {

@@ -5,12 +5,14 @@ import type {
   Approval,
   ApprovalStatus,
   FailureReason,
+  OpenQuestion,
+  QuestionStatus,
   Run,
   RunHead,
   RunStatus,
   RunSummary,
 } from "../../runs/run.ts";
-import type { CallPreview, Todo } from "../../tools/tool.ts";
+import type { Answer, CallPreview, Question, Todo } from "../../tools/tool.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 
 /** Condition for rows with a `run_id`. */
@@ -76,7 +78,7 @@ export interface EventRow {
   data: Json<RunEvent["data"]>;
 }
 
-/** A row of `approvals`. */
+/** A row of `questions` that is an approval. */
 export interface ApprovalRow {
   run_id: string;
   id: string;
@@ -96,6 +98,16 @@ export interface ApprovalRow {
   decision: Json<Decision> | null;
   delivered: 0 | 1;
 }
+
+/** A row of `questions` that is none. */
+export type QuestionRow = Omit<ApprovalRow, "decision"> & {
+  kind: Question["kind"];
+  body: Json<Question>;
+  decision: Json<Answer> | null;
+};
+
+/** A row of `questions`, of either kind. */
+export type AnyQuestionRow = (ApprovalRow & { kind: "approval" }) | QuestionRow;
 
 export function toRun(row: RunRow): Run {
   return {
@@ -160,7 +172,7 @@ export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_
   stop_reason, failure_reason,
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
-  (SELECT count(*) FROM approvals WHERE run_id = runs.id AND delivered = 0 AND approvals.status = 'pending') AS pending`;
+  (SELECT count(*) FROM questions WHERE run_id = runs.id AND delivered = 0 AND questions.status = 'pending') AS pending`;
 
 export type SummaryRow = HeadRow &
   Pick<
@@ -248,5 +260,28 @@ export function toApproval(row: ApprovalRow): Approval {
     ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
     ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
     ...(row.decision === null ? {} : { decision: fromJson(row.decision) }),
+  };
+}
+
+const STATUSES: Readonly<Record<ApprovalStatus, QuestionStatus>> = {
+  pending: "pending",
+  approved: "answered",
+  edited: "answered",
+  rejected: "declined",
+  withdrawn: "withdrawn",
+};
+
+export function toQuestion(row: QuestionRow): OpenQuestion {
+  return {
+    id: row.id,
+    runId: row.run_id,
+    agent: fromJson(row.agent),
+    question: fromJson(row.body),
+    status: STATUSES[row.status],
+    requestedAt: row.requested_at,
+    ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
+    ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
+    ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+    ...(row.decision === null ? {} : { answer: fromJson(row.decision) }),
   };
 }

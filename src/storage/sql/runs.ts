@@ -1,7 +1,7 @@
 /** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/json.ts";
-import { decidedEntry, messageEntry } from "../../runs/events.ts";
+import { answeredEntry, decidedEntry, messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
 import {
   type Principal,
@@ -14,7 +14,7 @@ import {
   isFinal,
   parsePoint,
 } from "../../runs/run.ts";
-import * as approvals from "./approvals.ts";
+import * as questions from "./questions.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import {
@@ -26,6 +26,8 @@ import {
   toRun,
   toRunHead,
   toSummary,
+  toApproval,
+  toQuestion,
 } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Statement, type Steps, all, change, first, lockPrincipal } from "./steps.ts";
@@ -300,8 +302,12 @@ export function* withdraw(
   now: number,
   openInterrupts?: readonly string[],
 ): Steps<void> {
-  for (const approval of yield* approvals.withdraw(runId, now, openInterrupts)) {
-    yield* journal.append(runId, decidedEntry(approval, "withdrawn", by), now);
+  for (const row of yield* questions.withdraw(runId, now, openInterrupts)) {
+    const entry =
+      row.kind === "approval"
+        ? decidedEntry(toApproval(row), "withdrawn", by)
+        : answeredEntry(toQuestion(row), undefined, by);
+    yield* journal.append(runId, entry, now);
   }
 }
 

@@ -18,8 +18,9 @@ import type { Migration } from "../sqlite/migrations.ts";
  * - `runs.unanswered_call` is the newest call that waits for the run, as a digest of its request, until it is answered;
  *   `runs.asked_at` is its time.
  * - `run_events.identity` names the subject of an event, so that the index finds a repeat.
- * - `approvals.delivered` is 1 once the agent has received the answer. `approvals.expires_at` is the time at which any
- *   server denies a pending approval; `approvals.same` is the key of a grant for the rest of the run.
+ * - `questions` are approvals and, by `kind`, other questions, whose `body` is what they ask and whose `decision` is the
+ *   answer. `delivered` is 1 once the agent has received it. At `expires_at` any server denies a pending approval, and
+ *   ends another question without an answer; `same` is the key of a grant for the rest of the run.
  * - `effects` are calls with outside effects of unfinished runs: without `ended_at`, a call was begun and its result is
  *   unknown. `outcome` is in the encoding of checkpoints that `type` names.
  * - `run_messages` are messages that people sent to running runs; the agent's thread records which of them it has read.
@@ -217,6 +218,12 @@ CREATE INDEX runs_of_status ON runs (principal, status, number);`;
 /** Name that a person gave the run; null: its task stands for it. */
 const NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
 
+/** Answered questions other than approvals have the status `approved`, declined and expired ones `rejected`. */
+const QUESTIONS = `
+ALTER TABLE approvals RENAME TO questions;
+ALTER TABLE questions ADD COLUMN kind TEXT NOT NULL DEFAULT 'approval';
+ALTER TABLE questions ADD COLUMN body TEXT;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -224,12 +231,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
   { version: 4, name: "cost and subagents of a run", sql: SUMS },
   { version: 5, name: "names of runs", sql: NAMES },
+  { version: 6, name: "questions of all kinds", sql: QUESTIONS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */
 export const TABLES_OF_RUN = [
   "run_events",
-  "approvals",
+  "questions",
   "effects",
   "run_messages",
   "run_grants",

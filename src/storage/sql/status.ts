@@ -3,6 +3,7 @@ import type { EarlierEnd } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
+import * as questions from "./questions.ts";
 import * as models from "./model-requests.ts";
 import type { RunRow } from "./rows.ts";
 import { type Steps, change, first } from "./steps.ts";
@@ -33,7 +34,7 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
  * then. Belongs into the transaction of what it waits for.
  */
 export function* update(runId: string, status: OpenStatus, now: number): Steps<OpenStatus> {
-  const waitsFor = (yield* approvals.countPending(runId)) + (yield* models.countWaiting(runId));
+  const waitsFor = (yield* questions.countPending(runId)) + (yield* models.countWaiting(runId));
   const transition = settle(status, waitsFor);
   if (transition === undefined) return status;
   const sql = "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from";

@@ -7,6 +7,7 @@ import type {
   EffectLog,
   HitlRequest,
   PendingInterrupt,
+  PendingQuestion,
   SamplingReply,
   SamplingRequest,
   StoredOutcome,
@@ -19,6 +20,7 @@ import {
   answerExcerpt,
   approvalId,
   approvalsOf,
+  askedEntry,
   decidedEntry,
   requestedEntry,
 } from "../../runs/events.ts";
@@ -32,12 +34,13 @@ import type {
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";
-import { type FailureDetails, breakOff, isWithin, sameAs } from "../../runs/run.ts";
+import { type FailureDetails, type OpenQuestion, breakOff, isWithin, sameAs } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
+import * as questions from "./questions.ts";
 import { withdraw } from "./runs.ts";
 import { NANOS } from "./rows.ts";
 import * as status from "./status.ts";
@@ -54,13 +57,34 @@ function* isRepeated(runId: string, { id, request }: PendingInterrupt): Steps<bo
 
 /** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
 function* withdrawOf(runId: string, agent: AgentPath, now: number): Steps<boolean> {
-  if ((yield* approvals.countPending(runId)) === 0) return false;
-  const asked = yield* approvals.ofRun(runId);
-  const others = asked.filter((approval) => !isWithin(agent, approval.agent));
+  if ((yield* questions.countPending(runId)) === 0) return false;
+  const calls = (yield* approvals.ofRun(runId)).map(({ agent: of, interruptId: id }) => ({ of, id }));
+  const asked = [...calls, ...(yield* questions.ofRun(runId)).map(({ agent: of, id }) => ({ of, id }))];
+  const others = asked.filter(({ of }) => !isWithin(agent, of));
   if (others.length === asked.length) return false;
-  const open = others.map(({ interruptId }) => interruptId);
+  const open = others.map(({ id }) => id);
   yield* withdraw(runId, "agent", now, open);
   return true;
+}
+
+/** Stores a question; one that is stored already, answered or not, stays as it is. */
+function* ask(
+  runId: string,
+  { id, agent, question }: PendingQuestion,
+  { now, deadlineMs }: { now: number; deadlineMs: number | undefined },
+): Steps<void> {
+  const { afterMs = deadlineMs }: { afterMs?: number } = question.kind === "ask" ? question : {};
+  const expiresAt = afterMs === undefined ? {} : { expiresAt: now + afterMs };
+  const asked: OpenQuestion = {
+    id,
+    runId,
+    agent,
+    question,
+    status: "pending",
+    requestedAt: now,
+    ...expiresAt,
+  };
+  if (yield* questions.add(asked)) yield* journal.append(runId, askedEntry(asked), now);
 }
 
 /** Ends a run as failed. Belongs into a transaction. */
@@ -78,17 +102,19 @@ export class StoredWork implements WorkLog {
   readonly #changed: (runId: string) => void;
   readonly #syncCheckpoints: () => Promise<void>;
   readonly #deadlineMs: number | undefined;
+  readonly #questionDeadlineMs: number | undefined;
 
   /** `changed` is told of every change, after it is stored. */
   constructor(
     engine: Engine,
     changed: (runId: string) => void,
-    { syncCheckpoints, deadlineMs }: WorkOptions,
+    { syncCheckpoints, deadlineMs, questionDeadlineMs }: WorkOptions,
   ) {
     this.#engine = engine;
     this.#changed = changed;
     this.#syncCheckpoints = syncCheckpoints ?? (async () => undefined);
     this.#deadlineMs = deadlineMs;
+    this.#questionDeadlineMs = questionDeadlineMs;
   }
 
   record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
@@ -140,10 +166,18 @@ export class StoredWork implements WorkLog {
     });
   }
 
+  askQuestion(lease: Lease, asked: PendingQuestion, now: number): Promise<void> {
+    const times = { now, deadlineMs: this.#questionDeadlineMs };
+    return this.#write(lease, function* (row) {
+      yield* ask(row.id, asked, times);
+      yield* status.update(row.id, row.status, now);
+    });
+  }
+
   async nextInput(lease: Lease): Promise<AgentInput> {
     return this.#engine.of(lease.principal).read(function* (): Steps<AgentInput> {
       const row = yield* leases.held(lease);
-      const answers = yield* approvals.undelivered(row.id);
+      const answers = yield* questions.undelivered(row.id);
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
       if (row.input_handed_over === 1) return { kind: "continue" };
       const after = yield* status.endBefore(row.id);
@@ -168,7 +202,7 @@ export class StoredWork implements WorkLog {
   }
 
   async hasAnswers({ principal, runId }: Lease): Promise<boolean> {
-    const answers = await this.#engine.of(principal).read(() => approvals.undelivered(runId));
+    const answers = await this.#engine.of(principal).read(() => questions.undelivered(runId));
     return Object.keys(answers).length > 0;
   }
 
@@ -181,27 +215,30 @@ export class StoredWork implements WorkLog {
 
   pause(
     lease: Lease,
-    { interrupts: open, modelAwaited }: Paused,
+    { interrupts: open, questions: others, modelAwaited }: Paused,
     delivered: readonly Delivered[],
     now: number,
   ): Promise<PauseOutcome> {
-    const ask = (runId: string, asked: PendingInterrupt) =>
+    const times = { now, deadlineMs: this.#questionDeadlineMs };
+    const askApproval = (runId: string, asked: PendingInterrupt) =>
       this.#ask(runId, asked, asked.request.agent ?? [], now);
     return this.#write(lease, function* (row): Steps<PauseOutcome> {
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const askedAgain = new Set<string>();
       for (const asked of open) if (yield* isRepeated(row.id, asked)) askedAgain.add(asked.id);
+      for (const { id } of others) if (yield* questions.get(row.id, id)) askedAgain.add(id);
       const taken = delivered.filter(({ interruptId, again }) => again || !askedAgain.has(interruptId));
-      yield* approvals.markDelivered(
+      yield* questions.markDelivered(
         row.id,
         taken.map(({ interruptId }) => interruptId),
       );
-      for (const asked of open) yield* ask(row.id, asked);
-      const ids = open.map(({ id }) => id);
+      for (const asked of open) yield* askApproval(row.id, asked);
+      for (const asked of others) yield* ask(row.id, asked, times);
+      const ids = [...open, ...others].map(({ id }) => id);
       yield* withdraw(row.id, "agent", now, ids);
       const updated = yield* status.update(row.id, row.status, now);
-      if (Object.keys(yield* approvals.undelivered(row.id)).length > 0) return "answered";
+      if (Object.keys(yield* questions.undelivered(row.id)).length > 0) return "answered";
       if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
       if (updated === "working") return "stuck";
       yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });

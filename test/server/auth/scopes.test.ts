@@ -49,7 +49,7 @@ test.each(CLIENT_KINDS)("%s: a token can do what its scopes say, and no more", a
   expect(await untilStatus(approves, runId, "completed")).toMatchObject({ answer: "changed" });
 });
 
-const CARRIED = { id: "x", decisions: [], replies: [], by: "test" };
+const CARRIED = { id: "x", decisions: [], answers: [], replies: [], by: "test" };
 
 test("every method of the run service demands a scope", async () => {
   const service = plainRuns();

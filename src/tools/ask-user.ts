@@ -1,0 +1,89 @@
+/** Asks a person. The run waits for the answer, as long as it takes. */
+import { z } from "zod";
+import { type Answer, type Field, type ToolResult, type Value, defineTool, toolError } from "./tool.ts";
+
+const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/;
+
+const field = z.strictObject({
+  name: z.string().regex(NAME, "Up to 40 letters, digits, '_' and '-', a letter first"),
+  title: z.string().max(200).optional().describe("What the person reads. Default: the name."),
+  type: z
+    .enum(["text", "number", "yes_no", "choice"])
+    .optional()
+    .describe("Default: choice with options, else text."),
+  options: z.array(z.string().min(1).max(200)).min(1).max(20).optional(),
+  many: z.boolean().optional().describe("Several options may be chosen."),
+  other: z.boolean().optional().describe("Answers other than the options are welcome too."),
+  optional: z.boolean().optional(),
+});
+
+type Asked = z.output<typeof field>;
+
+/** The one field of a question that names none. */
+const PLAIN: Field = { name: "answer", type: "text", required: true };
+
+export const askUserTool = defineTool({
+  name: "ask_user",
+  kind: "plan",
+  description: [
+    "Ask the person whom this work is for, and wait for the answer.",
+    "Use it when a decision is theirs or a fact is missing that you cannot find; ask everything you need at once.",
+    "Do not ask for approval of tool calls: calls that need it ask by themselves.",
+  ].join(" "),
+  schema: z.strictObject({
+    question: z.string().min(1).max(4000),
+    fields: z.array(field).max(8).optional().describe("Default: one text field."),
+    wait_minutes: z
+      .number()
+      .positive()
+      .max(60 * 24 * 365)
+      .optional()
+      .describe("Continue without an answer after this time. Default: wait for ever."),
+  }),
+  async handle({ question, fields = [], wait_minutes: wait }, { ask }) {
+    if (ask === undefined)
+      return toolError("Nobody can be asked here. Decide yourself, and say so in your answer.");
+    const asked = fields.length === 0 ? [PLAIN] : fields.map(toField);
+    const twice = asked.find(({ name }, at) => asked.findIndex((other) => other.name === name) !== at);
+    if (twice) return toolError(`Two fields are named '${twice.name}'. Give each its own name.`);
+    const afterMs = wait === undefined ? {} : { afterMs: wait * 60_000 };
+    return resultOf(await ask({ kind: "ask", text: question, fields: asked, ...afterMs }));
+  },
+});
+
+function toField({ name, title, type, options, many, other, optional }: Asked): Field {
+  const common = {
+    name,
+    ...(title === undefined ? {} : { title }),
+    ...(optional ? {} : { required: true as const }),
+  };
+  if (options === undefined || (type !== undefined && type !== "choice")) {
+    return { ...common, type: type === undefined || type === "choice" ? "text" : type };
+  }
+  return {
+    ...common,
+    type: "choice",
+    options,
+    ...(many ? { many: true } : {}),
+    ...(other ? { other: true } : {}),
+  };
+}
+
+function resultOf(answer: Answer): ToolResult {
+  if (answer.type === "fields") {
+    return { content: textOf(answer.values), artifact: { answer: answer.values } };
+  }
+  const said = answer.type === "decline" && answer.message ? ` They said: ${answer.message}` : "";
+  const why = answer.type === "expired" ? "Nobody answered in time." : `The person did not answer.${said}`;
+  return {
+    content: `${why} Continue without it: decide what you can yourself, and say in your answer what you assumed.`,
+    artifact: { noAnswer: answer.type },
+  };
+}
+
+function textOf(values: Readonly<Record<string, Value>>): string {
+  const entries = Object.entries(values);
+  const [first] = entries;
+  if (entries.length === 1 && typeof first?.[1] === "string") return `The person answered: ${first[1]}`;
+  return `The person answered:\n${JSON.stringify(values)}`;
+}

@@ -1,0 +1,224 @@
+/** Checks an answer to a question, wherever it comes from, and reads it into the form that the question asks for. */
+import { shapeProblem } from "../core/json.ts";
+import { cutMiddle } from "../core/text.ts";
+import type { Answer, Field, Question, Value } from "./tool.ts";
+
+export type CheckedAnswer = { ok: true; answer: Answer } | { ok: false; message: string };
+
+const MOST_CHARS = 64 * 1024;
+const SHAPE = { depth: 20, values: 10_000 };
+
+/** The fields of a question; `undefined`: it takes a free text, or JSON. */
+export function fieldsOf(question: Question): readonly Field[] | undefined {
+  if (question.kind === "ask") return question.fields;
+  if (question.kind === "elicitation") return question.mode === "form" ? question.fields : [];
+  return question.schema && flatFields(question.schema);
+}
+
+/** The text of a question: what a person reads first. */
+export function questionText(question: Question): string {
+  if (question.kind === "ask") return question.text;
+  if (question.kind === "elicitation") return question.message;
+  const { value } = question;
+  if (typeof value === "string") return value;
+  const said = isRecord(value) ? [value["question"], value["message"], value["text"], value["prompt"]] : [];
+  const text = said.find((part) => typeof part === "string");
+  return typeof text === "string"
+    ? text
+    : cutMiddle(JSON.stringify(value, null, 2) ?? "The agent asks.", 20_000);
+}
+
+/** The words of an answer, for people; `undefined` where nothing was said. */
+export function answerText(answer: Answer): string | undefined {
+  switch (answer.type) {
+    case "fields":
+      return Object.entries(answer.values)
+        .map(([name, value], _at, all) => (all.length === 1 ? String(value) : `${name}: ${String(value)}`))
+        .join("; ");
+    case "value":
+      return typeof answer.value === "string" ? answer.value : JSON.stringify(answer.value);
+    case "opened":
+      return "opened the address";
+    case "decline":
+      return answer.message;
+    case "expired":
+      return undefined;
+  }
+}
+
+/** Reads an answer, or says what is wrong with it. */
+export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
+  if (given.type === "decline" || given.type === "expired") return { ok: true, answer: given };
+  if (question.kind === "elicitation" && question.mode === "url") {
+    return given.type === "opened" ? { ok: true, answer: given } : problem("Open the address, or decline.");
+  }
+  const fields = fieldsOf(question);
+  if (given.type === "fields" && fields !== undefined) return readFields(fields, given.values);
+  if (given.type === "value" && question.kind === "interrupt") {
+    const isFitting = shapeProblem(given.value, SHAPE) === undefined;
+    if (isFitting && (JSON.stringify(given.value) ?? "").length <= MOST_CHARS)
+      return { ok: true, answer: given };
+    return problem("The answer is too large: at most 64 KB and 20 levels of JSON.");
+  }
+  return problem(fields === undefined ? "Answer with a text or JSON." : "Answer the fields of the question.");
+}
+
+/** Reads the values of fields. Others than those asked for are left out. */
+function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>): CheckedAnswer {
+  const values: Record<string, Value> = {};
+  for (const field of fields) {
+    const value = given[field.name];
+    if (isMissing(value)) {
+      if (field.required) return problem(`${nameOf(field)} is missing.`);
+      continue;
+    }
+    const read = readValue(field, value);
+    if (read === undefined) return problem(`${nameOf(field)} ${wants(field)}.`);
+    values[field.name] = read;
+  }
+  return { ok: true, answer: { type: "fields", values } };
+}
+
+const isMissing = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  (typeof value === "string" && value.trim() === "") ||
+  (Array.isArray(value) && value.length === 0);
+
+const nameOf = ({ title, name }: Field): string => `'${title ?? name}'`;
+
+/** The value in the form of its field; forms of pages and terminals give texts. */
+function readValue(field: Field, value: unknown): Value | undefined {
+  switch (field.type) {
+    case "text":
+      return typeof value === "string" && value.length <= (field.maxLength ?? MOST_CHARS) ? value : undefined;
+    case "number":
+      return readNumber(field, value);
+    case "yes_no":
+      return YES_NO.get(typeof value === "string" ? value.trim().toLowerCase() : value);
+    case "choice": {
+      const chosen = [value].flat();
+      if (!chosen.every((one) => typeof one === "string")) return undefined;
+      const isKnown = chosen.every((one) => field.options.includes(one) || field.other === true);
+      if (!isKnown || chosen.some((one) => one.length > MOST_CHARS)) return undefined;
+      return field.many ? chosen : chosen.length === 1 ? chosen[0] : undefined;
+    }
+  }
+}
+
+const YES_NO: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+  ...[true, "true", "yes", "y", "on"].map((word) => [word, true] as const),
+  ...[false, "false", "no", "n", "off"].map((word) => [word, false] as const),
+]);
+
+function readNumber(field: Extract<Field, { type: "number" }>, value: unknown): number | undefined {
+  const read = typeof value === "string" ? Number(value.trim().replace(",", ".")) : value;
+  if (typeof read !== "number" || !Number.isFinite(read)) return undefined;
+  if (field.integer && !Number.isInteger(read)) return undefined;
+  return read >= (field.min ?? -Infinity) && read <= (field.max ?? Infinity) ? read : undefined;
+}
+
+function wants(field: Field): string {
+  switch (field.type) {
+    case "text":
+      return field.maxLength === undefined
+        ? "wants a text"
+        : `wants a text of at most ${field.maxLength} characters`;
+    case "number": {
+      const limits = [
+        ...(field.min === undefined ? [] : [`at least ${field.min}`]),
+        ...(field.max === undefined ? [] : [`at most ${field.max}`]),
+      ];
+      return ["wants a", field.integer ? "whole number" : "number", limits.join(" and ")].join(" ").trim();
+    }
+    case "yes_no":
+      return "wants yes or no";
+    case "choice":
+      return `wants ${field.many ? "some" : "one"} of: ${field.options.join(", ")}`;
+  }
+}
+
+const problem = (message: string): CheckedAnswer => ({ ok: false, message });
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const MOST_FIELDS = 50;
+
+/**
+ * The fields of a flat JSON Schema, of the form that MCP's elicitation has; `undefined` for any other schema. A schema
+ * that a sloppy program writes without `type: object` counts by its properties.
+ */
+export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] | undefined {
+  const { properties, required } = schema;
+  if (!isRecord(properties)) return undefined;
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const fields = Object.entries(properties)
+    .slice(0, MOST_FIELDS)
+    .map(([name, property]) => {
+      const field = isRecord(property) ? flatField(property) : undefined;
+      return (
+        field && {
+          name,
+          ...labelOf(property as Record<string, unknown>),
+          ...(needed.has(name) ? { required: true as const } : {}),
+          ...field,
+        }
+      );
+    });
+  return fields.every((field): field is Field => field !== undefined) ? fields : undefined;
+}
+
+const labelOf = ({ title, description }: Record<string, unknown>) => ({
+  ...(typeof title === "string" ? { title } : {}),
+  ...(typeof description === "string" ? { description } : {}),
+});
+
+type Kind<Of = Field> = Of extends Field ? Omit<Of, "name" | "title" | "description" | "required"> : never;
+
+function flatField(property: Record<string, unknown>): Kind | undefined {
+  const { type, items, minimum, maximum, maxLength, format } = property;
+  const options = optionsOf(property);
+  if (options) return { type: "choice", ...options };
+  if (type === "array" && isRecord(items)) {
+    const several = optionsOf(items);
+    return several && { type: "choice", ...several, many: true };
+  }
+  if (type === "boolean") return { type: "yes_no" };
+  if (type === "number" || type === "integer") {
+    return {
+      type: "number",
+      ...(type === "integer" ? { integer: true as const } : {}),
+      ...(typeof minimum === "number" ? { min: minimum } : {}),
+      ...(typeof maximum === "number" ? { max: maximum } : {}),
+    };
+  }
+  if (type !== "string" && type !== undefined) return undefined;
+  const known = FORMATS.find((name) => name === format);
+  return {
+    type: "text",
+    ...(typeof maxLength === "number" ? { maxLength } : {}),
+    ...(known === undefined ? {} : { format: known }),
+  };
+}
+
+const FORMATS = ["email", "uri", "date", "date-time"] as const;
+
+/** The options of an enumeration: with titles beside them, in `enumNames`, or as constants with titles. */
+function optionsOf(schema: Record<string, unknown>): { options: string[]; labels?: string[] } | undefined {
+  const { enum: values, enumNames: names, oneOf, anyOf } = schema;
+  if (Array.isArray(values) && values.length > 0) {
+    const labels =
+      Array.isArray(names) && names.length === values.length ? { labels: names.map(String) } : {};
+    return { options: values.map(String), ...labels };
+  }
+  const cases = [oneOf, anyOf].find((list) => Array.isArray(list) && list.length > 0) as
+    | unknown[]
+    | undefined;
+  if (!cases?.every((one) => isRecord(one) && "const" in one)) return undefined;
+  const records = cases as Record<string, unknown>[]; // checked above
+  return {
+    options: records.map((one) => String(one["const"])),
+    labels: records.map((one) => String(one["title"] ?? one["const"])),
+  };
+}

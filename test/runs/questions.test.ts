@@ -1,0 +1,148 @@
+import { tool } from "@langchain/core/tools";
+import { interrupt } from "@langchain/langgraph";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import {
+  calling,
+  callingInTurn,
+  databaseFile,
+  follow,
+  kinds,
+  ME,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const ASK = { name: "ask_user", args: { question: "Which colour?" } };
+
+/** A server with one run that waits for the answer to a question. */
+async function asking(args: object = {}, options: object = {}) {
+  const agent = { model: calling({ ...ASK, args: { ...ASK.args, ...args } }), askUser: true };
+  const file = databaseFile();
+  const server = openServer(file, agent, options);
+  const { id: runId } = await startRun(server.service, "paint");
+  const { questions } = await reach(server.service, runId, "input_required");
+  const [question] = questions;
+  if (question === undefined) throw new Error("nothing was asked");
+  return { ...server, file, agent, runId, question };
+}
+
+test("the agent asks, waits without a time limit, and goes on with the answer", async () => {
+  const { service, runId, question } = await asking();
+  expect(question).toMatchObject({ status: "pending", question: { kind: "ask", text: "Which colour?" } });
+  expect(question.expiresAt).toBeUndefined();
+  expect(await service.pendingQuestions(ME, 10)).toMatchObject([{ id: question.id, task: "paint" }]);
+  expect(await service.countPending(ME)).toBe(1);
+  const values = { answer: "blue" };
+  const answered = await service.answer(ME, runId, question.id, { type: "fields", values }, "page");
+  expect(answered).toMatchObject({
+    ok: true,
+    how: "stored",
+    question: { status: "answered", decidedBy: "page" },
+  });
+  const { run } = await reach(service, runId, "completed");
+  expect(run.answer).toBe("The person answered: blue");
+  const events = await follow(service, runId);
+  expect(kinds(events).filter((kind) => kind.startsWith("question"))).toEqual([
+    "question_asked",
+    "question_answered",
+  ]);
+});
+
+test("an answer is stored once; another one and a malformed one change nothing", async () => {
+  const options = [
+    { name: "size", options: ["S", "M"] },
+    { name: "count", type: "number" },
+  ];
+  const { service, runId, question } = await asking({ fields: options });
+  const give = (values: object) =>
+    service.answer(ME, runId, question.id, { type: "fields", values: { ...values } }, "page");
+  expect(await give({ size: "XL", count: 2 })).toMatchObject({
+    code: "invalid_answer",
+    message: "'size' wants one of: S, M.",
+  });
+  expect(await give({ size: "S" })).toMatchObject({ code: "invalid_answer", message: "'count' is missing." });
+  expect(await give({ size: "M", count: "3", more: "x" })).toMatchObject({ ok: true });
+  expect(await give({ size: "M", count: 3 })).toMatchObject({ ok: true, how: "repeated" });
+  expect(await give({ size: "S", count: 3 })).toMatchObject({ ok: false, code: "already_answered" });
+  expect(await service.answer("other", runId, question.id, { type: "decline" }, "page")).toMatchObject({
+    code: "not_found",
+  });
+  const { run } = await reach(service, runId, "completed");
+  expect(run.answer).toContain('{"size":"M","count":3}');
+});
+
+test("a question that nobody answers in time ends with no answer; a late one reaches the agent as a message", async () => {
+  let now = 1_000_000;
+  const args = { wait_minutes: 5 };
+  const later = { name: "ask_user", args: { question: "And the size?" } };
+  const agent = {
+    model: callingInTurn([{ ...ASK, args: { ...ASK.args, ...args } }], [later]),
+    askUser: true,
+  };
+  const { service } = openServer(databaseFile(), agent, { clock: () => now });
+  const { id: runId } = await startRun(service, "paint");
+  const { questions } = await reach(service, runId, "input_required");
+  const [first] = questions;
+  expect(first?.expiresAt).toBe(now + 5 * 60_000);
+  now += 5 * 60_000;
+  await follow(
+    service,
+    runId,
+    ({ kind, data }) => kind === "question_asked" && data.text === "And the size?",
+  );
+  const values = { answer: "blue" };
+  const late = await service.answer(ME, runId, first?.id ?? "", { type: "fields", values }, "page");
+  expect(late).toMatchObject({
+    ok: true,
+    how: "told",
+    question: { status: "declined", decidedBy: "deadline" },
+  });
+  const told = await follow(service, runId, ({ kind }) => kind === "message_received");
+  expect(told.at(-1)?.data).toMatchObject({ text: 'A late answer to your question "Which colour?": blue' });
+});
+
+test("a server that was killed while it waited goes on elsewhere with the answer", async () => {
+  const { service, file, agent, kill, runId, question } = await asking();
+  await service.close();
+  kill();
+  const other = openServer(file, agent);
+  const values = { answer: "red" };
+  await other.service.answer(ME, runId, question.id, { type: "fields", values }, "terminal");
+  expect((await reach(other.service, runId, "completed")).run.answer).toBe("The person answered: red");
+});
+
+test("the interrupts of a LangChain tool are questions, one after the other", async () => {
+  const booking = tool(
+    () => {
+      const seat: unknown = interrupt({ question: "Which seat?" });
+      const meal: unknown = interrupt("Which meal?", {
+        responseSchema: z.object({ meal: z.enum(["fish", "rice"]) }),
+      });
+      return JSON.stringify({ seat, meal });
+    },
+    { name: "book", description: "Books a flight.", schema: z.object({}) },
+  );
+  const { service } = openServer(databaseFile(), {
+    model: calling({ name: "book", args: {} }),
+    tools: [booking],
+  });
+  const { id: runId } = await startRun(service, "travel");
+  const { questions } = await reach(service, runId, "input_required");
+  expect(questions).toMatchObject([{ question: { kind: "interrupt", value: { question: "Which seat?" } } }]);
+  await service.answer(ME, runId, questions[0]?.id ?? "", { type: "value", value: "12A" }, "page");
+  await follow(service, runId, ({ kind, data }) => kind === "question_asked" && data.text === "Which meal?");
+  const [, second] = (await reach(service, runId, "input_required")).questions;
+  const wrong = await service.answer(
+    ME,
+    runId,
+    second?.id ?? "",
+    { type: "fields", values: { meal: "soup" } },
+    "page",
+  );
+  expect(wrong).toMatchObject({ code: "invalid_answer", message: "'meal' wants one of: fish, rice." });
+  await service.answer(ME, runId, second?.id ?? "", { type: "fields", values: { meal: "fish" } }, "page");
+  const { run } = await reach(service, runId, "completed");
+  expect(run.answer).toBe('{"seat":"12A","meal":{"meal":"fish"}}');
+});
