@@ -2,13 +2,20 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { checkAnswer } from "../../tools/check-answer.ts";
-import type { Answer, AskPerson } from "../../tools/tool.ts";
+import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion } from "../contracts/question.ts";
 import type { Step } from "../contracts/step.ts";
 import { CHECKPOINTER_KEY } from "./internals.ts";
-import { isRequest, questionId, refuseBroadcastAnswer } from "./open-interrupts.ts";
+import {
+  type BoundAnswer,
+  isRequest,
+  questionId,
+  refuseBroadcastAnswer,
+  sealOfQuestion,
+} from "./open-interrupts.ts";
 import { lastQuestion } from "./resume.ts";
+import { contextOf } from "./step-of-task.ts";
 
 /** Questions about the call of a task. */
 export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
@@ -24,6 +31,12 @@ export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
     ),
 });
 
+/** `undefined` where no run keeps the question while the call is at work. */
+export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
+  const { hold, path: agent = [] } = contextOf(config);
+  return hold && ((question) => hold({ agent, question }, signal));
+}
+
 /** `undefined` in a graph without a checkpointer: it cannot wait. */
 export function askPerson(config: RunnableConfig, step: Step, toolCallId: string): AskPerson | undefined {
   if (typeof config.configurable?.[CHECKPOINTER_KEY] !== "object") return undefined;
@@ -31,9 +44,10 @@ export function askPerson(config: RunnableConfig, step: Step, toolCallId: string
     const asked: AskedQuestion = { question, agent: step.agent, toolCallId };
     const tell = (id: string): void => step.tell({ kind: "question_asked", interruptId: id, question });
     for (;;) {
-      const answer = (await ask(asked, config, tell)) as Answer; // checked here
-      const checked = checkAnswer(question, answer);
-      if (checked.ok) return checked.answer;
+      const given = (await ask(asked, config, tell)) as Partial<BoundAnswer> | undefined; // checked here
+      const isFitting = given?.asked === sealOfQuestion(question);
+      const checked = isFitting && given.answer && checkAnswer(question, given.answer);
+      if (checked && checked.ok) return checked.answer;
     }
   };
 }

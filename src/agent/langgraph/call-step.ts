@@ -9,7 +9,7 @@ import { noEffects } from "../calls/effects.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
 import { versionSeen } from "../step/files.ts";
-import { askPerson, questionsOf } from "./ask-person.ts";
+import { askPerson, holdQuestion, questionsOf } from "./ask-person.ts";
 import { withToolCallbacks } from "./callbacks.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { toAgentTool } from "./foreign-tool.ts";
@@ -34,6 +34,7 @@ export async function callStep(
   const { effects } = contextOf(config);
   const files = threadFiles(config, callId);
   const runtime = agentRuntime(config);
+  const signal = config.signal ?? new AbortController().signal;
   const { step } = runtime;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
@@ -55,11 +56,11 @@ export async function callStep(
     scope: {
       context: {
         callId,
-        signal: config.signal ?? new AbortController().signal,
+        signal,
         backend,
         versionSeen: (path) => versionSeen(state.messages, path),
         ...spawn,
-        ...defined({ ask: askPerson(config, step, callId) }),
+        ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
       },
       config: own,
       step,
