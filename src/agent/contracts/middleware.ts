@@ -80,7 +80,7 @@ export interface Gate {
 export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
 
 /** A channel holds the newest object (after `null`, `initial` again), or the newest text of each name. */
-type LayerChannel = { kind: "latest"; initial: object } | { kind: "texts" };
+export type LayerChannel = { kind: "latest"; initial: object } | { kind: "texts" };
 
 /**
  * One layer around the agent's loop, in LangChain's shape.

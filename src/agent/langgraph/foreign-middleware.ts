@@ -196,7 +196,7 @@ function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result
   };
 }
 
-/** Work that a wrapper may not wait for: its failure is no unhandled rejection, which would end the process. */
+/** Lets a wrapper drop work without an unhandled rejection, which would end the process. */
 function handled<Result>(work: Promise<Result>): Promise<Result> {
   work.catch(() => undefined);
   return work;

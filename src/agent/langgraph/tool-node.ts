@@ -7,7 +7,7 @@ import { type Meter, SPENT } from "../budget/meter.ts";
 import { govern } from "../calls/govern.ts";
 import type { CallResult } from "../contracts/call.ts";
 import { asSibling } from "../step/files.ts";
-import { callStep } from "./call-step.ts";
+import { callStep } from "./call-step-of-task.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { showMessages, toOutcome } from "./outcome.ts";
 import { restoreStepFiles } from "./resume.ts";
