@@ -21,13 +21,22 @@ export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/pro
 export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
-export type { AgentLimits } from "./agent/contracts/limits.ts";
+export type { AgentLimits, Spent } from "./agent/contracts/limits.ts";
 export type { StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";
 export type { SystemPrompt, SystemPromptParts } from "./agent/build/params.ts";
 export type { TypedDeepAgent } from "./agent/build/params.ts";
-export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts/call.ts";
+export type {
+  AgentTool,
+  CallResult,
+  CallScope,
+  ToolFunction,
+  ToolInput,
+  ValidatedArgs,
+} from "./agent/contracts/call.ts";
+export type { Budget, OwnEvent, Step } from "./agent/contracts/step.ts";
+export type { ModelTrace } from "./agent/contracts/trace.ts";
 export type {
   ActionRequest,
   Decision,
@@ -58,6 +67,8 @@ export type {
 } from "./agent/layers/human-in-the-loop.ts";
 export type {
   AgentMiddleware,
+  CallHandler,
+  LayerChannel,
   AgentRuntime,
   Gate,
   Hook,

@@ -17,7 +17,7 @@ import type { AgentSnapshot } from "../contracts/agent.ts";
 import { createDeepAgent } from "./create-deep-agent.ts";
 import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./params.ts";
 import { Command, MemorySaver } from "../langgraph/internals.ts";
-import { graphFailure } from "../budget/limits.ts";
+import { graphFailure } from "../langgraph/graph-failure.ts";
 import { openInterrupts } from "../langgraph/open-interrupts.ts";
 import { AGENT_NAME, eventOf } from "../langgraph/step-of-task.ts";
 import { finishedEvent, snapshotOf, whatWaits } from "../langgraph/thread-agent.ts";

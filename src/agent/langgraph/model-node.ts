@@ -9,7 +9,7 @@ import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts"
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmpty, noAnswer } from "../models/answers.ts";
 import { expectedTokens } from "../compaction/compaction.ts";
-import { foldMessages, lastAnswer, showMessages, textOf } from "../messages/messages.ts";
+import { foldMessages, lastAnswer, textOf } from "../messages/messages.ts";
 import { type Strategy, missingAnswer } from "../models/structured-answer.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
@@ -21,6 +21,7 @@ import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
 import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
 import { annotatedReports } from "./channels.ts";
+import { showMessages } from "./outcome.ts";
 import { agentPath, agentRuntime, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
