@@ -1,6 +1,6 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import { Command, type LangGraphRunnableConfig, MemorySaver } from "@langchain/langgraph";
 import * as deepagents from "deepagents";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -37,5 +37,58 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     const permissions = [{ operations: ["write" as const], paths: ["/**"] }];
     const { files } = await create({ model, permissions }).invoke(go);
     expect(Object.keys(files)).toEqual(["/a.md"]);
+  });
+
+  it("answers all calls of a reply that wait with one list, in the order of the calls", async () => {
+    const { agent, thread, done } = asking(create, [1, 2, 3]);
+    await agent.invoke(go, thread);
+    const edit = { type: "edit", editedAction: { name: "act", args: { n: 20 } } };
+    const decisions = [{ type: "approve" }, edit, { type: "approve" }];
+    const { messages } = await agent.invoke(new Command({ resume: { decisions } }), thread);
+    expect(done.toSorted((a, b) => a - b)).toEqual([1, 3, 20]);
+    expect(messages.at(-1)?.text).toBe("end");
+  });
+});
+
+/** An agent that acts in one reply once with each number, if a person approves. */
+function asking(create: typeof createDeepAgent, numbers: readonly number[], within = "") {
+  const done: number[] = [];
+  const act = tool(({ n }: { n: number }) => void done.push(n), {
+    name: "act",
+    description: "d",
+    schema: z.object({ n: z.number() }),
+  });
+  const acting = { toolCalls: numbers.map((n) => ({ name: "act", args: { n } })) };
+  const delegating = {
+    toolCalls: [{ name: "task", args: { subagent_type: "general-purpose", description: "act" } }],
+  };
+  const steps =
+    within === "" ? [acting, { text: "end" }] : [delegating, acting, { text: "in" }, { text: "end" }];
+  const params = { tools: [act], interruptOn: { act: true }, checkpointer: new MemorySaver() };
+  const agent = create({ model: scriptedSteps(steps), ...params });
+  return { agent, done, thread: { configurable: { thread_id: "t" } } };
+}
+
+describe("here, calls that wait", () => {
+  it("in a subagent are answered by one list too", async () => {
+    const { agent, thread, done } = asking(createDeepAgent, [1, 2], "general-purpose");
+    await agent.invoke(go, thread);
+    const decisions = [{ type: "reject" }, { type: "approve" }];
+    await agent.invoke(new Command({ resume: { decisions } }), thread);
+    expect(done).toEqual([2]);
+  });
+
+  it("are not answered by a list of another length, or by list and id at once", async () => {
+    const { agent, thread, done } = asking(createDeepAgent, [1, 2]);
+    const { __interrupt__: open = [] } = (await agent.invoke(go, thread)) as {
+      __interrupt__?: { id: string }[];
+    };
+    const one = { decisions: [{ type: "approve" }] };
+    await expect(agent.invoke(new Command({ resume: one }), thread)).rejects.toThrow(
+      "give one decision for each call of one reply, in the order of the calls, or answer by interrupt id",
+    );
+    const mixed = { [open[0]?.id ?? ""]: one, ...one };
+    await expect(agent.invoke(new Command({ resume: mixed }), thread)).rejects.toThrow("not both");
+    expect(done).toEqual([]);
   });
 });
