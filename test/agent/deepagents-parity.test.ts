@@ -1,11 +1,16 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { Command, type LangGraphRunnableConfig, MemorySaver } from "@langchain/langgraph";
+import {
+  Command,
+  GraphRecursionError,
+  type LangGraphRunnableConfig,
+  MemorySaver,
+} from "@langchain/langgraph";
 import * as deepagents from "deepagents";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
-import { scriptedSteps } from "../support/scripted-model.ts";
+import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
 
 /** The same program with each library. */
 const libraries = [
@@ -37,6 +42,16 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     const permissions = [{ operations: ["write" as const], paths: ["/**"] }];
     const { files } = await create({ model, permissions }).invoke(go);
     expect(Object.keys(files)).toEqual(["/a.md"]);
+  });
+
+  it.each(["invoke", "withConfig"])("throws at the limit of steps that it gave to %s", async (place) => {
+    const model = scriptedModel(() => ({ toolCalls: [{ name: "ls", args: { path: "/" } }] }));
+    const limit = { recursionLimit: 8 };
+    const run =
+      place === "invoke"
+        ? create({ model }).invoke(go, limit)
+        : create({ model }).withConfig(limit).invoke(go);
+    await expect(run).rejects.toThrow(GraphRecursionError);
   });
 
   it("answers all calls of a reply that wait with one list, in the order of the calls", async () => {

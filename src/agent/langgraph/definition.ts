@@ -39,6 +39,8 @@ export interface AgentDefinition {
   /** The forms that edits of calls have to have, by tool. */
   readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
   readonly limits: AgentLimits;
+  /** Graph steps per run, unless the program gives LangGraph another limit. */
+  readonly recursionLimit: number;
   readonly log: Logger;
   /** Names of all state channels. */
   readonly channels: string[];
