@@ -44,6 +44,13 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     expect(Object.keys(files)).toEqual(["/a.md"]);
   });
 
+  it("gets no answer by a schema that it did not ask for, and messages under the agent's name", async () => {
+    const model = scriptedSteps([{ toolCalls: [{ name: "ls", args: {} }] }, { text: "end" }]);
+    const result = await create({ model, name: "main" }).invoke(go);
+    expect(Object.keys(result)).not.toContain("structuredResponse");
+    expect(result.messages.map(({ name }) => name)).toEqual([undefined, "main", "ls", "main"]);
+  });
+
   it.each(["invoke", "withConfig"])("throws at the limit of steps that it gave to %s", async (place) => {
     const model = scriptedModel(() => ({ toolCalls: [{ name: "ls", args: { path: "/" } }] }));
     const limit = { recursionLimit: 8 };
@@ -84,8 +91,8 @@ function asking(create: typeof createDeepAgent, numbers: readonly number[], with
   return { agent, done, thread: { configurable: { thread_id: "t" } } };
 }
 
-describe("here, calls that wait", () => {
-  it("in a subagent are answered by one list too", async () => {
+describe("here, calls", () => {
+  it("that wait in a subagent are answered by one list too", async () => {
     const { agent, thread, done } = asking(createDeepAgent, [1, 2], "general-purpose");
     await agent.invoke(go, thread);
     const decisions = [{ type: "reject" }, { type: "approve" }];
@@ -93,7 +100,18 @@ describe("here, calls that wait", () => {
     expect(done).toEqual([2]);
   });
 
-  it("are not answered by a list of another length, or by list and id at once", async () => {
+  it.each([
+    ["scripted", ["main"]],
+    ["google", [undefined]],
+  ])("are sent to a model of the kind %s under names that it takes", async (kind, names) => {
+    const model = scriptedSteps([{ toolCalls: [{ name: "ls", args: {} }] }, { text: "end" }]);
+    Object.assign(model, { _llmType: () => kind });
+    await createDeepAgent({ model, name: "main" }).invoke(go);
+    const sent = model.requests[1]?.messages.filter(({ type }) => type === "ai");
+    expect(sent?.map(({ name }) => name)).toEqual(names);
+  });
+
+  it("that wait are not answered by a list of another length, or by list and id at once", async () => {
     const { agent, thread, done } = asking(createDeepAgent, [1, 2]);
     const { __interrupt__: open = [] } = (await agent.invoke(go, thread)) as {
       __interrupt__?: { id: string }[];

@@ -126,6 +126,7 @@ function assemble(
   const channels = collectChannels(params, middleware, role.nested);
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
+    author: params.name,
     model: () => role.model.get(),
     systemMessage: role.prompt,
     tools,

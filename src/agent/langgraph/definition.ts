@@ -21,6 +21,8 @@ import type { ReplyCache } from "../models/reply-cache.ts";
 /** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
 export interface AgentDefinition {
   readonly name: string;
+  /** The name of its messages, if it was given one. */
+  readonly author: string | undefined;
   /** Resolved on the first call: construction loads no provider. */
   readonly model: () => Promise<BaseChatModel>;
   readonly systemMessage: SystemMessage;

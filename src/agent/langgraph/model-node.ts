@@ -69,7 +69,7 @@ export function createModelNode(
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
     const { updates, strategy } = answer;
-    const { reply, refused } = safeReply(answer.reply, state.messages);
+    const { reply, refused } = safeReply(answer.reply, state.messages, definition.author);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });

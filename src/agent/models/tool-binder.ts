@@ -73,7 +73,7 @@ function restored(
 }
 
 /** Gemini, also behind a service that speaks another protocol. */
-const isGoogle = (model: BaseChatModel): boolean =>
+export const isGoogle = (model: BaseChatModel): boolean =>
   /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
