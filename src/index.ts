@@ -52,7 +52,7 @@ export type { AgentEvent } from "./agent/contracts/events.ts";
 export type { AgentSnapshot } from "./agent/contracts/agent.ts";
 export type { ModelFailureReason } from "./agent/contracts/state.ts";
 export type { AgentState, FilesState, JumpTarget } from "./agent/contracts/state.ts";
-export { eventOf } from "./agent/langgraph/step-of-task.ts";
+export { eventOf, withEvents } from "./agent/langgraph/step-of-task.ts";
 export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
 export type { ContextSize } from "./agent/compaction/compacted-view.ts";

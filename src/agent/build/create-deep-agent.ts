@@ -126,6 +126,7 @@ function assemble(
   const channels = collectChannels(params, middleware, role.nested);
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
+    author: params.name,
     model: () => role.model.get(),
     systemMessage: role.prompt,
     tools,
@@ -138,6 +139,7 @@ function assemble(
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
+    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
     folding: foldingChannels(channels),
@@ -153,7 +155,7 @@ function assemble(
   const configured = graph.withConfig({
     ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
     ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
-    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    recursionLimit: definition.recursionLimit,
     // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
     maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });

@@ -19,7 +19,7 @@ export interface FilesystemPermission {
   operations: readonly FileOperation[];
   /** Globs of absolute paths, such as `/workspace/secrets/**`. */
   paths: readonly string[];
-  /** Default `deny`. `interrupt`: a person is asked about each call. */
+  /** Default `allow`, as in deepagents. `interrupt`: a person is asked about each call. */
   mode?: PermissionMode;
 }
 
@@ -198,7 +198,7 @@ const PERMISSION: OptionTable<FilesystemPermission> = {
 
 function toRule(given: FilesystemPermission): Rule {
   const rule: Partial<FilesystemPermission> = readOptions("A permission", given, PERMISSION);
-  const { operations = [], paths = [], mode = "deny" } = rule;
+  const { operations = [], paths = [], mode = "allow" } = rule;
   if (operations.length === 0 || paths.length === 0) {
     throw new ConfigurationError(
       "INVALID_PERMISSION",

@@ -17,6 +17,8 @@ import type { ReplyCache } from "../models/reply-cache.ts";
 /** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
 export interface AgentDefinition extends CallingAgent {
   readonly name: string;
+  /** The name of its messages, if it was given one. */
+  readonly author: string | undefined;
   /** Resolved on the first call: construction loads no provider. */
   readonly model: () => Promise<BaseChatModel>;
   readonly systemMessage: SystemMessage;
@@ -28,6 +30,8 @@ export interface AgentDefinition extends CallingAgent {
   readonly structured: StructuredResponse | undefined;
   /** Replies to earlier requests, where they are to be used again. */
   readonly cache: ReplyCache | undefined;
+  /** Graph steps per run, unless the program gives LangGraph another limit. */
+  readonly recursionLimit: number;
   /** Names of all state channels. */
   readonly channels: string[];
   /** Names of channels that fold new values into their current one. */

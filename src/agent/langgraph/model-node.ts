@@ -60,13 +60,17 @@ export function createModelNode(
       const update = mergeUpdates([...updates, { messages: [stop] }]);
       return showMessages(new Command({ update, goto: after.end }));
     };
+    // A limit that the program gave to LangGraph is LangGraph's to enforce.
+    const { recursionLimit } = definition;
+    const isOwn = config.recursionLimit === recursionLimit;
     const reached =
-      meter.reached(messages) ?? meter.outOfSteps(stepOf(config), after.steps, config.recursionLimit);
+      meter.reached(messages) ??
+      (isOwn ? meter.outOfSteps(stepOf(config), after.steps, recursionLimit) : undefined);
     if (reached) return stopFor(reached, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
     const { updates, strategy } = answer;
-    const { reply, refused } = safeReply(answer.reply, state.messages);
+    const { reply, refused } = safeReply(answer.reply, state.messages, definition.author);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });

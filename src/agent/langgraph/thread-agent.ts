@@ -80,7 +80,7 @@ export class ThreadAgent implements Agent {
       const stream = await this.graph.stream(input, {
         configurable: withContext(
           { thread_id: threadId },
-          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace },
+          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace, hasEvents: true },
         ),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
