@@ -17,16 +17,18 @@ export function toOutcome(call: ToolCall, result: CallResult): Outcome {
 }
 
 function toMessage(
-  call: ToolCall,
-  { content, status = "success", artifact, native }: CallResult,
+  { id = "", name }: ToolCall,
+  { content, status, artifact, native }: CallResult,
 ): ToolMessage {
   if (!ToolMessage.isInstance(native)) {
-    return new ToolMessage({ content, name: call.name, tool_call_id: call.id ?? "", status, artifact });
+    return new ToolMessage({ content, name, tool_call_id: id, status: status ?? "success", artifact });
   }
-  if (native.content === content) return native;
+  const isSame = native.content === content && native.status === status && native.artifact === artifact;
+  if (isSame) return native;
   // A copy of its class with all its fields, in their order.
   const copy = Object.assign(Object.create(Object.getPrototypeOf(native) as object) as ToolMessage, native);
-  return Object.assign(copy, { content, lc_kwargs: { ...native.lc_kwargs, content } });
+  const own = { content, ...defined({ status, artifact }) };
+  return Object.assign(copy, own, { lc_kwargs: { ...native.lc_kwargs, ...own } });
 }
 
 function toCommand(call: ToolCall, result: CallResult, native: Command): Command {
@@ -36,11 +38,11 @@ function toCommand(call: ToolCall, result: CallResult, native: Command): Command
     const own = ToolMessage.isInstance(message) ? results.shift() : undefined;
     return own ? toMessage(call, { ...own, native: message }) : message;
   };
-  const messages = messagesIn(native);
-  const update = Array.isArray(given)
-    ? [...given, ...Object.entries(result.update ?? {})]
-    : { ...given, ...result.update, ...(messages ? { messages: messages.map(place) } : {}) };
-  return new Command({ ...defined({ goto, graph, resume }), update });
+  const others = defined({ goto, graph, resume });
+  const added = result.update ?? {};
+  if (Array.isArray(given)) return new Command({ ...others, update: [...given, ...Object.entries(added)] });
+  const messages = messagesIn(native)?.map(place) ?? given?.["messages"];
+  return new Command({ ...others, update: { ...defined({ messages }), ...added } });
 }
 
 /** Reads the answer of a tool or layer of LangChain. */

@@ -29,6 +29,8 @@ it("a message of a LangChain tool keeps what it says, also with another text", (
   const changed = toOutcome(call, { ...fromOutcome(full("text")), content: "id of text" });
   const expected = Object.assign(full("text"), { content: "id of text" });
   expect(fields(changed)).toEqual(fields(expected));
+  const turned = toOutcome(call, { ...fromOutcome(full("text")), status: "success", artifact: 1 });
+  expect(turned).toMatchObject({ content: "text", status: "success", artifact: 1, name: "other name" });
 });
 
 it("a command of a LangChain tool keeps its messages, its goto and its graph", () => {
@@ -45,6 +47,8 @@ it("a command of a LangChain tool keeps its messages, its goto and its graph", (
   expect(texts).toMatchObject({
     messages: [{ content: "between" }, { content: "note" }, { content: "two" }],
   });
+  const { update: _dropped, ...rest } = result;
+  expect(toOutcome(call, rest)).not.toHaveProperty("update.todos");
 });
 
 it("a command with a list of writes keeps the list", () => {
