@@ -11,7 +11,7 @@ import { ConfigurationError, isAbortError, isTransient } from "../../core/errors
 import { invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
-import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
+import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
 import { Command, isCommand, isGraphBubbleUp } from "../langgraph/internals.ts";
 import { type ArgumentsCheck, argumentsCheck } from "./arguments.ts";
 import { withToolCallbacks } from "./callbacks.ts";
@@ -27,13 +27,7 @@ export function toAgentTool(input: ToolInput): AgentTool {
   }
   if ("offered" in input) return input;
   if ("handle" in input) return fromSpec(input);
-  if ("lc_namespace" in input) return fromStructuredTool(input, "execute");
-  if ("type" in input && !("invoke" in input)) {
-    throw new ConfigurationError(
-      "INVALID_TOOL",
-      `${JSON.stringify(input)} is a provider's own tool, which runs there; offer it through middleware that adds it to \`tools\` of the request in wrapModelCall.`,
-    );
-  }
+  if ("lc_namespace" in input) return fromStructuredTool(input as StructuredToolInterface, "execute"); // a runnable is called alike
   if (typeof input.invoke !== "function" || !input.name) {
     throw new ConfigurationError(
       "INVALID_TOOL",
@@ -50,6 +44,12 @@ export function toAgentTool(input: ToolInput): AgentTool {
   );
   return fromStructuredTool(made, input.kind ?? "execute");
 }
+
+/** True for a tool that runs at the model's provider: it has a type, or one field named after it, and nothing to call. */
+export const isProviderTool = (input: ToolInput | ProviderTool): input is ProviderTool =>
+  typeof input === "object" &&
+  !["invoke", "handle", "offered", "lc_namespace"].some((field) => field in input) &&
+  ("type" in input || (!("name" in input) && Object.keys(input).length === 1));
 
 /** The tool message and state update of a result, as the graph takes them. */
 export function toolOutcome(call: ToolCall, result: ToolResult): ToolMessage | Command {

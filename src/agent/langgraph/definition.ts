@@ -11,7 +11,7 @@ import type { ToolResult } from "../../tools/tool.ts";
 import type { ArgumentsCheck } from "../calls/arguments.ts";
 import type { Permissions } from "../calls/permissions.ts";
 import type { AgentState } from "../contracts/state.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool, ProviderTool } from "../contracts/call.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import type { StructuredResponse } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
@@ -27,6 +27,7 @@ export interface AgentDefinition {
   readonly model: () => Promise<BaseChatModel>;
   readonly systemMessage: SystemMessage;
   readonly tools: ReadonlyMap<string, AgentTool>;
+  readonly providerTools: readonly ProviderTool[];
   readonly middleware: readonly Middleware[];
   readonly backend: BackendSource;
   /** Folders for texts that left the conversation. */
