@@ -18,6 +18,22 @@ export {
   type WorkspaceState,
 } from "./agent/build/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/profiles.ts";
+export type {
+  AnyBackendProtocol,
+  AnySubAgent,
+  BackendProtocol,
+  BackendProtocolV1,
+  BackendProtocolV2,
+  CreateDeepAgentParams,
+  DeepAgent,
+  FilesystemOperation,
+  FsToolName,
+  LocalShellBackendOptions,
+  SandboxBackendProtocol,
+  SandboxBackendProtocolV2,
+  SupportedResponseFormat,
+  SystemPromptConfig,
+} from "./agent/build/deepagents-types.ts";
 export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
@@ -31,6 +47,8 @@ export type {
   AgentTool,
   CallResult,
   CallScope,
+  ProviderTool,
+  RunnableTool,
   ToolFunction,
   ToolInput,
   ValidatedArgs,

@@ -1,15 +1,24 @@
 import { HumanMessage } from "@langchain/core/messages";
-import { tool } from "@langchain/core/tools";
+import { RunnableLambda } from "@langchain/core/runnables";
+import { DynamicTool, tool } from "@langchain/core/tools";
 import {
   Command,
   GraphRecursionError,
   type LangGraphRunnableConfig,
   MemorySaver,
+  type StreamTransformer,
 } from "@langchain/langgraph";
 import * as deepagents from "deepagents";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import type {
+  AnyBackendProtocol,
+  BackendProtocol,
+  CreateDeepAgentParams,
+  DeepAgent,
+} from "../../src/index.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
 
 /** The same program with each library. */
@@ -51,6 +60,48 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     expect(result.messages.map(({ name }) => name)).toEqual([undefined, "main", "ls", "main"]);
   });
 
+  it("offers tools of the provider as they are, and runs tools of other forms", async () => {
+    const provided = [{ type: "web_search_20250305", name: "web_search", max_uses: 2 }, { googleSearch: {} }];
+    const plain = new DynamicTool({ name: "plain", description: "d", func: async (text) => `plain ${text}` });
+    const runnable = RunnableLambda.from(({ text }: { text: string }) => `ran ${text}`).asTool({
+      name: "runnable",
+      schema: z.object({ text: z.string() }),
+    });
+    const model = scriptedSteps([
+      { toolCalls: [{ name: "plain", args: { input: "a" } }] },
+      { toolCalls: [{ name: "runnable", args: { text: "b" } }] },
+      { text: "end" },
+    ]);
+    const bound: unknown[] = [];
+    const bindTools = model.bindTools.bind(model);
+    model.bindTools = (tools, options) => {
+      bound.push(...tools);
+      return bindTools(tools, options);
+    };
+    const { messages } = await create({ model, tools: [...provided, plain, runnable] }).invoke(go);
+    expect(bound).toEqual(expect.arrayContaining(provided));
+    expect(messages.filter(({ type }) => type === "tool").map(({ text }) => text)).toEqual([
+      "plain a",
+      "ran b",
+    ]);
+  });
+
+  it("transforms the streams of its events", async () => {
+    let seen = 0;
+    const count = (): StreamTransformer<{ count: () => number }> => ({
+      init: () => ({ count: () => seen }),
+      process: () => {
+        seen += 1;
+        return true;
+      },
+    });
+    const agent = create({ model: scriptedSteps([{ text: "end" }]), streamTransformers: [count] });
+    const run = await agent.streamEvents(go, { version: "v3" });
+    for await (const _event of run) continue;
+    const { count: counted } = run.extensions as unknown as { count: () => number };
+    expect(counted()).toBeGreaterThan(0);
+  });
+
   it.each(["invoke", "withConfig"])("throws at the limit of steps that it gave to %s", async (place) => {
     const model = scriptedModel(() => ({ toolCalls: [{ name: "ls", args: { path: "/" } }] }));
     const limit = { recursionLimit: 8 };
@@ -90,6 +141,30 @@ function asking(create: typeof createDeepAgent, numbers: readonly number[], with
   const agent = create({ model: scriptedSteps(steps), ...params });
   return { agent, done, thread: { configurable: { thread_id: "t" } } };
 }
+
+it("has types under the names that they have in deepagents", () => {
+  const params: CreateDeepAgentParams = {
+    permissions: [{ operations: ["read"], paths: ["/**"], mode: "allow" }],
+  };
+  const agent: DeepAgent = createDeepAgent(params as object);
+  const backend: AnyBackendProtocol & BackendProtocol = new StateBackend();
+  expect([agent.name, backend.capabilities]).toEqual(["deepagent", expect.anything()]);
+});
+
+it.fails.each(libraries.slice(1))(
+  "shows an edited call in the history, and its result as it is, with %s",
+  async (_name, create) => {
+    const { agent, thread } = asking(create, [1]);
+    await agent.invoke(go, thread);
+    const editedAction = { name: "act", args: { n: 5 } };
+    const { messages } = await agent.invoke(
+      new Command({ resume: { decisions: [{ type: "edit", editedAction }] } }),
+      thread,
+    );
+    expect(messages[1]).toMatchObject({ tool_calls: [{ name: "act", args: { n: 5 } }] });
+    expect(messages[2]?.text).toBe("null");
+  },
+);
 
 describe("here, calls", () => {
   it("that wait in a subagent are answered by one list too", async () => {

@@ -6,6 +6,7 @@ import { StateBackend } from "../../backends/stores/state.ts";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
+import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { Permissions } from "../calls/permissions.ts";
 import type { AgentMiddleware, Middleware } from "../contracts/middleware.ts";
 import type { AgentTool } from "../contracts/call.ts";
@@ -13,7 +14,6 @@ import { RESULTS_FOLDER } from "../messages/kept-texts.ts";
 import { type ResponseFormat, StructuredResponse } from "../models/structured-answer.ts";
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/graph.ts";
-import { toAgentTool } from "../langgraph/foreign-tool.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
 import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
@@ -130,6 +130,7 @@ function assemble(
     model: () => role.model.get(),
     systemMessage: role.prompt,
     tools,
+    providerTools: (params.tools ?? []).filter((tool) => isProviderTool(tool)),
     middleware,
     backend: params.backend ?? StateBackend,
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
@@ -156,6 +157,7 @@ function assemble(
     ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
     ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
     recursionLimit: definition.recursionLimit,
+    ...(role.nested ? {} : { streamTransformers: [...(params.streamTransformers ?? [])] }),
     // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
     maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
@@ -193,7 +195,7 @@ const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
   const tools = new Map<string, AgentTool>();
-  const given = (params.tools ?? []).map((tool) => toAgentTool(tool));
+  const given = (params.tools ?? []).flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
   for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
     if (tools.has(tool.name)) {
       throw new ConfigurationError(

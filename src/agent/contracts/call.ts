@@ -1,6 +1,6 @@
 /** Tools, their calls and results, and the record of calls with outside effects. */
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type { RunnableConfig } from "@langchain/core/runnables";
+import type { RunnableConfig, RunnableToolLike } from "@langchain/core/runnables";
 import type { DynamicStructuredTool, StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
 import type { MaybePromise } from "../../backends/backend.ts";
@@ -25,8 +25,18 @@ export interface ToolFunction {
   invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
 }
 
-/** Tools that `tools` parameters accept. */
-export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
+/** A tool that the model's provider runs, in the provider's own form, such as `{ type: "web_search" }`. */
+export interface ProviderTool {
+  readonly invoke?: never;
+  readonly handle?: never;
+  readonly [field: string]: unknown;
+}
+
+/** A runnable of LangChain as a tool, by its `asTool`. */
+export type RunnableTool = Pick<RunnableToolLike, "lc_namespace" | "name" | "description" | "schema">;
+
+/** Tools that run here. */
+export type ToolInput = StructuredToolInterface | RunnableTool | ToolSpec | ToolFunction | AgentTool;
 
 export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
 

@@ -10,6 +10,7 @@ import type { ToolResult } from "../../tools/tool.ts";
 import type { CallingAgent } from "../calls/call-step.ts";
 import type { EditRules } from "../calls/check.ts";
 import type { AgentState } from "../contracts/state.ts";
+import type { ProviderTool } from "../contracts/call.ts";
 import type { StructuredResponse } from "../models/structured-answer.ts";
 import type { StepFiles } from "../step/files.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
@@ -22,6 +23,7 @@ export interface AgentDefinition extends CallingAgent {
   /** Resolved on the first call: construction loads no provider. */
   readonly model: () => Promise<BaseChatModel>;
   readonly systemMessage: SystemMessage;
+  readonly providerTools: readonly ProviderTool[];
   readonly backend: BackendSource;
   /** Folders for texts that left the conversation. */
   readonly keptFolders: readonly string[];

@@ -9,7 +9,7 @@ import { argumentsPreview } from "../../tools/call-preview.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import { specTool } from "../calls/tool.ts";
-import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
+import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
 import { fromOutcome } from "./outcome.ts";
 
 /** Makes an `AgentTool` of any accepted form. */
@@ -23,13 +23,7 @@ export function toAgentTool(input: ToolInput): AgentTool {
   }
   if ("offered" in input) return input;
   if ("handle" in input) return specTool(input);
-  if ("lc_namespace" in input) return fromStructuredTool(input, "execute");
-  if ("type" in input && !("invoke" in input)) {
-    throw new ConfigurationError(
-      "INVALID_TOOL",
-      `${JSON.stringify(input)} is a provider's own tool, which runs there; offer it through middleware that adds it to \`tools\` of the request in wrapModelCall.`,
-    );
-  }
+  if ("lc_namespace" in input) return fromStructuredTool(input as StructuredToolInterface, "execute"); // a runnable is called alike
   if (typeof input.invoke !== "function" || !input.name) {
     throw new ConfigurationError(
       "INVALID_TOOL",
@@ -46,6 +40,12 @@ export function toAgentTool(input: ToolInput): AgentTool {
   );
   return fromStructuredTool(made, input.kind ?? "execute");
 }
+
+/** True for a tool that runs at the model's provider: it has a type, or one field named after it, and nothing to call. */
+export const isProviderTool = (input: ToolInput | ProviderTool): input is ProviderTool =>
+  typeof input === "object" &&
+  !["invoke", "handle", "offered", "lc_namespace"].some((field) => field in input) &&
+  ("type" in input || (!("name" in input) && Object.keys(input).length === 1));
 
 function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): AgentTool {
   const check = argumentsCheck(offered.schema);

@@ -213,7 +213,11 @@ function firstRequest(
     messages: state.messages,
     systemMessage: definition.systemMessage,
     systemPrompt: textOf(definition.systemMessage),
-    tools: [...definition.tools.values()].map(({ offered }) => offered),
+    tools: [
+      ...[...definition.tools.values()].map(({ offered }) => offered),
+      // LangChain's middleware knows these too, and passes them on.
+      ...(definition.providerTools as unknown as ModelRequest["tools"]),
+    ],
     state,
     runtime: agentRuntime(config),
   };
