@@ -59,6 +59,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
       },
     ],
     approvals: [],
+    questions: [],
     files_changed: ["/memories/a.md", "/workspace/r.md"],
     usage: { input_tokens: 3, output_tokens: 2, cached_input_tokens: 1, cost_usd: 0.01234 },
   });

@@ -234,9 +234,9 @@ test.each([{ action: "cancel" }, { action: "decline" }, { action: "nonsense" }])
     await update(rpc, taskId, { [key]: response });
     const [[next, message] = ["", ""]] = await questions(rpc, taskId);
     expect(next).not.toBe(key);
-    expect(message).toContain("came back without a decision");
+    expect(message).toContain("came back without an answer");
     const { task } = await get(rpc, taskId);
-    expect(task.statusMessage).toContain("Asked again: the form came back without a decision");
+    expect(task.statusMessage).toContain("Asked again: the form came back without an answer");
     // The client has answered the old key already.
     await update(rpc, taskId, { [key]: APPROVE });
     expect((await questions(rpc, taskId)).map(([other]) => other)).toEqual([next]);
