@@ -188,7 +188,7 @@ export class OpenRequests {
   readonly #forms = new Map<string, OpenForm>();
   /** Model calls that the client's model works on. */
   readonly models = new Set<string>();
-  /** What a result on this connection named as waiting, by `keyOf`. */
+  /** Approvals and questions that a result on this connection named, by `keyOf`. */
   readonly reported = new Set<string>();
   readonly #unread = new Map<string, number>();
 

@@ -48,7 +48,7 @@ export function questionForm(asked: OpenQuestion, place: FormPlace, can: Abiliti
   };
 }
 
-/** Who asks, for the line above the text. A question of another MCP server is named as its own. */
+/** The line above the text: it names the agent that asks, or another MCP server as what it is. */
 export const askedBy = ({ agent, question }: Pick<OpenQuestion, "agent" | "question">): string => {
   const who = whoAsks(agent, (text) => asText(text));
   if (question.kind === "ask") return `${who} asks:`;
@@ -65,7 +65,7 @@ export const expiryText = ({ expiresAt }: Pick<OpenQuestion, "expiresAt">): stri
 
 const isAddress = (question: Question): boolean => question.kind === "elicitation" && question.mode === "url";
 
-/** The address that a person is asked to open; `undefined` if there is none, or it is no web address. */
+/** The web address that a person is asked to open; `undefined` for any other address or question. */
 export function addressOf(question: Question): URL | undefined {
   if (question.kind !== "elicitation" || question.mode !== "url") return undefined;
   const url = URL.canParse(question.url) ? new URL(question.url) : undefined;
@@ -258,7 +258,7 @@ const notWhole = (elsewhere = "answer on the page of the server or in its termin
 function addressText(question: Question, { urls }: Abilities): string[] {
   if (!isAddress(question)) return [];
   const url = addressOf(question);
-  if (url === undefined) return ["The address is no web address, so it cannot be opened: decline.", ""];
+  if (url === undefined) return ["The address is not a web address, so it cannot be opened: decline.", ""];
   const how = urls
     ? "The address to open:"
     : "Open this address in a browser if you trust it, then say so here:";

@@ -208,6 +208,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "todos":
       return ["The todos changed."];
     case "subagent_queued":
+    case "model_requested":
       return [];
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
@@ -239,8 +240,6 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":
       return [`A client's signed answer was not used: ${code(data.reason)}.`];
-    case "model_requested":
-      return [];
     case "model_awaited":
       return ["waits for the client's model."];
     case "compacted": {
