@@ -113,7 +113,8 @@ const orOther = ({ description }: Field): string =>
 export function answerIn(question: Question, content: unknown): ReadAnswer {
   const parsed = Content.safeParse(content ?? {});
   if (!parsed.success) return { ok: false, problem: "The answer was malformed: fill in the form." };
-  const given = parsed.data;
+  // Another server may name a field as it likes, such as `toString`.
+  const given: Content = Object.assign(Object.create(null), parsed.data);
   if (isAddress(question)) {
     if (given[ANSWER] === OPENED && addressOf(question)) return { ok: true, answer: { type: "opened" } };
     return { ok: false, problem: "Open the address, then say so; or decline." };

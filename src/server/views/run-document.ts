@@ -224,10 +224,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "model_called":
       return data.text === "" ? [] : ["said:", quote(data.text)];
     case "file_changed":
-      return [
-        `changed ${code(data.path)}.`,
-        ...((data.diff ?? "") === "" ? [] : [fenced(data.diff ?? "", "diff")]),
-      ];
+      return [`changed ${code(data.path)}.`, ...diffOf(data.diff)];
     case "message_received":
       return ["was told:", quote(data.text)];
     case "approval_requested":
@@ -257,5 +254,7 @@ function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_as
   if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;
   return kind === "ask" ? "asks:" : "uses a tool that asks:";
 }
+
+const diffOf = (diff = ""): string[] => (diff === "" ? [] : [fenced(diff, "diff")]);
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
