@@ -211,6 +211,17 @@ export interface PendingQuestion extends OpenQuestion {
   task: string;
 }
 
+/** Waits for a person: a call for its approval, or another question for its answer. */
+export type Waiting = Approval | OpenQuestion;
+
+export const isQuestion = (one: Waiting): one is OpenQuestion => "question" in one;
+
+/** Everything that waits for a person, oldest first. */
+export const waitingIn = ({ approvals, questions }: Pick<RunView, "approvals" | "questions">): Waiting[] =>
+  [...approvals, ...questions]
+    .filter(({ status }) => status === "pending")
+    .toSorted((one, other) => one.requestedAt - other.requestedAt);
+
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
 

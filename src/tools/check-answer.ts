@@ -65,18 +65,18 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
 
 /** Reads the values of fields. Others than those asked for are left out. */
 function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>): CheckedAnswer {
-  const values: Record<string, Value> = {};
+  const values: [string, Value][] = [];
   for (const field of fields) {
-    const value = given[field.name];
+    const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
     if (isMissing(value)) {
       if (field.required) return problem(`${nameOf(field)} is missing.`);
       continue;
     }
     const read = readValue(field, value);
     if (read === undefined) return problem(`${nameOf(field)} ${wants(field)}.`);
-    values[field.name] = read;
+    values.push([field.name, read]);
   }
-  return { ok: true, answer: { type: "fields", values } };
+  return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
 }
 
 const isMissing = (value: unknown): boolean =>

@@ -1,6 +1,7 @@
-import type { CreateMessageRequestParams, ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { CreateMessageRequestParams } from "@modelcontextprotocol/server";
 import type { RunView } from "../../runs/run.ts";
 import type { MemoryHit } from "../../runs/service.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 import type { RunList } from "../views/run-report.ts";
 
 /** Media of a file, base64. */
@@ -9,9 +10,6 @@ export interface Media {
   mimeType: string;
   data: string;
 }
-
-/** A question for a person: a form, or an address to open. */
-export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
 
 /** Outcome of a tool call in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =

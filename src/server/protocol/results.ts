@@ -12,7 +12,8 @@ import { APP_VIEW_META } from "../resources/run-app.ts";
 import { fileUri, runUri } from "../resources/uris.ts";
 import { type AnswerWays, reportText, runListText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
-import type { Media, Outcome, PersonRequest } from "./outcome.ts";
+import type { Media, Outcome } from "./outcome.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 
 export interface ResultOptions extends AnswerWays {
   /** True if the client's protocol revision has resource links (2025-06-18 and later). */
