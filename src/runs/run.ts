@@ -137,7 +137,7 @@ export interface RunSummary extends RunHead {
   hasUnknownCost: boolean;
   /** Number of subagents by outcome. `open`: at work, or queued. */
   subagents: { completed: number; failed: number; cancelled: number; open: number };
-  /** Number of approvals that wait for a decision. */
+  /** Number of approvals and questions that wait for a person. */
   pending: number;
   /** Place in line; absent while a server works on it, or it waits for an answer. */
   place?: Place;
@@ -210,6 +210,13 @@ export interface PendingQuestion extends OpenQuestion {
   /** Name of its run, or the task if it has none. */
   task: string;
 }
+
+/** Something that a run asks a person: to decide about a call, or to answer. */
+export type PersonRequest = Approval | OpenQuestion;
+
+export const isQuestion = <Asked extends PersonRequest>(
+  request: Asked,
+): request is Extract<Asked, OpenQuestion> => "question" in request;
 
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
@@ -303,6 +310,17 @@ export interface RunView {
   /** Usage of each model. */
   models: ModelUsage[];
 }
+
+/** All that a run asked a person, oldest first. */
+export const requestsOf = ({
+  approvals,
+  questions,
+}: Pick<RunView, "approvals" | "questions">): PersonRequest[] =>
+  [...approvals, ...questions].sort((one, other) => one.requestedAt - other.requestedAt);
+
+/** What still waits. */
+export const openRequests = (view: Pick<RunView, "approvals" | "questions">): PersonRequest[] =>
+  requestsOf(view).filter(({ status }) => status === "pending");
 
 /** Usage of one model in one part of a run. */
 export interface ModelUsage extends TokenUsage {

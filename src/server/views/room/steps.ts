@@ -60,10 +60,11 @@ export function stepRows(shown: ShownSteps): Html[] {
   });
 }
 
+const ASKS: ReadonlySet<RunEvent["kind"]> = new Set(["approval_requested", "question_asked"]);
+
 const sayRow = (event: RunEvent, text: string): Html =>
   html`<li class="say" id="step-${event.seq}">
-    ${icon(event.kind === "approval_requested" ? "ask" : "say")}<span
-      >${oneLine(withoutMarks(text), 600)}</span
+    ${icon(ASKS.has(event.kind) ? "ask" : "say")}<span>${oneLine(withoutMarks(text), 600)}</span
     ><span class="num">${timeOf(event.time)}</span>
   </li>`;
 
