@@ -211,12 +211,16 @@ export interface PendingQuestion extends OpenQuestion {
   task: string;
 }
 
-/** Something that a run asks a person: to decide about a call, or to answer. */
-export type PersonRequest = Approval | OpenQuestion;
+/** Waits for a person: a call for its approval, or another question for its answer. */
+export type Waiting = Approval | OpenQuestion;
 
-export const isQuestion = <Asked extends PersonRequest>(
-  request: Asked,
-): request is Extract<Asked, OpenQuestion> => "question" in request;
+export const isQuestion = (one: Waiting): one is OpenQuestion => "question" in one;
+
+/** Everything that waits for a person, oldest first. */
+export const waitingIn = ({ approvals, questions }: Pick<RunView, "approvals" | "questions">): Waiting[] =>
+  [...approvals, ...questions]
+    .filter(({ status }) => status === "pending")
+    .toSorted((one, other) => one.requestedAt - other.requestedAt);
 
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
@@ -311,16 +315,9 @@ export interface RunView {
   models: ModelUsage[];
 }
 
-/** All that a run asked a person, oldest first. */
-export const requestsOf = ({
-  approvals,
-  questions,
-}: Pick<RunView, "approvals" | "questions">): PersonRequest[] =>
-  [...approvals, ...questions].sort((one, other) => one.requestedAt - other.requestedAt);
-
-/** What still waits. */
-export const openRequests = (view: Pick<RunView, "approvals" | "questions">): PersonRequest[] =>
-  requestsOf(view).filter(({ status }) => status === "pending");
+/** All that a run asked a person, answered or not, oldest first. */
+export const requestsOf = ({ approvals, questions }: RunView): Waiting[] =>
+  [...approvals, ...questions].toSorted((one, other) => one.requestedAt - other.requestedAt);
 
 /** Usage of one model in one part of a run. */
 export interface ModelUsage extends TokenUsage {

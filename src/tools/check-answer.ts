@@ -133,18 +133,19 @@ export function wanted(field: Field): string {
       const kind = field.format === undefined ? "a text" : FORMATS[field.format].wants;
       return field.maxLength === undefined ? kind : `${kind} of at most ${field.maxLength} characters`;
     }
-    case "number": {
-      const limits = [
-        ...(field.min === undefined ? [] : [`at least ${field.min}`]),
-        ...(field.max === undefined ? [] : [`at most ${field.max}`]),
-      ];
-      return ["a", field.integer ? "whole number" : "number", limits.join(" and ")].join(" ").trim();
-    }
+    case "number":
+      return `a ${field.integer ? "whole number" : "number"}${limitsOf(field)}`;
     case "yes_no":
       return "yes or no";
     case "choice":
       return `${field.many ? "some" : "one"} of: ${(field.labels ?? field.options).join(", ")}`;
   }
+}
+
+function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
+  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
+  if (min !== undefined) return ` of at least ${min}`;
+  return max === undefined ? "" : ` of at most ${max}`;
 }
 
 const problem = (message: string): CheckedAnswer => ({ ok: false, message });

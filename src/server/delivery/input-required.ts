@@ -3,7 +3,7 @@ import { type CreateMessageRequestParams, inputResponse } from "@modelcontextpro
 import { defined } from "../../core/defined.ts";
 import { type Approval, type ModelCall, type RunView, isFinal } from "../../runs/run.ts";
 import { callDigest } from "../protocol/call.ts";
-import type { Outcome, PersonRequest } from "../protocol/outcome.ts";
+import type { Outcome, Waiting } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
 import { allDecided, askable, formFor, isUnread, pageMessage } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
@@ -70,7 +70,7 @@ interface Question {
 
 /** Questions to a person, with the facts that the signed state keeps of them. */
 interface Asking {
-  requests: Record<string, PersonRequest>;
+  requests: Record<string, Waiting>;
   asked: ApprovalState["asked"];
   page?: string;
 }

@@ -3,7 +3,7 @@ import type { RunEvent, RunEventKind } from "../../runs/events.ts";
 import {
   type PendingApproval,
   type PendingQuestion,
-  type PersonRequest,
+  type Waiting,
   type Run,
   type RunFilter,
   type RunStatus,
@@ -13,7 +13,7 @@ import {
   isFinal,
   isQuestion,
   nameOf,
-  openRequests,
+  waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
@@ -222,7 +222,7 @@ export async function reviewScreen(
 async function reasons(
   runs: PrincipalRuns,
   principal: string,
-  pending: readonly PersonRequest[],
+  pending: readonly Waiting[],
 ): Promise<Map<string, string>> {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
@@ -259,7 +259,7 @@ export async function runScreen(
   if (view === undefined) return undefined;
   const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
-  const own = openRequests(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
+  const own = waitingIn(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
@@ -284,7 +284,7 @@ export async function waitingFor(
   view?: RunView,
 ): Promise<number> {
   if (session.run === undefined) return runs.countPending(session.principal);
-  return view === undefined ? 0 : openRequests(view).length;
+  return view === undefined ? 0 : waitingIn(view).length;
 }
 
 /** One part of a run, which its page links to. */
@@ -319,7 +319,7 @@ type Body = (
 const BODIES: Readonly<Record<Tab, Body>> = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
   review: async ({ runs, session, openCommand }, view, _query, { complaint }) => {
-    const why = await reasons(runs, session.principal, openRequests(view));
+    const why = await reasons(runs, session.principal, waitingIn(view));
     const viewer = { session, openCommand: openCommand(view.run) };
     return (now) => renderReview({ requests: requestsIn(view, why), viewer, now, complaint, view });
   },

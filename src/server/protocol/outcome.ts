@@ -11,7 +11,7 @@ export interface Media {
 }
 
 /** A question for a person: a form, or an address to open. */
-export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
+export type Waiting = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
 
 /** Outcome of a tool call in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
@@ -21,7 +21,7 @@ export type Outcome =
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
   | {
       kind: "ask";
-      requests: Record<string, PersonRequest>;
+      requests: Record<string, Waiting>;
       /** Model calls for the client to answer, by key. */
       models: Record<string, CreateMessageRequestParams>;
       state: string;

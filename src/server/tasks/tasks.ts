@@ -18,7 +18,7 @@ import { type Taken, formFor, pageMessage, takeAnswer } from "../delivery/answer
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../protocol/client.ts";
 import { type ServerDeps, originOf } from "../protocol/deps.ts";
-import type { PersonRequest } from "../protocol/outcome.ts";
+import type { Waiting } from "../protocol/outcome.ts";
 import {
   type ElicitationRequest,
   type InputRequests,
@@ -113,7 +113,7 @@ interface Asked {
   note?: string | undefined;
 }
 
-const elicitation = (params: PersonRequest): ElicitationRequest => ({ method: "elicitation/create", params });
+const elicitation = (params: Waiting): ElicitationRequest => ({ method: "elicitation/create", params });
 
 /** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
@@ -306,7 +306,7 @@ const MOST_PAGES = 1000;
 interface Shown {
   /** When it was asked under its present key. */
   at: number;
-  params: PersonRequest;
+  params: Waiting;
   approvals: ReadonlySet<string>;
   /** The client has opened the page: nothing more is asked of it for these approvals. */
   isOpened: boolean;

@@ -25,7 +25,8 @@ export function fieldInput(field: Field, look: FieldLook): Html {
   const { name, id, typed, problem } = look;
   const value = typed?.get(name) ?? "";
   const attributes = html`id="${id}" name="${name}" class="field${problem === undefined ? "" : " bad"}"
-  ${field.required && html` required`} ${describedBy(field, look)}`;
+  ${field.required && html` required`} ${problem === undefined ? undefined : html`aria-invalid="true"`}
+  ${describedBy(field, look)}`;
   return html`<div>
     <label class="label" for="${id}">${look.label}${optional(field)}</label>
     ${
@@ -58,8 +59,7 @@ const hasNotes = ({ description = "" }: Field, { problem }: FieldLook): boolean 
 
 const describedBy = (field: Field, look: FieldLook): Html | undefined =>
   hasNotes(field, look)
-    ? html`aria-describedby="${look.id}-n"
-      ${look.problem === undefined ? undefined : html`aria-invalid="true"`}`
+    ? html`aria-describedby="${look.id}-n" ${look.problem === undefined ? undefined : html`data-wrong`}`
     : undefined;
 
 /** What the field is about, and why its value was refused. */

@@ -276,5 +276,5 @@ function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html 
       ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
     </label>
     <p>${press}</p>`;
-  return fold("reject", asked, typed !== "", html`Decline …<kbd aria-hidden="true">X</kbd>`, body);
+  return fold("reject", asked, typed !== "", html`Decline to answer<kbd aria-hidden="true">X</kbd>`, body);
 }

@@ -1,6 +1,6 @@
 /** Pieces of requests: approvals and other questions stand in one queue and look alike. */
 import { displayName, oneLine } from "../../../core/text.ts";
-import { type PersonRequest, agentName } from "../../../runs/run.ts";
+import { type Waiting, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, type Viewer, runPath } from "../../page/sessions.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
@@ -8,7 +8,7 @@ import { type IconName, icon } from "./icons.ts";
 
 /** One that waits, with what its agent said before it asked. */
 export interface Request {
-  asked: PersonRequest;
+  asked: Waiting;
   why: string | undefined;
   /** Task of the run, if requests of several runs are shown. */
   task?: string | undefined;
@@ -27,10 +27,9 @@ export interface Complaint {
 }
 
 /** Names a request in the page's addresses. */
-export const anchorOf = ({ id }: Pick<PersonRequest, "id">): string =>
-  `a-${Buffer.from(id).toString("base64url")}`;
+export const anchorOf = ({ id }: Pick<Waiting, "id">): string => `a-${Buffer.from(id).toString("base64url")}`;
 
-export const who = ({ agent }: Pick<PersonRequest, "agent">): string => {
+export const who = ({ agent }: Pick<Waiting, "agent">): string => {
   const last = agent.at(-1);
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), 80));
 };
@@ -96,7 +95,7 @@ export const NO_DEFAULT = html`<button disabled hidden></button>`;
 /** Opened and closed by the person, one at a time; stays as it is when the page is brought up to date. */
 export const fold = (
   name: string,
-  { id }: Pick<PersonRequest, "id">,
+  { id }: Pick<Waiting, "id">,
   isOpen: boolean,
   title: Html,
   body: Html,

@@ -4,10 +4,10 @@ import {
   type Approval,
   DEADLINE,
   type OpenQuestion,
-  type PersonRequest,
+  type Waiting,
   type RunView,
   isQuestion,
-  openRequests,
+  waitingIn,
   requestsOf,
 } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
@@ -24,16 +24,16 @@ import { RUN_STATES, type State, approvalIcon } from "./states.ts";
 const MAX = { answer: 300, decided: 100 };
 
 /** Names a request on one line, such as `Run node --test test/`, or the words of a question. */
-export const headline = (asked: PersonRequest): Html =>
+export const headline = (asked: Waiting): Html =>
   isQuestion(asked)
     ? html`<span class="headline"><span class="cut">${questionLine(asked)}</span></span>`
     : callHeadline(asked);
 
 /** The same as text. */
-export const headlineText = (asked: PersonRequest): string =>
+export const headlineText = (asked: Waiting): string =>
   isQuestion(asked) ? questionLine(asked) : callHeadlineText(asked);
 
-export const requestIcon = (asked: PersonRequest): IconName =>
+export const requestIcon = (asked: Waiting): IconName =>
   isQuestion(asked) ? questionIcon(asked) : approvalIcon(asked);
 
 export interface ReviewScreen {
@@ -103,7 +103,7 @@ const NOTHING_WAITS = html`<div class="panel empty">
   <p>What an agent asks you, or may not do by itself, comes here.</p>
 </div>`;
 
-const DECISIONS: Readonly<Record<Exclude<PersonRequest["status"], "pending">, State>> = {
+const DECISIONS: Readonly<Record<Exclude<Waiting["status"], "pending">, State>> = {
   approved: { ...RUN_STATES.completed, word: "Approved" },
   edited: { ...RUN_STATES.completed, word: "Approved with changes" },
   rejected: { ...RUN_STATES.failed, word: "Rejected" },
@@ -125,12 +125,12 @@ const CHANNELS: Readonly<Record<string, string>> = {
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
-function stateOf(asked: PersonRequest): State {
+function stateOf(asked: Waiting): State {
   if (isQuestion(asked) && asked.status === "declined" && asked.decidedBy === DEADLINE) return EXPIRED;
   return asked.status === "pending" ? RUN_STATES.input_required : DECISIONS[asked.status];
 }
 
-function decisionText({ status, decidedBy }: PersonRequest, state: State): string {
+function decisionText({ status, decidedBy }: Waiting, state: State): string {
   const { word } = state;
   if (decidedBy === undefined || status === "withdrawn" || state === EXPIRED) return word;
   return `${word} ${CHANNELS[decidedBy] ?? `(${oneLine(decidedBy.replaceAll("_", " "), 40)})`}`;
@@ -168,4 +168,4 @@ function decided(view: RunView): Html | undefined {
 
 /** The requests of one run. */
 export const requestsIn = (view: RunView, why: ReadonlyMap<string, string>): Request[] =>
-  openRequests(view).map((asked) => ({ asked, why: why.get(asked.id) }));
+  waitingIn(view).map((asked) => ({ asked, why: why.get(asked.id) }));

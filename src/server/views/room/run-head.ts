@@ -1,6 +1,6 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
-import { type RunView, isFinal, nameOf, openRequests } from "../../../runs/run.ts";
+import { type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import { filesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -32,7 +32,7 @@ export function renderRunHead(
   folder?: string,
 ): Html {
   const { run } = view;
-  const waiting = openRequests(view).length;
+  const waiting = waitingIn(view).length;
   return html`<div class="run-head">
       <div class="wrap">
         <p class="crumbs">
@@ -150,7 +150,7 @@ function thumbMenu({ run }: RunView): Html {
 }
 
 function reviewBar(view: RunView): Html {
-  const pending = openRequests(view);
+  const pending = waitingIn(view);
   const named = pending.slice(0, 2).map((one) => oneLine(headlineText(one), 80));
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";

@@ -3,14 +3,14 @@ import {
   type AgentPath,
   type AgentWork,
   type Approval,
-  type PersonRequest,
+  type Waiting,
   type Run,
   type RunStatus,
   type RunSummary,
   type RunView,
   type SubagentView,
   isWithin,
-  openRequests,
+  waitingIn,
 } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
@@ -70,7 +70,7 @@ export interface Standing {
 }
 
 export function standingOf(view: RunView): Standing {
-  const asked = openRequests(view).map(({ agent }) => agent);
+  const asked = waitingIn(view).map(({ agent }) => agent);
   const agents = countsOf(view, asked);
   const [waiting, works] = [asked.length, agents.working > 0];
   return { states: statesOf(view.run, view.place, { waiting, works }), agents, waiting };
@@ -127,17 +127,17 @@ export const counted = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
 
 /** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
-export function mainState({ run, place, mainAgent }: RunView, asked: readonly PersonRequest[]): State {
+export function mainState({ run, place, mainAgent }: RunView, asked: readonly Waiting[]): State {
   if (place !== undefined) return QUEUED;
   const state = run.status === "input_required" ? WORKING : RUN_STATES[run.status];
   return agentState(state, mainAgent, asked);
 }
 
 /** `asked`: what the agent itself asked. */
-export const subagentState = (subagent: SubagentView, asked: readonly PersonRequest[]): State =>
+export const subagentState = (subagent: SubagentView, asked: readonly Waiting[]): State =>
   agentState(AGENT_STATES[subagent.status], subagent, asked);
 
-function agentState(state: State, { isRetrying }: AgentWork, asked: readonly PersonRequest[]): State {
+function agentState(state: State, { isRetrying }: AgentWork, asked: readonly Waiting[]): State {
   if (asked.some(({ status }) => status === "pending")) return ASKING;
   return state === WORKING && isRetrying === true ? RETRYING : state;
 }

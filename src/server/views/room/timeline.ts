@@ -2,7 +2,7 @@
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import {
   type AgentWork,
-  type PersonRequest,
+  type Waiting,
   type RunView,
   type Span,
   type SubagentView,
@@ -38,7 +38,7 @@ export interface AgentRow {
   state: State;
   work: AgentWork;
   /** What it asked a person. */
-  asked: readonly PersonRequest[];
+  asked: readonly Waiting[];
   subagent: SubagentView | undefined;
 }
 
@@ -52,7 +52,7 @@ export const keyOf = (agent: SubagentView["agent"]): string =>
 
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
-  const asked = new Map<string, PersonRequest[]>();
+  const asked = new Map<string, Waiting[]>();
   for (const request of requestsOf(view)) {
     const key = keyOf(request.agent);
     const others = asked.get(key);
@@ -80,7 +80,7 @@ export function agentRows(view: RunView): AgentRow[] {
   return [main, ...branches([])];
 }
 
-function rowOf(subagent: SubagentView, asked: readonly PersonRequest[]): AgentRow {
+function rowOf(subagent: SubagentView, asked: readonly Waiting[]): AgentRow {
   const { agent, name, description } = subagent;
   return {
     key: keyOf(agent),
@@ -354,7 +354,7 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
 }
 
 /** When at least one of the requests waited for a person, oldest first; those that still wait do so `until` then. */
-export function waitsOf(asked: readonly PersonRequest[], until: number): Span[] {
+export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
   const waits: [number, number][] = [];
   for (const { requestedAt, decidedAt = until } of asked.toSorted(
     (one, other) => one.requestedAt - other.requestedAt,
