@@ -19,7 +19,7 @@ import { LOCAL, complain } from "./local-runs.ts";
 import {
   type ApprovalAnswer,
   type ApprovalForm,
-  askOpenApprovals,
+  askOpenRequests,
   askQuestion,
   questionIn,
   questionTitle,
@@ -184,7 +184,7 @@ async function decide(
   try {
     if (isWhole) return await askQuestion(question, asker);
     return await decideHere(form, stage, (runs, runId) =>
-      askOpenApprovals(runId, { runs, principal: LOCAL, asker }),
+      askOpenRequests(runId, { runs, principal: LOCAL, asker }),
     );
   } catch {
     return undefined;

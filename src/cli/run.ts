@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
-import { displayName, displayText, showControl } from "../core/text.ts";
+import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
 import {
   type Principal,
@@ -11,16 +11,18 @@ import {
   type RunView,
   STATUS_WORDS,
   isFinal,
+  isQuestion,
   stoppedAtLimit,
+  waitingIn,
 } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costGap, costText } from "../runs/view.ts";
+import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { whoAsks } from "../server/views/approval-form.ts";
-import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
-import { askOpenApprovals } from "./terminal/ask.ts";
+import { askOpenRequests } from "./terminal/ask.ts";
 import { lineTyped, terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
@@ -131,9 +133,11 @@ async function start({ runs }: LocalRuns, task: string, threadId?: string): Prom
 /** Chooses the way approvals are handled. Without a terminal, the run stops for a decision and can be resumed later. */
 function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
   if (flags["yes"] === true) return "approve";
-  const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["json"] !== true;
-  return canAsk ? "ask" : "stop";
+  return canAsk(outputOf(flags)) ? "ask" : "stop";
 }
+
+const canAsk = (output: LiveOptions["output"]): boolean =>
+  process.stdin.isTTY && process.stdout.isTTY && output !== "json";
 
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
@@ -143,7 +147,10 @@ export interface LiveOptions {
    * standard error. `quiet`: the same without progress. `json`: every event, then the run, a line each.
    */
   output: "terminal" | "pipe" | "quiet" | "json";
-  /** Handling of approvals: ask the person, approve, stop the run, or wait for someone else. */
+  /**
+   * Handling of approvals: ask the person, approve, stop the run, or wait for someone else. Questions are answered by a
+   * person only: `approve` asks at a terminal, and stops the run elsewhere.
+   */
   approvals: "ask" | "approve" | "stop" | "wait";
 }
 
@@ -243,7 +250,7 @@ const SETTLE_MS = 100;
 async function decide(
   view: RunView,
   { runs, interrupt }: LocalRuns,
-  { approvals }: LiveOptions,
+  { approvals, output }: LiveOptions,
   { screen, keyboard, caller }: Person & { screen: Screen | undefined },
 ): Promise<"continue" | "stop"> {
   if (approvals !== "approve") caller.call(whatWaits(view));
@@ -256,14 +263,16 @@ async function decide(
       screen?.print(`${colors.yellow("✔ approved")} (--yes): ${displayText(preview.summary)}`);
       await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
     }
-    return "continue";
+    if (!waitingIn(view).some(isQuestion)) return "continue";
+    caller.call(whatWaits(view));
+    if (!canAsk(output)) return "stop";
   }
   screen?.pause();
   try {
     const asker = terminalAsker(colors, keyboard, () => interrupt.abort());
     // Calls of one reply are there by then, and are counted.
     await delay(SETTLE_MS);
-    await askOpenApprovals(view.run.id, { runs, principal: LOCAL, asker });
+    await askOpenRequests(view.run.id, { runs, principal: LOCAL, asker });
     return "continue";
   } catch (error) {
     if (interrupt.signal.aborted) return "stop";
@@ -274,18 +283,24 @@ async function decide(
   }
 }
 
-/** Names the first call that waits for a decision and its agent, and counts the others. */
+/** Names the first request and its agent, and counts the others. */
 function whatWaits(view: RunView): string {
-  const [first, ...others] = pendingApprovals(view);
+  const [first, ...others] = waitingIn(view);
   if (first === undefined) return "waits for you";
+  const what = isQuestion(first)
+    ? `asks: ${oneLine(displayText(questionText(first.question)), 200)}`
+    : `wants to run ${displayName(first.tool)}`;
   const more = others.length === 0 ? "" : `, and ${others.length} more`;
-  return `${whoAsks(first.agent)} wants to run ${displayName(first.tool)}${more}`;
+  return `${whoAsks(first.agent)} ${what}${more}`;
 }
 
-function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
-  return run.status === "input_required"
-    ? `Run ${run.id} is waiting for approval. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
-    : `Run ${run.id} has not ended. To continue it:\n  ${runCommand(run, "--resume", run.id)}`;
+function howToGoOn(view: RunView, { runsCommand, runCommand }: LocalRuns): string {
+  const { run } = view;
+  if (run.status !== "input_required")
+    return `Run ${run.id} has not ended. To continue it:\n  ${runCommand(run, "--resume", run.id)}`;
+  const isAnswer = waitingIn(view).some(isQuestion);
+  const what = isAnswer ? "an answer. Answer" : "approval. Decide";
+  return `Run ${run.id} is waiting for ${what} here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`;
 }
 
 export interface FollowOptions {
@@ -297,7 +312,7 @@ export interface FollowOptions {
   show: (view: RunView) => void;
   /** Every event of the journal from the first on, once. */
   onEvent?: (event: RunEvent) => void;
-  /** Called when approvals are open; the result says whether to keep following the run. */
+  /** Called when the run waits for a person; the result says whether to keep following the run. */
   decide: (view: RunView) => Promise<"continue" | "stop">;
 }
 
@@ -309,7 +324,7 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
   const asked = new Set<string>();
   const handle = async (now: RunView): Promise<boolean> => {
     show(now);
-    const open = pendingApprovals(now).filter(({ id }) => !asked.has(id));
+    const open = waitingIn(now).filter(({ id }) => !asked.has(id));
     if (isFinal(now.run.status) || open.length === 0) return true;
     for (const { id } of open) asked.add(id);
     return (await decide(now)) === "continue";

@@ -7,23 +7,22 @@ import { displayName, displayText, oneLine, showControl } from "../core/text.ts"
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
   type Approval,
-  type PersonDecision,
   type Principal,
-  type Run,
   type RunHead,
-  alreadyDecided,
   STATUS_WORDS,
+  isQuestion,
   nameOf,
+  requestsOf,
+  waitingIn,
 } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
-import { pendingApprovals } from "../server/views/run-report.ts";
 import { counted } from "../tools/format.ts";
+import { answerRun } from "./answer-run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { WAITING, outputOf, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
-import { askOpenApprovals, callLines, questionOf } from "./terminal/ask.ts";
-import { terminalAsker } from "./terminal/asker.ts";
-import { Keyboard } from "./terminal/keyboard.ts";
+import { callLines, questionOf } from "./terminal/ask.ts";
+import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
@@ -160,7 +159,7 @@ async function othersText({ runs: service, runsCommand }: LocalRuns): Promise<st
   const others = sum(statistics.runs) - sum(own);
   if (others <= 0) return "";
   const waiting = statistics.runs.input_required - own.input_required;
-  const which = waiting > 0 ? ` (${waiting} waiting for approval)` : "";
+  const which = waiting > 0 ? ` (${waiting} waiting for an answer)` : "";
   return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL}`)}\n`;
 }
 
@@ -189,7 +188,7 @@ const rowOf = (run: RunHead): object => ({
   task: run.task,
 });
 
-/** A run as it stands: task, todos, agents, open approvals with what they would do, answer. */
+/** A run as it stands: task, todos, agents, open approvals with what they would do, open questions, answer. */
 export async function showRun(
   local: LocalRuns,
   runId: string,
@@ -210,9 +209,13 @@ export async function showRun(
     ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
   ];
   const style = { colors, width: columnsOf(process.stdout) };
-  for (const approval of pendingApprovals(view)) {
-    const { title, body, notes } = callLines(questionOf(approval), style);
-    lines.push("", colors.yellow(`? Approval ${approval.id}`), ...title, "", ...body, "", ...notes);
+  for (const asked of waitingIn(view)) {
+    const { title, body, notes } = isQuestion(asked)
+      ? questionLines(asked, style)
+      : callLines(questionOf(asked), style);
+    const kind = isQuestion(asked) ? "Question" : "Approval";
+    const fields = isQuestion(asked) ? fieldLines(asked.question, style) : [];
+    lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
     lines.push(
@@ -220,7 +223,9 @@ export async function showRun(
       `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${showControl(text)}`,
     );
   }
-  const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
+  const decided = requestsOf(view)
+    .filter(({ status }) => status !== "pending")
+    .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked)));
   if (decided.length > 0) lines.push("", ...decided);
   process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
   if (view.place?.atWork === 0) process.stdout.write(`\n${whereToWork(view.run, local)}`);
@@ -241,93 +246,6 @@ export async function tellRun(local: LocalRuns, runId: string, text: string): Pr
   process.stdout.write(`Run ${runId} reads it at its next step.\n`);
   return 0;
 }
-
-/** Decides on open approvals, by flags or by asking. A server with the run's workspace then resumes the run. */
-export async function answerRun(
-  local: LocalRuns,
-  runId: string,
-  approvalId: string | undefined,
-  flags: FlagValues,
-): Promise<ExitCode> {
-  const { runs, interrupt } = local;
-  const view = await runs.view(LOCAL, runId);
-  if (view === undefined) return unknownRun(local, runId);
-  const pending = pendingApprovals(view);
-  const chosen = approvalId === undefined ? pending : view.approvals.filter(({ id }) => id === approvalId);
-  if (chosen.length === 0) return complain(nothingOpen(local, runId, approvalId));
-  const given = ["approve", "approve-same", "reject", "edit"].filter((name) => flags[name] !== undefined);
-  if (given.length > 1) return complain("Choose one of --approve, --approve-same, --reject and --edit.", 2);
-  if (given.length === 1) return decideAll(local, view.run, chosen, flags);
-  const [only] = chosen;
-  if (only !== undefined && only.status !== "pending") {
-    return complain(`${only.id}: ${alreadyDecided(only)}`);
-  }
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    return complain(
-      "There is no terminal to ask in: use --approve, --approve-same, --reject or --edit JSON.",
-      2,
-    );
-  }
-  const asker = terminalAsker(colorsFor(process.stdout, process.env), new Keyboard(), () =>
-    interrupt.abort(),
-  );
-  try {
-    await askOpenApprovals(runId, { runs, principal: LOCAL, asker, only: approvalId });
-    return 0;
-  } catch (error) {
-    if (interrupt.signal.aborted) return 1;
-    throw error;
-  }
-}
-
-async function decideAll(
-  local: LocalRuns,
-  run: Run,
-  approvals: readonly Approval[],
-  flags: FlagValues,
-): Promise<ExitCode> {
-  if (flags["edit"] !== undefined && approvals.length > 1) {
-    return complain(`--edit is for one approval: ${approvals.map(({ id }) => id).join(", ")}.`, 2);
-  }
-  for (const approval of approvals) {
-    const decision = decisionFrom(approval, flags);
-    if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
-    const outcome = await local.runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
-    if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
-    process.stdout.write(
-      outcome.repeated
-        ? `${approval.id}: ${alreadyDecided(outcome.approval)}\n`
-        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
-    );
-  }
-  process.stdout.write(`If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
-  return 0;
-}
-
-function decisionFrom(
-  { tool }: Approval,
-  { approve, "approve-same": same, reject, edit, message }: FlagValues,
-): PersonDecision | undefined {
-  if (approve === true) return { type: "approve" };
-  if (same === true) return { type: "approve_same" };
-  if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
-  const args = parsed(typeof edit === "string" ? edit : "");
-  return args === undefined ? undefined : { type: "edit", editedAction: { name: tool, args } };
-}
-
-function parsed(json: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, approvalId: string | undefined): string =>
-  approvalId === undefined
-    ? `Run ${runId} has nothing waiting for approval.`
-    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists the open ones.`;
 
 /** Ends a run for good, whoever works on it. */
 export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {

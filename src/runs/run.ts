@@ -137,7 +137,7 @@ export interface RunSummary extends RunHead {
   hasUnknownCost: boolean;
   /** Number of subagents by outcome. `open`: at work, or queued. */
   subagents: { completed: number; failed: number; cancelled: number; open: number };
-  /** Number of approvals that wait for a decision. */
+  /** Number of approvals and questions that wait for a person. */
   pending: number;
   /** Place in line; absent while a server works on it, or it waits for an answer. */
   place?: Place;
@@ -314,6 +314,10 @@ export interface RunView {
   /** Usage of each model. */
   models: ModelUsage[];
 }
+
+/** All that a run asked a person, answered or not, oldest first. */
+export const requestsOf = ({ approvals, questions }: RunView): Waiting[] =>
+  [...approvals, ...questions].toSorted((one, other) => one.requestedAt - other.requestedAt);
 
 /** Usage of one model in one part of a run. */
 export interface ModelUsage extends TokenUsage {

@@ -68,15 +68,18 @@ function readFields(fields: readonly Field[], given: Readonly<Record<string, unk
   const values: [string, Value][] = [];
   for (const field of fields) {
     const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
-    if (isMissing(value)) {
-      if (field.required) return problem(`${nameOf(field)} is missing.`);
-      continue;
-    }
-    const read = readValue(field, value);
-    if (read === undefined) return problem(`${nameOf(field)} ${wants(field)}.`);
-    values.push([field.name, read]);
+    const wrong = fieldProblem(field, value);
+    if (wrong !== undefined) return problem(wrong);
+    const read = isMissing(value) ? undefined : readValue(field, value);
+    if (read !== undefined) values.push([field.name, read]);
   }
   return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
+}
+
+/** Says why a value is not accepted in a field; `undefined`: it is. */
+export function fieldProblem(field: Field, value: unknown): string | undefined {
+  if (isMissing(value)) return field.required ? `${nameOf(field)} is missing.` : undefined;
+  return readValue(field, value) === undefined ? `${nameOf(field)} wants ${wanted(field)}.` : undefined;
 }
 
 const isMissing = (value: unknown): boolean =>
@@ -91,7 +94,7 @@ const nameOf = ({ title, name }: Field): string => `'${title ?? name}'`;
 function readValue(field: Field, value: unknown): Value | undefined {
   switch (field.type) {
     case "text":
-      return typeof value === "string" && value.length <= (field.maxLength ?? MOST_CHARS) ? value : undefined;
+      return typeof value === "string" && isText(field, value) ? value : undefined;
     case "number":
       return readNumber(field, value);
     case "yes_no":
@@ -118,24 +121,31 @@ function readNumber(field: Extract<Field, { type: "number" }>, value: unknown): 
   return read >= (field.min ?? -Infinity) && read <= (field.max ?? Infinity) ? read : undefined;
 }
 
-function wants(field: Field): string {
+type TextField = Extract<Field, { type: "text" }>;
+
+const isText = ({ maxLength = MOST_CHARS, format }: TextField, text: string): boolean =>
+  text.length <= maxLength && (format === undefined || FORMATS[format].fits(text.trim()));
+
+/** Describes what a field takes, such as `a whole number at least 1`. */
+export function wanted(field: Field): string {
   switch (field.type) {
-    case "text":
-      return field.maxLength === undefined
-        ? "wants a text"
-        : `wants a text of at most ${field.maxLength} characters`;
-    case "number": {
-      const limits = [
-        ...(field.min === undefined ? [] : [`at least ${field.min}`]),
-        ...(field.max === undefined ? [] : [`at most ${field.max}`]),
-      ];
-      return ["wants a", field.integer ? "whole number" : "number", limits.join(" and ")].join(" ").trim();
+    case "text": {
+      const kind = field.format === undefined ? "a text" : FORMATS[field.format].wants;
+      return field.maxLength === undefined ? kind : `${kind} of at most ${field.maxLength} characters`;
     }
+    case "number":
+      return `a ${field.integer ? "whole number" : "number"}${limitsOf(field)}`;
     case "yes_no":
-      return "wants yes or no";
+      return "yes or no";
     case "choice":
-      return `wants ${field.many ? "some" : "one"} of: ${field.options.join(", ")}`;
+      return `${field.many ? "some" : "one"} of: ${(field.labels ?? field.options).join(", ")}`;
   }
+}
+
+function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
+  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
+  if (min !== undefined) return ` of at least ${min}`;
+  return max === undefined ? "" : ` of at most ${max}`;
 }
 
 const problem = (message: string): CheckedAnswer => ({ ok: false, message });
@@ -194,7 +204,7 @@ function flatField(property: Record<string, unknown>): Kind | undefined {
     };
   }
   if (type !== "string" && type !== undefined) return undefined;
-  const known = FORMATS.find((name) => name === format);
+  const known = (Object.keys(FORMATS) as (keyof typeof FORMATS)[]).find((name) => name === format);
   return {
     type: "text",
     ...(typeof maxLength === "number" ? { maxLength } : {}),
@@ -202,7 +212,23 @@ function flatField(property: Record<string, unknown>): Kind | undefined {
   };
 }
 
-const FORMATS = ["email", "uri", "date", "date-time"] as const;
+const isDate = (text: string): boolean => !Number.isNaN(Date.parse(text));
+
+/** Formats of a text: what a person is asked for, and the least that it has to be. */
+const FORMATS: Readonly<
+  Record<NonNullable<TextField["format"]>, { wants: string; fits: (text: string) => boolean }>
+> = {
+  email: { wants: "an email address", fits: (text) => /^[^\s@]+@[^\s@]+$/.test(text) },
+  uri: { wants: "an address such as https://example.org/", fits: (text) => URL.canParse(text) },
+  date: {
+    wants: "a date such as 2026-03-29",
+    fits: (text) => /^\d{4}-\d\d-\d\d$/.test(text) && isDate(text),
+  },
+  "date-time": {
+    wants: "a date and time such as 2026-03-29T14:30:00Z",
+    fits: (text) => /^\d{4}-\d\d-\d\dT/.test(text) && isDate(text),
+  },
+};
 
 /** The options of an enumeration: with titles beside them, in `enumNames`, or as constants with titles. */
 function optionsOf(schema: Record<string, unknown>): { options: string[]; labels?: string[] } | undefined {

@@ -1,18 +1,21 @@
-/** Asks a person in the terminal about calls that wait for approval. */
+/** Asks a person in the terminal what a run waits for. */
 import { z } from "zod";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import {
   type Approval,
   type PersonDecision,
   type Principal,
+  type Waiting,
   alreadyDecided,
+  isQuestion,
   offeredDecisions,
+  waitingIn,
 } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { INDENT } from "../../server/views/quoting.ts";
-import { pendingApprovals } from "../../server/views/run-report.ts";
 import { TO, restOf, shownCall } from "../../server/views/shown-call.ts";
+import { askOpenQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
@@ -21,58 +24,71 @@ export interface AskOptions {
   runs: RunService;
   principal: Principal;
   asker: Asker;
-  /** The id of the one approval to ask about. Default: all. */
+  /** The id of the one approval or question to ask about. Default: all. */
   only?: string | undefined;
 }
 
-/** Puts the open approvals of a run to the person at the terminal, one after the other, until none is open. */
-export async function askOpenApprovals(runId: string, options: AskOptions): Promise<void> {
+/** Puts the open requests of a run to the person at the terminal, one after the other, until none is open. */
+export async function askOpenRequests(runId: string, options: AskOptions): Promise<void> {
   const { runs, principal, only } = options;
   for (let asked = 0; ; asked += 1) {
     const view = await runs.view(principal, runId);
-    const pending = view === undefined ? [] : pendingApprovals(view);
+    const pending = view === undefined ? [] : waitingIn(view);
     const [first, ...others] = pending.filter(({ id }) => id === (only ?? id));
     if (first === undefined) return;
-    await askApproval(first, `${asked + 1} of ${asked + 1 + others.length} waiting`, options);
+    await askUnlessAnswered(first, `${asked + 1} of ${asked + 1 + others.length} waiting`, options);
   }
 }
 
-async function askApproval(approval: Approval, place: string, options: AskOptions): Promise<void> {
-  const { runs, principal, asker } = options;
-  const question = questionOf(approval, place);
+/** Asks until there is an answer here, or elsewhere, such as on the page. */
+async function askUnlessAnswered(asked: Waiting, place: string, options: AskOptions): Promise<void> {
+  const { asker } = options;
   const elsewhere = new AbortController();
-  const watching = untilDecided(approval, options, elsewhere.signal).then(
+  const watching = untilDecided(asked, options, elsewhere.signal).then(
     () => elsewhere.abort(),
     // Then the decision itself says what is wrong.
     () => undefined,
   );
   try {
-    for (;;) {
-      const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere.signal));
-      if (decision !== undefined) {
-        const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
-        if (outcome.ok && !outcome.repeated) return;
-        asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
-        if (outcome.ok || outcome.code === "already_decided") return;
-      } else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
-    }
+    await (isQuestion(asked)
+      ? askOpenQuestion(asked, place, options, elsewhere.signal)
+      : askApproval(asked, place, options, elsewhere.signal));
   } catch (error) {
     if (!elsewhere.signal.aborted) throw error;
-    asker.print(asker.colors.dim("› decided elsewhere"));
+    asker.print(asker.colors.dim(isQuestion(asked) ? "› answered elsewhere" : "› decided elsewhere"));
   } finally {
     elsewhere.abort();
     await watching;
   }
 }
 
+async function askApproval(
+  approval: Approval,
+  place: string,
+  { runs, principal, asker }: AskOptions,
+  elsewhere: AbortSignal,
+): Promise<void> {
+  const question = questionOf(approval, place);
+  for (;;) {
+    const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere));
+    if (decision !== undefined) {
+      const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
+      if (outcome.ok && !outcome.repeated) return;
+      asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
+      if (outcome.ok || outcome.code === "already_decided") return;
+    } else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
+  }
+}
+
 /** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
 async function untilDecided(
-  { runId, id }: Approval,
+  { runId, id }: Waiting,
   { runs, principal }: AskOptions,
   signal: AbortSignal,
 ): Promise<void> {
   for await (const { kind, data } of runs.watch(principal, runId, { after: 0, signal })) {
     if (kind === "approval_decided" && data.approvalId === id) return;
+    if (kind === "question_answered" && data.questionId === id) return;
   }
 }
 

@@ -16,7 +16,7 @@ export interface Asker {
    */
   key(prompt: string, isNew: boolean, signal?: AbortSignal): Promise<string>;
   /** One line of input; rejects as `key` does. */
-  line(prompt: string): Promise<string>;
+  line(prompt: string, signal?: AbortSignal): Promise<string>;
   /** A line that is typed or pasted and never shown; rejects as `key` does. */
   secret(prompt: string): Promise<string>;
   print(text: string): void;
@@ -33,11 +33,11 @@ const INTERRUPTS = new Set(["\u0003", "\u0004"]);
 /** Asks on the terminal of this process. Ctrl-C and Ctrl-D at a question call `interrupted`. */
 export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: () => void): Asker {
   const { stdout } = process;
-  const told = async (ask: () => Promise<string>): Promise<string> => {
+  const told = async (ask: () => Promise<string>, signal?: AbortSignal): Promise<string> => {
     try {
       return await ask();
     } catch (error) {
-      interrupted();
+      if (signal?.aborted !== true) interrupted();
       throw error;
     }
   };
@@ -52,7 +52,7 @@ export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: (
       interrupted();
       throw new Error("interrupted");
     },
-    line: (prompt) => told(() => keyboard.free(() => lineTyped(prompt))),
+    line: (prompt, signal) => told(() => keyboard.free(() => lineTyped(prompt, signal)), signal),
     secret: (prompt) => told(() => secretTyped(keyboard, prompt)),
   };
 }
@@ -136,8 +136,8 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
   }
 }
 
-/** Reads a line. Rejects at Ctrl-C and Ctrl-D. Ignores keys typed before the prompt appeared. */
-export async function lineTyped(prompt: string): Promise<string> {
+/** Reads a line. Rejects at Ctrl-C, at Ctrl-D and with `signal`. Ignores keys typed before the prompt appeared. */
+export async function lineTyped(prompt: string, signal?: AbortSignal): Promise<string> {
   const { stdin, stdout } = process;
   const forget = (): void => {};
   stdin.on("data", forget);
@@ -150,8 +150,10 @@ export async function lineTyped(prompt: string): Promise<string> {
   lines.once("SIGINT", () => stop.abort());
   lines.once("close", () => stop.abort());
   try {
-    return await lines.question(prompt, { signal: stop.signal });
+    const given = AbortSignal.any([stop.signal, ...(signal === undefined ? [] : [signal])]);
+    return await lines.question(prompt, { signal: given });
   } finally {
+    if (signal?.aborted) stdout.write("\n");
     lines.close();
   }
 }

@@ -21,6 +21,7 @@ const Agent = z.object({
   step: z.string(),
   tool_calls: z.number(),
   pending_approvals: z.number(),
+  pending_questions: z.number().default(0),
 });
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
@@ -164,9 +165,9 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 const urgency = (family: readonly Row[]): number =>
   Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
 
-function stateOf({ status, pending_approvals: pending }: AgentPicture): State {
+function stateOf({ status, pending_approvals, pending_questions }: AgentPicture): State {
   if (status === "completed") return "finished";
-  return pending > 0 && status === "working" ? "needs you" : status;
+  return pending_approvals + pending_questions > 0 && status === "working" ? "needs you" : status;
 }
 
 /** Chooses rows for `room` lines: those at work before the others, and of each kind the first. */

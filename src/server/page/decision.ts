@@ -72,7 +72,7 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
     return { ok: false, problem: "No decision was sent. Press one of the buttons." };
   }
   if (edited === "broken") {
-    return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "") };
+    return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "", NO_OBJECT) };
   }
   return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
 }
@@ -117,14 +117,14 @@ function editedArguments(
 
 const NO_OBJECT = "The changed arguments are not a JSON object";
 
-/** Explains why a text is not a JSON object. */
-function jsonProblem(text: string): Problem {
+/** Explains why a text is not the JSON that it should be; `what` says so without a reason. */
+export function jsonProblem(text: string, what: string): Problem {
   const error = firstError(text);
-  if (error === undefined) return { problem: `${NO_OBJECT}.` };
+  if (error === undefined) return { problem: `${what}.` };
   const before = text.slice(0, error.offset).split("\n");
   const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
-  const what = JSON_ERRORS[printParseErrorCode(error.error)] ?? "something does not belong there";
-  return { problem: `${NO_OBJECT}: in line ${line}, column ${column}, ${what}.`, line, column };
+  const why = JSON_ERRORS[printParseErrorCode(error.error)] ?? "something does not belong there";
+  return { problem: `${what}: in line ${line}, column ${column}, ${why}.`, line, column };
 }
 
 function firstError(text: string): ParseError | undefined {
@@ -158,7 +158,7 @@ const JSON_ERRORS: Readonly<Record<string, string>> = {
 };
 
 /** `undefined` when it is not JSON. */
-function parsed(text: string): unknown {
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

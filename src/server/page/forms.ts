@@ -1,15 +1,17 @@
 /** The forms of the page: people decide, start, tell, cancel and change. */
 import type { Scope } from "../../config/sections.ts";
-import { alreadyDecided } from "../../runs/run.ts";
+import { alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
 import type { Refused } from "../views/room/pieces.ts";
-import { type Complaint, isWholeOnPage } from "../views/room/review.ts";
+import { isWholeOnPage } from "../views/room/approval.ts";
+import type { Complaint } from "../views/room/request.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
 import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
+import { pageAnswer } from "./question-form.ts";
 import type { Reply } from "./responses.ts";
 import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { filePath, filesPath, runPath } from "./sessions.ts";
@@ -172,20 +174,30 @@ async function goOn(sent: SentForm, { field, threadId, task }: Further): Promise
   return sent.reply.redirect(runPath(session.run ?? started.run.id));
 }
 
+/** Shows a request again with what was sent and why it was not taken. */
+function complainOf(sent: SentForm, complaint: Omit<Complaint, "form">): Promise<void> {
+  const { context, runId, form } = sent;
+  const read = async (again?: Complaint): Promise<Picture | undefined> => {
+    if (isOfAll(sent)) return reviewScreen(context, again);
+    const wrong = again === undefined ? {} : { complaint: again };
+    return (await runScreen(context, runId, "review", new URLSearchParams(), wrong))?.picture;
+  };
+  const address = isOfAll(sent) ? "/review" : `${runPath(runId)}/review`;
+  return showAgain(sent, address, read, { ...complaint, form });
+}
+
+/** True if it was sent from the requests of all runs. */
+const isOfAll = ({ context: { session }, form }: SentForm): boolean =>
+  form.get("back") === "all" && session.run === undefined;
+
+/** Leads to what waits next. */
+const goNext = (sent: SentForm): void => sent.reply.redirect(isOfAll(sent) ? "/review" : runPath(sent.runId));
+
 async function decide(sent: SentForm): Promise<void> {
-  const { context, runId, form, reply } = sent;
+  const { context, runId, form } = sent;
   const { runs, session } = context;
   const approvalId = form.get("approval") ?? "";
-  const isOfAll = form.get("back") === "all" && session.run === undefined;
-  const complain = (problem: string): Promise<void> => {
-    const read = async (complaint?: Complaint): Promise<Picture | undefined> => {
-      if (isOfAll) return reviewScreen(context, complaint);
-      const wrong = complaint === undefined ? {} : { complaint };
-      return (await runScreen(context, runId, "review", new URLSearchParams(), wrong))?.picture;
-    };
-    const address = isOfAll ? "/review" : `${runPath(runId)}/review`;
-    return showAgain(sent, address, read, { approvalId, problem, form });
-  };
+  const complain = (problem: string): Promise<void> => complainOf(sent, { requestId: approvalId, problem });
   const view = await runs.view(session.principal, runId);
   const approval = view?.approvals.find(({ id }) => id === approvalId);
   if (approval === undefined) return complain("There is no such approval in this run.");
@@ -197,8 +209,29 @@ async function decide(sent: SentForm): Promise<void> {
   const outcome = await runs.decide(session.principal, runId, approvalId, read.decision, "page");
   if (!outcome.ok) return complain(outcome.message);
   if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
-  return reply.redirect(isOfAll ? "/review" : runPath(runId));
+  return goNext(sent);
 }
+
+async function answer(sent: SentForm): Promise<void> {
+  const { context, runId, form } = sent;
+  const { runs, session } = context;
+  const requestId = form.get("question") ?? "";
+  const complain = (complaint: Omit<Complaint, "form" | "requestId">): Promise<void> =>
+    complainOf(sent, { requestId, ...complaint });
+  const view = await runs.view(session.principal, runId);
+  const question = view?.questions.find(({ id }) => id === requestId);
+  if (question === undefined) return complain({ problem: "There is no such question in this run." });
+  const read = pageAnswer(question, form);
+  if (!read.ok)
+    return complain(question.status === "pending" ? read : { problem: alreadyAnswered(question) });
+  const outcome = await runs.answer(session.principal, runId, requestId, read.answer, "page");
+  if (!outcome.ok) return complain({ problem: outcome.message });
+  if (outcome.how === "told") return complain({ problem: TOO_LATE, isTold: true });
+  if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.question) });
+  return goNext(sent);
+}
+
+const TOO_LATE = "The agent had continued without an answer. It reads yours as a message at its next step.";
 
 const NOT_WHOLE =
   "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.";
@@ -216,6 +249,7 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
 
 const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/decide", { scope: "approve", work: decide }],
+  ["/reply", { scope: "approve", work: answer }],
   ["/check", { scope: "approve", work: check }],
   ["/tell", { scope: "run", work: tell }],
   ["/cancel", { scope: "run", work: cancel }],

@@ -1,8 +1,9 @@
 /** Reads what a screen shows. `undefined`: there is no such run. */
 import type { RunEvent, RunEventKind } from "../../runs/events.ts";
 import {
-  type Approval,
   type PendingApproval,
+  type PendingQuestion,
+  type Waiting,
   type Run,
   type RunFilter,
   type RunStatus,
@@ -10,14 +11,17 @@ import {
   type RunView,
   STATUS_WORDS,
   isFinal,
+  isQuestion,
   nameOf,
+  waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, type StartSettings, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
-import { type Complaint, type Request, renderReview, requestsOf } from "../views/room/review.ts";
+import type { Complaint, Request } from "../views/room/request.ts";
+import { renderReview, requestsIn } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { News, Screen } from "../views/room/shell.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
@@ -25,7 +29,6 @@ import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
-import { pendingApprovals } from "../views/run-report.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
 
@@ -142,14 +145,20 @@ function filterOf(query: URLSearchParams): RunFilter {
 
 const isStatus = (text: string): text is NonNullable<RunFilter["status"]> => STATUSES.includes(text);
 
-/** The oldest decisions that wait in all runs, and how many wait. */
+type Pending = PendingApproval | PendingQuestion;
+
+/** The oldest requests that wait in all runs, and how many wait. */
 async function pendingOf({
   runs,
   session: { principal },
-}: Pick<ScreenContext, "runs" | "session">): Promise<{ pending: PendingApproval[]; waiting: number }> {
-  const pending = await runs.pending(principal, MAX_PENDING);
-  const waiting = pending.length < MAX_PENDING ? pending.length : await runs.countPending(principal);
-  return { pending, waiting };
+}: Pick<ScreenContext, "runs" | "session">): Promise<{ pending: Pending[]; waiting: number }> {
+  const [approvals, questions] = await Promise.all([
+    runs.pending(principal, MAX_PENDING),
+    runs.pendingQuestions(principal, MAX_PENDING),
+  ]);
+  const all = [...approvals, ...questions].sort((one, other) => one.requestedAt - other.requestedAt);
+  const waiting = all.length < MAX_PENDING ? all.length : await runs.countPending(principal);
+  return { pending: all.slice(0, MAX_PENDING), waiting };
 }
 
 /** Runs whose ends are told. */
@@ -157,10 +166,10 @@ const MAX_ENDS = 20;
 /** The end of a shorter run is not told. */
 const LONG_RUN_MS = 30_000;
 
-/** Open approvals, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
+/** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
 async function newsOf(
   { runs, session }: ScreenContext,
-  pending: readonly PendingApproval[],
+  pending: readonly Pending[],
   own?: Run,
 ): Promise<News[]> {
   const seen =
@@ -181,26 +190,22 @@ async function newsOf(
   return [...pending.map(askOf), ...ends];
 }
 
-const askOf = ({ id, runId, task }: PendingApproval): News => ({
-  key: `ask ${id}`,
+const askOf = (asked: Pending): News => ({
+  key: `ask ${asked.id}`,
   kind: "asks",
-  name: oneLine(task, 80),
-  text: "Needs your decision",
-  address: `${runPath(runId)}/review`,
+  name: oneLine(asked.task, 80),
+  text: isQuestion(asked) ? "Needs your answer" : "Needs your decision",
+  address: `${runPath(asked.runId)}/review`,
 });
 
-/** Open approvals of all runs. */
+/** Open requests of all runs. */
 export async function reviewScreen(
   { runs, session }: ScreenContext,
   complaint?: Complaint,
 ): Promise<Picture> {
   const { pending, waiting } = await pendingOf({ runs, session });
   const why = await reasons(runs, session.principal, pending);
-  const requests: Request[] = pending.map((approval) => ({
-    approval,
-    why: why.get(approval.id),
-    task: approval.task,
-  }));
+  const requests: Request[] = pending.map((asked) => ({ asked, why: why.get(asked.id), task: asked.task }));
   const viewer = { session, openCommand: undefined };
   return (now) => ({
     title: "Needs you",
@@ -213,11 +218,11 @@ export async function reviewScreen(
   });
 }
 
-/** The last text of each agent before it asked, by approval id. */
+/** The last text of each agent before it asked, by the id of the request. */
 async function reasons(
   runs: PrincipalRuns,
   principal: string,
-  pending: readonly Approval[],
+  pending: readonly Waiting[],
 ): Promise<Map<string, string>> {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
@@ -232,7 +237,7 @@ async function reasons(
 export interface RunScreen {
   picture: Picture;
   view: RunView;
-  /** Number of open decisions in the picture. */
+  /** Number of open requests in the picture. */
   waiting: number;
 }
 
@@ -254,7 +259,7 @@ export async function runScreen(
   if (view === undefined) return undefined;
   const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
-  const own = pendingApprovals(view).map((approval) => ({ ...approval, task: nameOf(view.run) }));
+  const own = waitingIn(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
@@ -273,13 +278,13 @@ export async function runScreen(
   };
 }
 
-/** Number of open decisions that a session can see; `view`: of the run that it shows. */
+/** Number of open requests that a session can see; `view`: of the run that it shows. */
 export async function waitingFor(
   { runs, session }: Pick<ScreenContext, "runs" | "session">,
   view?: RunView,
 ): Promise<number> {
   if (session.run === undefined) return runs.countPending(session.principal);
-  return view === undefined ? 0 : pendingApprovals(view).length;
+  return view === undefined ? 0 : waitingIn(view).length;
 }
 
 /** One part of a run, which its page links to. */
@@ -314,9 +319,9 @@ type Body = (
 const BODIES: Readonly<Record<Tab, Body>> = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
   review: async ({ runs, session, openCommand }, view, _query, { complaint }) => {
-    const why = await reasons(runs, session.principal, pendingApprovals(view));
+    const why = await reasons(runs, session.principal, waitingIn(view));
     const viewer = { session, openCommand: openCommand(view.run) };
-    return (now) => renderReview({ requests: requestsOf(view, why), viewer, now, complaint, view });
+    return (now) => renderReview({ requests: requestsIn(view, why), viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
@@ -354,6 +359,7 @@ const MAX_ACTIVITY = 100;
 const KEY_EVENTS: readonly RunEventKind[] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
   ...(["subagent_started", "subagent_finished", "approval_requested", "approval_decided"] as const),
+  ...(["question_asked", "question_answered"] as const),
   ...([
     "answer_refused",
     "model_awaited",

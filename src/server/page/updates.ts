@@ -5,7 +5,7 @@ import { html } from "../views/html.ts";
 import { runDocument, transcriptOf } from "../views/run-document.ts";
 import { SPRITE } from "../views/room/icons.ts";
 import { renderAnswer } from "../views/room/answer.ts";
-import { renderRequests, requestsOf } from "../views/room/review.ts";
+import { renderRequests, requestsIn } from "../views/room/review.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
 import { type ScreenContext, workBody } from "./screens.ts";
 
@@ -17,7 +17,7 @@ export async function renderAppView(
   now: number,
 ): Promise<string> {
   const viewer = { session: "app" as const, openCommand };
-  const requests = renderRequests({ requests: requestsOf(view, new Map()), viewer, now });
+  const requests = renderRequests({ requests: requestsIn(view, new Map()), viewer, now });
   const answer = isFinal(view.run.status)
     ? renderAnswer({ view, viewer: "app", changes: [], points: [] })
     : undefined;

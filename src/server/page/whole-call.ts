@@ -4,7 +4,7 @@ import { displayBlock, oneLine } from "../../core/text.ts";
 import type { Approval } from "../../runs/run.ts";
 import { type Html, html } from "../views/html.ts";
 import { pendingApprovals } from "../views/run-report.ts";
-import { renderWholeCall } from "../views/room/review.ts";
+import { renderWholeCall } from "../views/room/approval.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { callParts } from "../views/shown-call.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";

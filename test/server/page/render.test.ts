@@ -4,7 +4,8 @@ import type { RunView, SubagentView } from "../../../src/runs/run.ts";
 import { html } from "../../../src/server/views/html.ts";
 import { renderDiff } from "../../../src/server/views/content/diff.ts";
 import { renderAnswer } from "../../../src/server/views/room/answer.ts";
-import { type Complaint, renderReview, requestsOf } from "../../../src/server/views/room/review.ts";
+import type { Complaint } from "../../../src/server/views/room/request.ts";
+import { renderReview, requestsIn } from "../../../src/server/views/room/review.ts";
 import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
 import { renderDocument } from "../../../src/server/views/room/shell.ts";
 import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
@@ -33,7 +34,7 @@ const agent = (path: string[], name = "researcher"): SubagentView => ({
 
 /** All screens of a run in one document. */
 function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint): string {
-  const requests = requestsOf(view, new Map([[EVIL, EVIL]]));
+  const requests = requestsIn(view, new Map([[EVIL, EVIL]]));
   const viewer = { session: SESSION, openCommand: undefined };
   const more = { steps: events, activity: events, isAll: true, older: undefined, selected: "" };
   const points = [{ id: EVIL, time: 0, summary: EVIL }];

@@ -63,7 +63,16 @@ async function showAnswer(response) {
     else history.pushState(null, "", shown);
   }
   await show(response);
-  scrollTo(0, 0);
+  showWrong();
+}
+
+/** Leads to what was not accepted. */
+function showWrong() {
+  const wrong = document.querySelector("[data-wrong]") ?? document.querySelector(".ask [role=alert]");
+  if (wrong === null) return scrollTo(0, 0);
+  wrong.scrollIntoView({ block: "center" });
+  const field = wrong.matches(".field") ? wrong : wrong.querySelector("input");
+  (field ?? wrong.closest(".ask")).focus({ preventScroll: true });
 }
 
 addEventListener("submit", (event) => {

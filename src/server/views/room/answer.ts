@@ -1,7 +1,7 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
 import type { RunEvent } from "../../../runs/events.ts";
-import type { RunView } from "../../../runs/run.ts";
+import { type RunView, requestsOf } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
@@ -159,9 +159,12 @@ function sums(view: RunView): Html {
   </section>`;
 }
 
-/** Time in which at least one decision was open. */
-const waitedMs = ({ approvals, run }: RunView): number =>
-  waitsOf(approvals, run.endedAt ?? run.updatedAt).reduce((sum, [start, end]) => sum + end - start, 0);
+/** Time in which at least one request was open. */
+const waitedMs = (view: RunView): number =>
+  waitsOf(requestsOf(view), view.run.endedAt ?? view.run.updatedAt).reduce(
+    (sum, [start, end]) => sum + end - start,
+    0,
+  );
 
 function costs(view: RunView): Html | undefined {
   const total = totalCost(view.models);
@@ -180,19 +183,22 @@ function costs(view: RunView): Html | undefined {
   </section>`;
 }
 
-function decisions({ approvals }: RunView): Html | undefined {
-  const count = (status: string): number => approvals.filter((one) => one.status === status).length;
-  const [approved, edited, rejected] = [count("approved"), count("edited"), count("rejected")];
-  if (approved + edited + rejected === 0) return undefined;
-  const yes = [
-    ...(approved > 0 ? [`${approved} approved`] : []),
-    ...(edited > 0 ? [`${edited} with changes`] : []),
-  ];
+function decisions(view: RunView): Html | undefined {
+  const asked = requestsOf(view);
+  const count = (status: string): number => asked.filter((one) => one.status === status).length;
+  const counts = (words: Readonly<Record<string, string>>): string[] =>
+    Object.entries(words).flatMap(([status, word]) =>
+      count(status) > 0 ? [`${count(status)} ${word}`] : [],
+    );
+  const yes = counts({ approved: "approved", edited: "with changes", answered: "answered" });
+  const no = counts({ rejected: "rejected", declined: "without an answer" });
+  const all = asked.filter(({ status }) => status !== "pending" && status !== "withdrawn").length;
+  if (all === 0) return undefined;
   return html`<section>
-    <h2>Decisions<span class="end">${approved + edited + rejected}</span></h2>
+    <h2>Decisions<span class="end">${all}</span></h2>
     <ul class="rows">
       ${yes.length === 0 ? undefined : html`<li>${icon("done", "green")}<span>${yes.join(", ")}</span></li>`}
-      ${rejected === 0 ? undefined : html`<li>${icon("fail", "red")}<span>${rejected} rejected</span></li>`}
+      ${no.length === 0 ? undefined : html`<li>${icon("fail", "red")}<span>${no.join(", ")}</span></li>`}
     </ul>
   </section>`;
 }

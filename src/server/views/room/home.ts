@@ -3,9 +3,11 @@ import { isoTime } from "../../../core/clock.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import {
   type PendingApproval,
+  type PendingQuestion,
   type RunFilter,
   type RunStatus,
   type RunSummary,
+  isQuestion,
   nameOf,
 } from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
@@ -15,9 +17,10 @@ import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { causeOf } from "./outcome.ts";
 import { type Fact, type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
-import { anchorOf, headline, who } from "./review.ts";
-import { ASKING, type Standing, type State, WORKING, approvalIcon, counted, stateIcon } from "./states.ts";
-import { decisionsWait, decisionsWaitForYou } from "./waiting.ts";
+import { anchorOf, who } from "./request.ts";
+import { headline, requestIcon } from "./review.ts";
+import { ASKING, type Standing, type State, WORKING, counted, stateIcon } from "./states.ts";
+import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300 };
 
@@ -37,10 +40,10 @@ export interface HomeScreen {
   both: number;
   /** Runs that wait for their turn, counted as at work. */
   inLine: number;
-  /** Number of open decisions. */
+  /** Number of open requests. */
   waiting: number;
   /** The oldest of them. */
-  pending: readonly PendingApproval[];
+  pending: readonly (PendingApproval | PendingQuestion)[];
   runs: readonly ListedRun[];
   filter: RunFilter;
   /** True if there are older ones than `runs`. */
@@ -76,18 +79,20 @@ function stand({ counts, both, inLine, waiting }: HomeScreen): string {
   const line = inLine > 0 ? ` (${inLine} in line)` : "";
   return [
     `${counts.working + both} at work${line}`,
-    ...(waiting > 0 ? [decisionsWaitForYou(waiting)] : []),
+    ...(waiting > 0 ? [requestsWaitForYou(waiting)] : []),
   ].join(", ");
 }
 
 function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   if (pending.length === 0) return undefined;
-  const items = pending.slice(0, MAX.needs).map((approval) => {
-    return html`<li id="need-${anchorOf(approval)}">
-      ${icon(approvalIcon(approval), "amber")}<span class="what">${headline(approval)}</span
-      ><small class="cut">${who(approval)} · in “${oneLine(displayText(approval.task), 120)}”</small
-      ><span class="num small dim">${elapsed(approval.requestedAt, undefined, now)}</span
-      ><a class="btn small" data-row href="/review#${anchorOf(approval)}">Review</a>
+  const items = pending.slice(0, MAX.needs).map((asked) => {
+    return html`<li id="need-${anchorOf(asked)}">
+      ${icon(requestIcon(asked), "amber")}<span class="what">${headline(asked)}</span
+      ><small class="cut">${who(asked)} · in “${oneLine(displayText(asked.task), 120)}”</small
+      ><span class="num small dim">${elapsed(asked.requestedAt, undefined, now)}</span
+      ><a class="btn small" data-row href="/review#${anchorOf(asked)}"
+        >${isQuestion(asked) ? "Answer" : "Review"}</a
+      >
     </li>`;
   });
   const rest = waiting - items.length;
@@ -278,7 +283,7 @@ function secondLine({ status, standing, activity, outcome, failure }: ListedRun)
   const text = failure === undefined ? (activity ?? outcome ?? "") : causeOf(failure.reason);
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
-    ...(waiting === 0 ? [] : [decisionsWait(waiting)]),
+    ...(waiting === 0 ? [] : [requestsWait(waiting)]),
     ...(states.length > 1 ? [`${agents.working} at work`, ...counted({ queued: agents.queued })] : []),
     ...(line === "" ? [] : [status === "completed" ? `“${line}”` : line]),
   ];

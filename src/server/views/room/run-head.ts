@@ -1,16 +1,15 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
 import { oneLine } from "../../../core/text.ts";
-import { type RunView, isFinal, nameOf } from "../../../runs/run.ts";
+import { type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import { filesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { pendingApprovals } from "../run-report.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { headlineText } from "./review.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import { WORKING, agentsText, pill, standingOf } from "./states.ts";
-import { decisionsWaitForYou } from "./waiting.ts";
+import { requestsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
@@ -33,7 +32,7 @@ export function renderRunHead(
   folder?: string,
 ): Html {
   const { run } = view;
-  const waiting = pendingApprovals(view).length;
+  const waiting = waitingIn(view).length;
   return html`<div class="run-head">
       <div class="wrap">
         <p class="crumbs">
@@ -151,14 +150,14 @@ function thumbMenu({ run }: RunView): Html {
 }
 
 function reviewBar(view: RunView): Html {
-  const pending = pendingApprovals(view);
+  const pending = waitingIn(view);
   const named = pending.slice(0, 2).map((one) => oneLine(headlineText(one), 80));
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";
   return html`<aside class="review-bar" aria-label="What waits for you">
     <div class="wrap">
       ${icon("ask", "amber")}
-      <strong>${decisionsWaitForYou(pending.length)}</strong>
+      <strong>${requestsWaitForYou(pending.length)}</strong>
       <span class="dim cut desk">${named.join(", ")}${rest}</span>
       <a class="btn ink" href="${runPath(view.run.id)}/review">Review<kbd aria-hidden="true">R</kbd></a>
     </div>

@@ -3,12 +3,14 @@ import {
   type AgentPath,
   type AgentWork,
   type Approval,
+  type Waiting,
   type Run,
   type RunStatus,
   type RunSummary,
   type RunView,
   type SubagentView,
   isWithin,
+  waitingIn,
 } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
@@ -63,12 +65,12 @@ export interface Standing {
   /** The first is the main one; a run that needs somebody while agents work is both. */
   states: readonly State[];
   agents: AgentCounts;
-  /** Number of decisions that it waits for. */
+  /** Number of requests that wait for a person. */
   waiting: number;
 }
 
 export function standingOf(view: RunView): Standing {
-  const asked = view.approvals.filter(({ status }) => status === "pending").map(({ agent }) => agent);
+  const asked = waitingIn(view).map(({ agent }) => agent);
   const agents = countsOf(view, asked);
   const [waiting, works] = [asked.length, agents.working > 0];
   return { states: statesOf(view.run, view.place, { waiting, works }), agents, waiting };
@@ -125,18 +127,18 @@ export const counted = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
 
 /** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
-export function mainState({ run, place, mainAgent }: RunView, approvals: readonly Approval[]): State {
+export function mainState({ run, place, mainAgent }: RunView, asked: readonly Waiting[]): State {
   if (place !== undefined) return QUEUED;
   const state = run.status === "input_required" ? WORKING : RUN_STATES[run.status];
-  return agentState(state, mainAgent, approvals);
+  return agentState(state, mainAgent, asked);
 }
 
-/** `approvals`: those that the agent itself asked for. */
-export const subagentState = (subagent: SubagentView, approvals: readonly Approval[]): State =>
-  agentState(AGENT_STATES[subagent.status], subagent, approvals);
+/** `asked`: what the agent itself asked. */
+export const subagentState = (subagent: SubagentView, asked: readonly Waiting[]): State =>
+  agentState(AGENT_STATES[subagent.status], subagent, asked);
 
-function agentState(state: State, { isRetrying }: AgentWork, approvals: readonly Approval[]): State {
-  if (approvals.some(({ status }) => status === "pending")) return ASKING;
+function agentState(state: State, { isRetrying }: AgentWork, asked: readonly Waiting[]): State {
+  if (asked.some(({ status }) => status === "pending")) return ASKING;
   return state === WORKING && isRetrying === true ? RETRYING : state;
 }
 

@@ -1,5 +1,5 @@
 /** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
-import { headOf, oneLine } from "../../../core/text.ts";
+import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { type Viewer, stepPath } from "../../page/sessions.ts";
@@ -60,12 +60,17 @@ export function stepRows(shown: ShownSteps): Html[] {
   });
 }
 
+const ASKS: ReadonlySet<RunEvent["kind"]> = new Set(["approval_requested", "question_asked"]);
+
 const sayRow = (event: RunEvent, text: string): Html =>
   html`<li class="say" id="step-${event.seq}">
-    ${icon(event.kind === "approval_requested" ? "ask" : "say")}<span
-      >${oneLine(withoutMarks(text), 600)}</span
+    ${icon(ASKS.has(event.kind) ? "ask" : "say")}<span>${oneLine(withoutMarks(text), 600)}</span
     ><span class="num">${timeOf(event.time)}</span>
   </li>`;
+
+/** The words of an event as plain text. Those of a question stand as they were asked. */
+export const plainLine = ({ kind }: RunEvent, text: string): string =>
+  kind === "question_asked" || kind === "question_answered" ? displayText(text) : withoutMarks(text);
 
 /** Markdown without its marks, for lines of plain text. */
 export const withoutMarks = (markdown: string): string =>

@@ -2,12 +2,13 @@
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import {
   type AgentWork,
-  type Approval,
+  type Waiting,
   type RunView,
   type Span,
   type SubagentView,
   isFinal,
   isWithin,
+  requestsOf,
 } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
@@ -36,7 +37,8 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  approvals: readonly Approval[];
+  /** What it asked a person. */
+  asked: readonly Waiting[];
   subagent: SubagentView | undefined;
 }
 
@@ -50,22 +52,22 @@ export const keyOf = (agent: SubagentView["agent"]): string =>
 
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
-  const asked = new Map<string, Approval[]>();
-  for (const approval of view.approvals) {
-    const key = keyOf(approval.agent);
+  const asked = new Map<string, Waiting[]>();
+  for (const request of requestsOf(view)) {
+    const key = keyOf(request.agent);
     const others = asked.get(key);
-    if (others === undefined) asked.set(key, [approval]);
-    else others.push(approval);
+    if (others === undefined) asked.set(key, [request]);
+    else others.push(request);
   }
-  const approvals = asked.get("") ?? [];
+  const own = asked.get("") ?? [];
   const main: AgentRow = {
     key: "",
     depth: 0,
     name: "Main agent",
     type: undefined,
-    state: mainState(view, approvals),
+    state: mainState(view, own),
     work: view.mainAgent,
-    approvals,
+    asked: own,
     subagent: undefined,
   };
   const branches = (parent: SubagentView["agent"]): AgentRow[] =>
@@ -78,16 +80,16 @@ export function agentRows(view: RunView): AgentRow[] {
   return [main, ...branches([])];
 }
 
-function rowOf(subagent: SubagentView, approvals: readonly Approval[]): AgentRow {
+function rowOf(subagent: SubagentView, asked: readonly Waiting[]): AgentRow {
   const { agent, name, description } = subagent;
   return {
     key: keyOf(agent),
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
     type: name === GENERAL ? undefined : oneLine(name, 40),
-    state: subagentState(subagent, approvals),
+    state: subagentState(subagent, asked),
     work: subagent,
-    approvals,
+    asked,
     subagent,
   };
 }
@@ -352,9 +354,9 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
 }
 
 /** When at least one of the requests waited for a person, oldest first; those that still wait do so `until` then. */
-export function waitsOf(approvals: readonly Approval[], until: number): Span[] {
+export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
   const waits: [number, number][] = [];
-  for (const { requestedAt, decidedAt = until } of approvals.toSorted(
+  for (const { requestedAt, decidedAt = until } of asked.toSorted(
     (one, other) => one.requestedAt - other.requestedAt,
   )) {
     const last = waits.at(-1);
@@ -365,7 +367,7 @@ export function waitsOf(approvals: readonly Approval[], until: number): Span[] {
 }
 
 function bar(
-  { work, state, approvals, depth }: AgentRow,
+  { work, state, asked, depth }: AgentRow,
   axis: Axis,
   at: (time: number) => string,
   withCalls: boolean,
@@ -399,9 +401,7 @@ function bar(
             />`,
         )
       : [];
-  const waits = waitsOf(approvals, until).filter(
-    ([start, end]) => end === until || share(start, end) >= LEAST,
-  );
+  const waits = waitsOf(asked, until).filter(([start, end]) => end === until || share(start, end) >= LEAST);
   return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits.map(
     ([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end),
   )}${isOpen && state !== ASKING ? html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />` : undefined}`;

@@ -1,6 +1,6 @@
-/** The number of open decisions in words, for the server and for the script of the page. */
+/** The number of open requests in words, for the server and for the script of the page. */
 
-export const decisionsWait = (count: number): string =>
-  count === 1 ? "1 decision waits" : `${count} decisions wait`;
+export const requestsWait = (count: number): string =>
+  count === 1 ? "1 request waits" : `${count} requests wait`;
 
-export const decisionsWaitForYou = (count: number): string => `${decisionsWait(count)} for you`;
+export const requestsWaitForYou = (count: number): string => `${requestsWait(count)} for you`;

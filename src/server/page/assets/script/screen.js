@@ -1,7 +1,7 @@
 /** The screen: puts documents of the server into the page, and changes what differs in them when an update comes. */
 import { Idiomorph } from "idiomorph";
 import { duration } from "../../../views/room/duration.ts";
-import { decisionsWaitForYou } from "../../../views/room/waiting.ts";
+import { requestsWaitForYou } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { learnNews, tellNews } from "./notifications.js";
@@ -105,7 +105,7 @@ export function focusTarget() {
 const isTyped = (element) =>
   (element instanceof HTMLTextAreaElement && element.value !== element.defaultValue) ||
   (element instanceof HTMLInputElement &&
-    (element.type === "radio"
+    (/^(?:radio|checkbox)$/.test(element.type)
       ? element.checked !== element.defaultChecked
       : element.value !== element.defaultValue));
 
@@ -141,6 +141,6 @@ function tell(count) {
   tellNews();
   if (count === waiting) return;
   document.getElementById("spoken").textContent =
-    count === 0 ? "Nothing waits for you" : decisionsWaitForYou(count);
+    count === 0 ? "Nothing waits for you" : requestsWaitForYou(count);
   waiting = count;
 }

@@ -1,0 +1,268 @@
+/** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
+import { shortTime } from "../../core/clock.ts";
+import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
+import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
+import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
+import type { Answer, Field, Question } from "../../tools/tool.ts";
+import { whoAsks } from "../../server/views/approval-form.ts";
+import type { AskOptions } from "./ask.ts";
+import type { Asker } from "./asker.ts";
+import { type BodyStyle, textBody } from "./body.ts";
+import { chopText, unbroken, wrapText } from "./text.ts";
+
+const MAX = { name: 200, value: 20_000 };
+const DECLINE = /^\/decline\b\s*(.*)$/s;
+
+/** Asks until an answer is stored, here or elsewhere. `elsewhere` aborts when somebody else has answered. */
+export async function askOpenQuestion(
+  asked: OpenQuestion,
+  place: string,
+  { runs, principal, asker }: AskOptions,
+  elsewhere: AbortSignal,
+): Promise<void> {
+  const { colors } = asker;
+  const style = { colors, width: asker.size().columns };
+  const { title, body, notes } = questionLines(asked, style);
+  const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
+  asker.print([...head, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
+  for (;;) {
+    const answer = await answerTo(asked.question, asker, elsewhere);
+    const outcome = await runs.answer(principal, asked.runId, asked.id, answer, "terminal");
+    if (outcome.ok && outcome.how === "stored") {
+      asker.print(colors.dim(answer.type === "decline" ? "› declined" : "› answered"));
+      return;
+    }
+    if (outcome.ok) {
+      asker.print(colors.yellow(outcome.how === "told" ? TOLD : alreadyAnswered(outcome.question)));
+      return;
+    }
+    asker.print(colors.yellow(displayText(outcome.message)));
+    if (outcome.code !== "invalid_answer") return;
+  }
+}
+
+const WAY_OUT = "Type /decline to leave it unanswered.";
+const TOLD = "The agent had continued without an answer. It reads yours as a message at its next step.";
+
+const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
+  wrapText(text, width - 1).flatMap((line) => chopText(line, width - 1));
+
+/** A question as lines: who asks, its words in full, and further facts such as its expiry. */
+export function questionLines(
+  { agent, question, expiresAt }: OpenQuestion,
+  style: BodyStyle,
+): { title: string[]; body: string[]; notes: string[] } {
+  const lines = (text: string): string[] => wrapped(text, style);
+  const expiry =
+    expiresAt === undefined ? [] : lines(`The agent continues without an answer at ${shortTime(expiresAt)}.`);
+  return {
+    title: lines(whoAsksWhat(question, whoAsks(agent))),
+    body: [questionText(question), ...moreOf(question)].flatMap((text) =>
+      textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
+    ),
+    notes: [...(isWarned(question) ? lines(WARNING) : []), ...expiry].map((line) => style.colors.dim(line)),
+  };
+}
+
+function whoAsksWhat(question: Question, agent: string): string {
+  if (question.kind === "ask") return `${agent} asks:`;
+  if (question.kind === "interrupt") return `${agent} uses a tool that asks:`;
+  const name = displayName(oneLine(question.server, MAX.name));
+  return question.mode === "form"
+    ? `Asked by the MCP server ${name}:`
+    : `The MCP server ${name} asks you to open an address:`;
+}
+
+const isWarned = (question: Question): boolean => question.kind === "elicitation" && question.mode === "form";
+const WARNING =
+  "These words and fields are the server's. Enter no password or key here: it reads what you send.";
+
+/** What belongs to the words: the address with its host first, or all that a tool sent. */
+function moreOf(question: Question): string[] {
+  if (question.kind === "elicitation" && question.mode === "url") {
+    const url = webAddress(question.url);
+    return url === undefined
+      ? [`Not a web address: ${question.url}`]
+      : [`Host: ${url.host}`, `Address: ${url.href}`];
+  }
+  if (question.kind !== "interrupt" || typeof question.value === "string") return [];
+  const json = JSON.stringify(question.value, null, 2) ?? "";
+  return json === questionText(question) ? [] : [cutMiddle(json, MAX.value)];
+}
+
+function webAddress(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
+}
+
+/** The fields as lines, with the names that `--field` takes. */
+export const fieldLines = (question: Question, style: BodyStyle): string[] =>
+  (fieldsOf(question) ?? []).flatMap((field) =>
+    wrapped(`  ${displayName(field.name)}: ${displayText(wanted(field))}${optional(field)}`, style),
+  );
+
+/** A question and its answer on one line, for lists. */
+export function answeredLine({ status, decidedBy, question, answer }: OpenQuestion): string {
+  const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
+  const said = (answer && answerText(answer)) ?? "";
+  const words = oneLine(displayText(questionText(question)), MAX.name);
+  return `  ${status}${by} ${words}${said === "" ? "" : `: ${oneLine(displayText(said), MAX.name)}`}`;
+}
+
+const optional = ({ required }: Field): string => (required ? "" : " (optional)");
+const labelOf = ({ title, name }: Field): string => displayName(oneLine(title ?? name, MAX.name));
+
+/** What a person typed in place of an answer. */
+class Declined {
+  readonly answer: Answer;
+
+  constructor(message: string) {
+    this.answer = { type: "decline", ...(message === "" ? {} : { message }) };
+  }
+}
+
+async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
+  if (question.kind === "elicitation" && question.mode === "url")
+    return openedOrNot(question.url, asker, elsewhere);
+  const read = async (prompt: string): Promise<string | Declined> => {
+    const typed = (await asker.line(prompt, elsewhere)).trim();
+    const message = DECLINE.exec(typed)?.[1];
+    return message === undefined ? typed : new Declined(message.trim());
+  };
+  const fields = fieldsOf(question);
+  if (fields === undefined) return freeAnswer(question, read, asker);
+  const values: [string, string | string[]][] = [];
+  for (const field of fields) {
+    const value = await askField(field, { asker, read, isOnly: fields.length === 1 });
+    if (value instanceof Declined) return value.answer;
+    if (value.length > 0) values.push([field.name, value]);
+  }
+  return { type: "fields", values: Object.fromEntries(values) };
+}
+
+async function openedOrNot(url: string, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
+  const { bold, cyan } = asker.colors;
+  const choice = (key: string, label: string): string => unbroken(`${bold(cyan(key))} ${label}`);
+  const choices = [
+    ...(webAddress(url) === undefined ? [] : [choice("o", "I have opened it")]),
+    choice("d", "decline to answer"),
+  ];
+  for (let isFirst = true; ; isFirst = false) {
+    const key = (await asker.key(`${choices.join("  ")} › `, isFirst, elsewhere)).toLowerCase();
+    if (key === "d") return { type: "decline" };
+    if (key === "o" && choices.length > 1) return { type: "opened" };
+  }
+}
+
+type Read = (prompt: string) => Promise<string | Declined>;
+
+async function freeAnswer(question: Question, read: Read, asker: Asker): Promise<Answer> {
+  for (;;) {
+    const typed = await read(isJsonWanted(question) ? "Answer as JSON › " : "Answer, as text or JSON › ");
+    if (typed instanceof Declined) return typed.answer;
+    const found = freeValue(question, typed);
+    if (found.ok) return { type: "value", value: found.value };
+    asker.print(asker.colors.yellow(found.problem));
+  }
+}
+
+/** A tool that says in a schema that it wants more than a text gets JSON. */
+const isJsonWanted = (question: Question): boolean =>
+  question.kind === "interrupt" && question.schema !== undefined && question.schema["type"] !== "string";
+
+/** The value in a text for a question without fields: JSON if it looks like an object or a list. */
+export function freeValue(
+  question: Question,
+  text: string,
+): { ok: true; value: unknown } | { ok: false; problem: string } {
+  if (text.trim() === "") return { ok: false, problem: "The answer is missing." };
+  if (!isJsonWanted(question) && !/^\s*[[{]/.test(text)) return { ok: true, value: text };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return isJsonWanted(question)
+      ? { ok: false, problem: "The answer is not valid JSON." }
+      : { ok: true, value: text };
+  }
+}
+
+interface FieldAsking {
+  asker: Asker;
+  read: Read;
+  /** The question has no other field. */
+  isOnly: boolean;
+}
+
+/** Empty: an optional field that was skipped. */
+async function askField(
+  field: Field,
+  { asker, read, isOnly }: FieldAsking,
+): Promise<string | string[] | Declined> {
+  const { colors } = asker;
+  const style = { width: asker.size().columns };
+  const isPlain = isOnly && field.type === "text" && field.title === undefined;
+  const about = [
+    ...(isPlain
+      ? []
+      : ["", ...wrapped(labelOf(field) + (field.required ? "" : SKIPS), style).map(colors.bold)]),
+    ...(field.description === undefined
+      ? []
+      : wrapped(displayText(field.description), style).map(colors.dim)),
+    ...optionLines(field, style.width),
+  ];
+  if (about.length > 0) asker.print(about.join("\n"));
+  for (;;) {
+    const typed = await read(`${promptFor(field)}${isPlain && !field.required ? SKIPS : ""} › `);
+    if (typed instanceof Declined) return typed;
+    const value = field.type === "choice" ? chosenIn(field, typed) : typed;
+    const problem = fieldProblem(field, value);
+    if (problem === undefined) {
+      if (field.type === "choice" && value.length > 0)
+        asker.print(
+          wrapped(`› ${displayText([value].flat().join(", "))}`, style)
+            .map(colors.dim)
+            .join("\n"),
+        );
+      return value;
+    }
+    asker.print(colors.yellow(wrapped(displayText(problem), style).join("\n")));
+  }
+}
+
+const SKIPS = " (optional: Enter skips)";
+
+type Choice = Extract<Field, { type: "choice" }>;
+
+function optionLines(field: Field, width: number): string[] {
+  if (field.type !== "choice") return [];
+  const digits = String(field.options.length).length;
+  return field.options.flatMap((option, index) => {
+    const number = String(index + 1).padStart(digits);
+    const lines = chopText(
+      displayText(field.labels?.[index] ?? option).replaceAll("\n", " "),
+      width - digits - 5,
+    );
+    return lines.map((line, at) => `  ${at === 0 ? number : " ".repeat(digits)}  ${line}`);
+  });
+}
+
+function promptFor(field: Field): string {
+  if (field.type === "yes_no") return "y or n";
+  if (field.type !== "choice")
+    return field.type === "text" && field.format === undefined ? "Answer" : capital(wanted(field));
+  const numbers = field.many ? "Numbers (1,3)" : "Number";
+  return field.other ? `${numbers} or your own words` : numbers;
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The options by their numbers; other words stand for themselves. */
+function chosenIn({ options, many }: Choice, typed: string): string | string[] {
+  const pick = (word: string): string => (/^\d+$/.test(word) ? (options[Number(word) - 1] ?? word) : word);
+  if (!many) return pick(typed);
+  return typed
+    .split(",")
+    .map((word) => word.trim())
+    .filter((word) => word !== "")
+    .map(pick);
+}

@@ -1,0 +1,256 @@
+/** One approval in a review: the exact call, and the decision. */
+import { displayName, oneLine } from "../../../core/text.ts";
+import type { Approval, PersonDecision } from "../../../runs/run.ts";
+import { editableArguments } from "../../page/decision.ts";
+import {
+  type ApprovalViewer,
+  type Viewer,
+  callPath,
+  linesPath,
+  mayDecide,
+  runPath,
+} from "../../page/sessions.ts";
+import { agentTypes, deadlineText } from "../approval-form.ts";
+import { renderDiff } from "../content/diff.ts";
+import { languageOf } from "../content/texts.ts";
+import { type Html, html, textArea } from "../html.ts";
+import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
+import { diffLooks, shownPath } from "./pieces.ts";
+import {
+  type Complaint,
+  type HeadLook,
+  NO_DEFAULT,
+  type Request,
+  anchorOf,
+  fold,
+  onlyLooks,
+  requestHead,
+} from "./request.ts";
+import { approvalIcon } from "./states.ts";
+
+const MAX_LINE = 200;
+
+type Headed = Pick<Approval, "preview" | "tool" | "args">;
+
+/** Names the act and its object: a command, a file, or a tool of another kind. */
+function doing({ preview: { kind, summary, detail }, tool, args }: Headed): [verb: string, thing: string] {
+  if (kind === "command") return ["Run", oneLine(displayName(detail), MAX_LINE)];
+  const [path, verb] = [pathOf(args), summary.split(" ", 1)[0] ?? ""];
+  return path === "" || !FILE_VERBS.has(verb) ? ["Call", displayName(tool)] : [verb, path];
+}
+
+/** Summaries of the tools that change files begin with one of these. */
+const FILE_VERBS = new Set(["Change", "Create", "Delete", "Edit", "Overwrite", "Write"]);
+
+/** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */
+export function callHeadline(approval: Headed): Html {
+  const [verb, thing] = doing(approval);
+  const isPath = verb !== "Run" && verb !== "Call";
+  return html`<span class="headline"
+    >${verb} ${isPath ? shownPath(thing) : html`<code class="cut">${thing}</code>`}</span
+  >`;
+}
+
+/** The same as text. */
+export const callHeadlineText = (approval: Headed): string => doing(approval).join(" ");
+
+/** The call as a review shows it. */
+const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);
+
+/** True if a review shows all of the call; else its own screen does. */
+export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).isWhole;
+
+export interface RequestLook {
+  viewer: ApprovalViewer;
+  place: HeadLook["place"];
+  /** Of a form that was refused. */
+  complaint?: Complaint | undefined;
+}
+
+export function renderApproval(
+  approval: Approval,
+  { why, task }: Omit<Request, "asked">,
+  { viewer, place, complaint }: RequestLook,
+): Html {
+  const anchor = anchorOf(approval);
+  const call = onPage(approval);
+  const head = {
+    sign: approvalIcon(approval),
+    tag: displayName(approval.tool),
+    place,
+    title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
+    more: html`${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}`,
+  };
+  return html`<article
+    class="panel ask"
+    id="${anchor}"
+    data-approval="${approval.id}"
+    aria-labelledby="${anchor}-h"
+    tabindex="-1"
+  >
+    ${requestHead({ asked: approval, why, task }, head)} ${detail(approval, call, viewer.session)}
+    ${facts(approval, call)} ${END}
+    ${foot(approval, viewer, { complaint, isOfAll: task !== undefined, isWhole: call.isWhole })}
+  </article>`;
+}
+
+const pathOf = (args: Approval["args"]): string =>
+  typeof args["file_path"] === "string" ? args["file_path"] : "";
+
+/** When a person has seen this, they have seen the call. */
+const END = html`<span data-end></span>`;
+
+function detail(
+  { id, runId, preview, args }: Approval,
+  { detail: text, isWhole }: ShownCall,
+  viewer: Viewer,
+): Html {
+  const more = isWhole ? undefined : partOnly(callPath(runId, id), viewer);
+  if (preview.kind === "diff") {
+    const path = pathOf(args);
+    const lines = viewer === "app" || path === "" ? undefined : linesPath(runId, { approval: id });
+    const diff = renderDiff(text, { label: "What would change", path, lines, isUnfolded: true });
+    return html`${diffLooks(viewer)}${diff}${more}`;
+  }
+  if (preview.kind === "command") {
+    return html`<div class="command" tabindex="0" role="region" aria-label="The command">
+        <span class="prompt" aria-hidden="true">$</span><code>${text}</code>
+      </div>
+      ${more}`;
+  }
+  return html`<pre class="json" tabindex="0" role="region" aria-label="Arguments">${text}</pre>
+    ${more}`;
+}
+
+/** Says that there is more, and leads to it. */
+const partOnly = (address: string, viewer: Viewer): Html =>
+  html`<p class="notice amber part-only">
+    ${
+      viewer === "app"
+        ? "This is only a part of the call. The page and the terminal show all of it."
+        : html`This is only a part of the call, so it cannot be approved here.
+            <a class="link" href="${address}">Show the whole call</a>`
+    }
+  </p>`;
+
+interface WholeCall {
+  approval: Approval;
+  /** All arguments. */
+  parts: readonly Html[];
+  viewer: ApprovalViewer;
+  /** Says that the form stands below the whole call. */
+  proof: string;
+}
+
+/** All of a call that waits, with its decision. */
+export function renderWholeCall({ approval, parts, viewer, proof }: WholeCall): Html {
+  const call = onPage(approval);
+  return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
+    <div class="ask-head">
+      <h2>${call.summary}</h2>
+      ${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}
+    </div>
+    ${parts} ${END} ${foot(approval, viewer, { isOfAll: false, isWhole: true, proof })}
+  </article>`;
+}
+
+function facts(approval: Approval, { summary }: ShownCall): Html | undefined {
+  const { preview, agent } = approval;
+  const rows = [
+    ...(preview.kind === "diff" ? [] : [["What", html`${summary}`] as const]),
+    ...(agent.length > 1 ? [["Agent", html`${agentTypes(agent)}`] as const] : []),
+    ...deadlineText(approval).map((line) => ["Deadline", html`${line}`] as const),
+  ];
+  if (rows.length === 0) return undefined;
+  return html`<dl class="kv">
+    ${rows.map(
+      ([name, text]) =>
+        html`<dt>${name}</dt>
+          <dd>${text}</dd>`,
+    )}
+  </dl>`;
+}
+
+/** The form of one request. */
+interface FormLook {
+  complaint?: Complaint | undefined;
+  /** Decided among the requests of all runs. */
+  isOfAll: boolean;
+  /** All of the call stands above it. */
+  isWhole: boolean;
+  proof?: string;
+}
+
+function foot(approval: Approval, viewer: ApprovalViewer, look: FormLook): Html {
+  const { session } = viewer;
+  return session !== "app" && mayDecide(session) ? decisionForm(approval, look) : onlyLooks(viewer);
+}
+
+function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }: FormLook): Html {
+  const offered = decisionsFor(approval, { isWhole });
+  const may = (decision: PersonDecision["type"]) => offered.includes(decision);
+  const text = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
+  return html`<form
+    class="ask-foot"
+    method="post"
+    action="${runPath(approval.runId)}/decide"
+    autocomplete="off"
+  >
+    <input type="hidden" name="approval" value="${approval.id}" />
+    <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
+    ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}
+    <div class="decide">
+      ${may("approve") ? button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`) : undefined}
+      ${may("approve_same") ? button("approve_same", "wide", html`Approve the same for this run`) : undefined}
+      ${may("edit") ? editor(approval, complaint) : undefined}
+      ${may("reject") ? rejection(approval, complaint) : undefined}
+      ${may("approve_same") ? html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>` : undefined}
+    </div>
+  </form>`;
+}
+
+const button = (decision: string, look: string, label: Html): Html =>
+  html`<button name="decision" value="${decision}" class="btn ${look}">${label}</button>`;
+
+function editor(approval: Approval, complaint: Complaint | undefined): Html {
+  const { text, json } = editableArguments(approval);
+  const typed = complaint?.form.get("edited_args") ?? undefined;
+  const typedText = complaint?.form.get("edited_text") ?? undefined;
+  const isBare = text !== undefined && json === "{}";
+  const language = text?.name === "command" ? "shell" : languageOf(pathOf(approval.args));
+  const fields = html`${text && area("edited_text", text.name, typedText ?? text.value, { rows: 14, language })}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, { rows: 6, language: "json" })}
+    ${text?.hasMarks === true ? html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>` : undefined}
+    <p>
+      ${button("edit", "ok", html`Approve with changes`)}
+      <span class="note">The agent is told what ran instead.</span>
+    </p>`;
+  return fold("edit", approval, typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
+}
+
+interface AreaLook {
+  rows: number;
+  language: string | undefined;
+}
+
+/**
+ * A field that the script puts an editor over. Parsers drop a line break right after the tag: this one, and not the
+ * first of the text.
+ */
+const area = (name: string, label: string, text: string, { rows, language = "" }: AreaLook): Html =>
+  html`<div data-code data-language="${language}">
+    <label
+      ><span class="label">${label}</span>
+      ${textArea(html`class="field mono" name="${name}" rows="${rows}" spellcheck="false"`, text)}
+    </label>
+  </div>`;
+
+function rejection(approval: Approval, complaint: Complaint | undefined): Html {
+  const typed = complaint?.form.get("message") ?? "";
+  const fields = html`<label
+      ><span class="label">Message to the agent, which reads it and goes on without the call</span>
+      ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
+    </label>
+    <p>${button("reject", "no", html`Reject`)}</p>`;
+  return fold("reject", approval, typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
+}

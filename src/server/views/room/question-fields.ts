@@ -1,0 +1,128 @@
+/** The fields of a question's form. Their names in the form are ours: those of the question are texts of others. */
+import { displayText } from "../../../core/text.ts";
+import type { Field } from "../../../tools/tool.ts";
+import { type Html, html, textArea } from "../html.ts";
+
+export interface FieldLook {
+  /** Its name in the form. */
+  name: string;
+  id: string;
+  label: string;
+  /** A form that was refused. */
+  typed: URLSearchParams | undefined;
+  /** Why its value was refused. */
+  problem: string | undefined;
+}
+
+/** The value of the choice that is none of the options; its text is a field beside it. */
+export const OTHER = "other";
+export const otherName = (name: string): string => `${name}-other`;
+
+export function fieldInput(field: Field, look: FieldLook): Html {
+  if (field.type === "choice") return choices(field, look);
+  if (field.type === "yes_no")
+    return choiceSet(field, look, [option(look, "radio", "yes", "Yes"), option(look, "radio", "no", "No")]);
+  const { name, id, typed, problem } = look;
+  const value = typed?.get(name) ?? "";
+  const attributes = html`id="${id}" name="${name}" class="field${problem === undefined ? "" : " bad"}"
+  ${field.required && html` required`} ${problem === undefined ? undefined : html`aria-invalid="true"`}
+  ${describedBy(field, look)}`;
+  return html`<div>
+    <label class="label" for="${id}">${look.label}${optional(field)}</label>
+    ${
+      field.type === "text" && field.format === undefined
+        ? textArea(
+            html`${attributes} rows="3"
+            ${field.maxLength !== undefined && field.maxLength > 0 ? html`maxlength="${field.maxLength}"` : undefined}`,
+            value,
+          )
+        : html`<input ${attributes} ${kindOf(field)} value="${value}" />`
+    }
+    ${notes(field, look)}
+  </div>`;
+}
+
+/** A browser keeps a wrong number that was typed only in a field of text. */
+function kindOf(field: Extract<Field, { type: "text" | "number" }>): Html {
+  if (field.type === "number") return html`inputmode="${field.integer ? "numeric" : "decimal"}"`;
+  if (field.format === "date") return html`type="date"`;
+  const hint = field.format === "date-time" ? html`placeholder="2026-03-29T14:30:00Z"` : undefined;
+  return html`inputmode="${field.format === "email" ? "email" : field.format === "uri" ? "url" : "text"}"
+  ${hint}`;
+}
+
+const optional = ({ required }: Field): Html | undefined =>
+  required ? undefined : html` <span class="need">· may be left empty</span>`;
+
+const hasNotes = ({ description = "" }: Field, { problem }: FieldLook): boolean =>
+  description !== "" || problem !== undefined;
+
+const describedBy = (field: Field, look: FieldLook): Html | undefined =>
+  hasNotes(field, look)
+    ? html`aria-describedby="${look.id}-n" ${look.problem === undefined ? undefined : html`data-wrong`}`
+    : undefined;
+
+/** What the field is about, and why its value was refused. */
+function notes(field: Field, look: FieldLook): Html | undefined {
+  if (!hasNotes(field, look)) return undefined;
+  const { description = "" } = field;
+  return html`<div class="note hint" id="${look.id}-n">
+    ${description === "" ? undefined : html`<p class="lines">${displayText(description)}</p>`}
+    ${look.problem === undefined ? undefined : html`<p class="minus anywhere">${displayText(look.problem)}</p>`}
+  </div>`;
+}
+
+function option(
+  { name, typed }: FieldLook,
+  type: "radio" | "checkbox",
+  value: string,
+  label: string,
+  more?: Html,
+): Html {
+  const isChosen = typed?.getAll(name).includes(value) ?? false;
+  return html`<label class="choice"
+    ><input type="${type}" name="${name}" value="${value}" ${isChosen ? html` checked` : undefined} /><span
+      class="anywhere"
+      >${displayText(label)}</span
+    >${more}</label
+  >`;
+}
+
+function choices(field: Extract<Field, { type: "choice" }>, look: FieldLook): Html {
+  const type = field.many ? "checkbox" : "radio";
+  const options = field.options.map((text, index) =>
+    option(look, type, String(index), field.labels?.[index] ?? text),
+  );
+  if (!field.other) return choiceSet(field, look, options);
+  const own = otherName(look.name);
+  const text = html`<input
+    class="field"
+    name="${own}"
+    aria-label="Something else"
+    data-other
+    value="${look.typed?.get(own) ?? ""}"
+  />`;
+  return choiceSet(field, look, [...options, option(look, type, OTHER, "Something else", text)]);
+}
+
+/** One choice that is optional can be taken back. */
+function choiceSet(field: Field, look: FieldLook, options: readonly Html[]): Html {
+  const isOne = field.type === "yes_no" || (field.type === "choice" && !field.many);
+  const none = isOne && !field.required ? noChoice(look) : undefined;
+  return html`<fieldset
+    class="choices${field.type === "yes_no" ? " inline" : ""}"
+    ${describedBy(field, look)}
+  >
+    <legend class="label">${look.label}${optional(field)}</legend>
+    ${options}${none} ${notes(field, look)}
+  </fieldset>`;
+}
+
+function noChoice({ name, typed }: FieldLook): Html {
+  const isChosen = (typed?.get(name) ?? "") === "";
+  return html`<label class="choice"
+    ><input type="radio" name="${name}" value="" ${isChosen ? html` checked` : undefined} /><span class="dim"
+      >No answer</span
+    ></label
+  >`;
+}

@@ -1,0 +1,106 @@
+/** Pieces of requests: approvals and other questions stand in one queue and look alike. */
+import { displayName, oneLine } from "../../../core/text.ts";
+import { type Waiting, agentName } from "../../../runs/run.ts";
+import { type ApprovalViewer, type Viewer, runPath } from "../../page/sessions.ts";
+import { type Html, html } from "../html.ts";
+import { timeOf } from "./figures.ts";
+import { type IconName, icon } from "./icons.ts";
+
+/** One that waits, with what its agent said before it asked. */
+export interface Request {
+  asked: Waiting;
+  why: string | undefined;
+  /** Task of the run, if requests of several runs are shown. */
+  task?: string | undefined;
+}
+
+/** A form that was refused; it is shown again with what the person typed. */
+export interface Complaint {
+  /** Id of the approval or question. */
+  requestId: string;
+  problem: string;
+  form: URLSearchParams;
+  /** What is wrong, by the name of the field. */
+  fields?: ReadonlyMap<string, string>;
+  /** The answer reaches the agent all the same, as a message. */
+  isTold?: boolean;
+}
+
+/** Names a request in the page's addresses. */
+export const anchorOf = ({ id }: Pick<Waiting, "id">): string => `a-${Buffer.from(id).toString("base64url")}`;
+
+export const who = ({ agent }: Pick<Waiting, "agent">): string => {
+  const last = agent.at(-1);
+  return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), 80));
+};
+
+const MAX_WHY = 600;
+
+export interface HeadLook {
+  sign: IconName;
+  /** Its kind, in a word or two. */
+  tag: string;
+  /** Its place among those that are shown. */
+  place: { index: number; count: number };
+  title: Html;
+  /** Below the title, in full. */
+  more?: Html | undefined;
+}
+
+/** Names who asks, what and why. */
+export function requestHead(
+  { asked, why, task }: Request,
+  { sign, tag, place, title, more }: HeadLook,
+): Html {
+  return html`<div class="ask-head">
+    <div class="ask-kicker">
+      ${icon(sign, "amber")}<span class="cut">${who(asked)}</span><span class="tag">${tag}</span
+      ><span class="end num"
+        >${place.index + 1} of ${place.count}<span class="desk">
+          · asked ${timeOf(asked.requestedAt)}</span
+        ></span
+      >
+    </div>
+    <h2 id="${anchorOf(asked)}-h" class="anywhere">${title}</h2>
+    ${more}
+    ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
+    ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX_WHY)}</blockquote>`}
+  </div>`;
+}
+
+/** Stands in place of the form for those who may not send one. */
+export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
+  return html`<p class="ask-foot note">
+    ${icon("eye")} ${whyNot(session)}
+    ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
+  </p>`;
+}
+
+/** A host could press anything in a page that it frames, so the app has no buttons. */
+const BESIDE_APP = "Nothing is decided in this view. Answer the form of your client";
+/** A session that came from a tool result only looks on: the model that read the link could have opened it. */
+const ONLY_LOOKS =
+  "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms";
+
+const LACKS_SCOPE = "Your token only looks. To decide, log in with one that has the scope approve";
+
+function whyNot(viewer: Viewer): string {
+  if (viewer === "app") return BESIDE_APP;
+  return viewer.isLoggedIn ? LACKS_SCOPE : ONLY_LOOKS;
+}
+
+/** The return key in a field presses a form's first button: this one, which does nothing. */
+export const NO_DEFAULT = html`<button disabled hidden></button>`;
+
+/** Opened and closed by the person, one at a time; stays as it is when the page is brought up to date. */
+export const fold = (
+  name: string,
+  { id }: Pick<Waiting, "id">,
+  isOpen: boolean,
+  title: Html,
+  body: Html,
+): Html =>
+  html`<details class="fold" name="decide ${id}" data-fold="${name}" ${isOpen ? html` open` : undefined}>
+    <summary class="btn">${title}</summary>
+    <div class="more-form">${body}</div>
+  </details>`;

@@ -1,0 +1,136 @@
+// @module-tag python3
+import { expect, test } from "vitest";
+import { displayWidth } from "../../../src/cli/terminal/text.ts";
+import { type WireReply } from "../../support/wire-server.ts";
+import { play } from "./scene.ts";
+
+const asks = (args: object): WireReply => ({ toolCalls: [{ name: "ask_user", args: { ...args } }] });
+
+const HULL = {
+  question: `Which colours? 検潮所 👩‍👩‍👧 ${"a long question ".repeat(6)}\n\u202eand <b>more</b>`,
+  wait_minutes: 60,
+  fields: [
+    { name: "hull", title: "Hull 🚢", options: ["Red", "Signal blue"] },
+    { name: "trim", options: ["White", "検潮所"], many: true, other: true },
+    { name: "coats", type: "number" },
+    { name: "name", title: "Paint the name?", type: "yes_no" },
+    { name: "notes", optional: true },
+  ],
+};
+
+test.each([40, 100])("a question is answered field by field, on %i columns", async (columns) => {
+  const terminal = await play({
+    columns,
+    rows: 60,
+    args: ["run", "Paint the boat"],
+    main: [asks(HULL), { text: "Painted." }],
+  });
+  const first = await terminal.until(/Question 1 of 1 waiting[^]*The main agent asks:[^]*Number ›/);
+  for (const line of first.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+  expect(first).toContain("\\u202eand <b>more</b>");
+  expect(first.replace(/\s+/g, " ")).toMatch(/continues without an answer at \d{4}-.* Type \/decline/);
+  terminal.type("3\r");
+  await terminal.until(/'Hull 🚢' wants one of: Red,\sSignal\sblue/);
+  terminal.type("2\r");
+  await terminal.until(/› Signal blue\n[^]*trim[^]*own words ›/);
+  terminal.type("1, gold 金\r");
+  await terminal.until(/› White, gold 金\n[^]*coats[^]*A number ›/);
+  terminal.type("two\r");
+  await terminal.until(/'coats' wants a number/);
+  terminal.type("2\r");
+  await terminal.until(/Paint the name\?[^]*y or n ›/);
+  terminal.type("y\r");
+  await terminal.until(/notes \(optional: Enter skips\)[^]*Answer ›/);
+  terminal.type("\r");
+  await terminal.until(/› answered[^]*Painted\./);
+  const [, second] = terminal.model.requests;
+  expect(JSON.stringify(second)).toContain(
+    JSON.stringify(
+      JSON.stringify({ hull: "Signal blue", trim: ["White", "gold 金"], coats: 2, name: true }),
+    ).slice(1, -1),
+  );
+  await terminal.until(/Next task/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
+
+test("a person declines with a word to the agent, also with --yes", async () => {
+  const terminal = await play({
+    columns: 80,
+    rows: 40,
+    args: ["run", "--yes", "Paint the boat"],
+    main: [asks({ question: "Which colour?" }), { text: "Painted white." }],
+  });
+  await terminal.until(/Which colour\?[^]*Answer ›/);
+  terminal.type("\r");
+  await terminal.until(/'answer' is missing/);
+  terminal.type("/decline you choose\r");
+  await terminal.until(/› declined[^]*Painted white\./);
+  expect(JSON.stringify(terminal.model.requests.at(-1))).toContain("They said: you choose");
+  expect(await terminal.exited).toBe(0);
+});
+
+test("an answer that comes from elsewhere ends the asking", async () => {
+  const terminal = await play({
+    columns: 80,
+    rows: 40,
+    args: ["run", "Paint the boat"],
+    main: [asks({ question: "Which colour?" }), { text: "Painted." }],
+  });
+  await terminal.until(/Which colour\?[^]*Answer ›/);
+  terminal.type("gre");
+  const answered = await terminal.home.bin("runs", "answer", "last", "--value", "blue");
+  expect(answered.stdout).toMatch(/ answered: Which colour\?/);
+  await terminal.until(/› answered elsewhere[^]*Painted\.[^]*Next task/);
+  expect(JSON.stringify(terminal.model.requests.at(-1))).toContain("The person answered: blue");
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
+
+test("in a pipe the run stops and says how to answer", async () => {
+  const terminal = await play({
+    columns: 100,
+    rows: 40,
+    shell: '"$@" | cat',
+    args: ["run", "Paint the boat"],
+    main: [asks(HULL)],
+  });
+  await terminal.until(/is waiting for an answer\. Answer here[^]*runs answer run_/);
+  await terminal.exited;
+  const shown = await terminal.home.bin("runs", "show", "last");
+  expect(shown.stdout).toMatch(
+    /\? Question \S+\nThe main agent asks:[^]*coats: a number[^]*notes: a text \(optional\)/,
+  );
+  const none = await terminal.home.bin("runs", "answer", "last");
+  expect(none.code).toBe(2);
+  expect(none.stderr).toContain("use --value TEXT, --field NAME=VALUE, --opened or --decline");
+  const wrong = await terminal.home.bin(
+    "runs",
+    "answer",
+    "last",
+    "--field",
+    "hull=Green",
+    "--field",
+    "coats=2",
+  );
+  expect(wrong.code).toBe(1);
+  expect(wrong.stderr).toContain("'Hull 🚢' wants one of: Red, Signal blue.");
+  expect((await terminal.home.bin("runs", "answer", "last", "--value", "x")).stderr).toContain(
+    "--field hull=VALUE",
+  );
+  expect((await terminal.home.bin("runs", "answer", "last", "--approve")).stderr).toContain(
+    "Only questions are open",
+  );
+  const fields = ["hull=Red", "trim=White", "trim=gold", "coats=2", "name=no"].flatMap((field) => [
+    "--field",
+    field,
+  ]);
+  const right = await terminal.home.bin("runs", "answer", "last", ...fields);
+  expect(right.stdout).toMatch(/ answered: Which colours\?[^]*--resume run_/);
+  expect(right.code).toBe(0);
+  expect((await terminal.home.bin("runs", "show", "last")).stdout).toContain(
+    "answered (terminal) Which colours?",
+  );
+  const twice = await terminal.home.bin("runs", "answer", "last", "--decline");
+  expect(twice.stderr).toContain("has nothing waiting for approval or an answer");
+});
