@@ -84,10 +84,7 @@ const RUN_ACTIONS: readonly Action[] = [
     name: "answer",
     words: "RUN [REQUEST]",
     summary: "Decide on open approvals and answer open questions: by a flag, or one after the other.",
-    flags: [
-      ...["approve", "approve-same", "reject", "edit", "message"],
-      ...["value", "field", "opened", "decline"],
-    ],
+    flags: ["approve", "approve-same", "reject", "edit", "message", "value", "field", "opened", "decline"],
     examples: [
       "runs answer last",
       'runs answer last --reject --message "Use the other folder"',

@@ -116,7 +116,7 @@ async function completeIn(
   return place === undefined ? [] : placed(place);
 }
 
-/** `["TASK" | -]` is a text, `RUN [APPROVAL]` two places, `copy` a word that stands for itself. */
+/** `["TASK" | -]` is a text, `RUN [REQUEST]` two places, `copy` a word that stands for itself. */
 const placesOf = (usage: string): string[] =>
   usage
     .replaceAll(/[[\]]/g, "")

@@ -56,7 +56,7 @@ describe("deepagent-mcp", () => {
   it("explains an action of a command, with its flags and examples alone", async () => {
     const asked = await runBin(["runs", "answer", "--help"]);
     expect(asked).toMatchObject({ code: 0, stderr: "" });
-    expect(asked.stdout).toContain("Usage: deepagent-mcp runs answer RUN [APPROVAL] [FLAGS]");
+    expect(asked.stdout).toContain("Usage: deepagent-mcp runs answer RUN [REQUEST] [FLAGS]");
     expect(asked.stdout).toMatch(/Examples\n.*runs answer last/);
     expect(asked.stdout).toContain("--approve-same");
     expect(asked.stdout).not.toContain("--limit");

@@ -1,14 +1,22 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { shortTime } from "../../core/clock.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
-import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
+import { type OpenQuestion, type Principal, alreadyAnswered } from "../../runs/run.ts";
 import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { whoAsks } from "../../server/views/approval-form.ts";
-import type { AskOptions } from "./ask.ts";
+import type { RunService } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
+
+export interface AskOptions {
+  runs: RunService;
+  principal: Principal;
+  asker: Asker;
+  /** The id of the one approval or question to ask about. Default: all. */
+  only?: string | undefined;
+}
 
 const MAX = { name: 200, value: 20_000 };
 const DECLINE = /^\/decline\b\s*(.*)$/s;

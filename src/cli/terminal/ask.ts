@@ -4,29 +4,19 @@ import { displayName, displayText, oneLine } from "../../core/text.ts";
 import {
   type Approval,
   type PersonDecision,
-  type Principal,
   type Waiting,
   alreadyDecided,
   isQuestion,
   offeredDecisions,
   waitingIn,
 } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { INDENT } from "../../server/views/quoting.ts";
 import { TO, restOf, shownCall } from "../../server/views/shown-call.ts";
-import { askOpenQuestion } from "./ask-question.ts";
+import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
-
-export interface AskOptions {
-  runs: RunService;
-  principal: Principal;
-  asker: Asker;
-  /** The id of the one approval or question to ask about. Default: all. */
-  only?: string | undefined;
-}
 
 /** Puts the open requests of a run to the person at the terminal, one after the other, until none is open. */
 export async function askOpenRequests(runId: string, options: AskOptions): Promise<void> {

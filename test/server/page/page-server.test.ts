@@ -289,7 +289,7 @@ describe("all runs", () => {
     await reach(service, runId, "input_required");
     const home = (await visitor.get("/")).body;
     expect(home).toContain("note &#60;b&#62;it&#60;/b&#62;");
-    expect(home).toContain("1 decision waits for you");
+    expect(home).toContain("1 request waits for you");
     expect((await visitor.get("/review")).body).toContain("data-approval");
     expect((await visitor.post(`${path}/tell`, { text: "softly" })).status).toBe(303);
     expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");

@@ -138,15 +138,15 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await go("/");
     const row = page.locator("#row-run_twelve");
     expect(await row.locator(".agents-mini .num").textContent()).toBe("4 of 12");
-    expect(await row.innerText()).toContain("2 decisions wait · 3 at work · 2 queued");
+    expect(await row.innerText()).toContain("2 requests wait · 3 at work · 2 queued");
     expect(await row.locator(".hide").textContent()).toBe("At work, Needs you: ");
-    expect(await page.locator(".home-head").innerText()).toContain("3 at work (1 in line), 4 decisions wait");
+    expect(await page.locator(".home-head").innerText()).toContain("3 at work (1 in line), 4 requests wait");
     await page.getByRole("link", { name: "At work 3" }).click();
     await expect.poll(() => page.locator("a.run-row").count()).toBe(3);
     await go("/runs/run_twelve/work");
     expect(await textsOf(page.locator(".pill"))).toEqual(["At work", "Needs you"]);
     await page.getByText("4 of 12 done, 1 failed, 2 queued").waitFor();
-    await page.getByText("2 decisions wait for you").waitFor();
+    await page.getByText("2 requests wait for you").waitFor();
   });
 
   test("a rejection is a person's decision", async () => {

@@ -126,7 +126,7 @@ const CHANNELS: Readonly<Record<string, string>> = {
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
 function stateOf(asked: Waiting): State {
-  if (isQuestion(asked) && asked.status === "declined" && asked.decidedBy === DEADLINE) return EXPIRED;
+  if (isQuestion(asked) && asked.decidedBy === DEADLINE) return EXPIRED;
   return asked.status === "pending" ? RUN_STATES.input_required : DECISIONS[asked.status];
 }
 
