@@ -25,6 +25,4 @@ export const EXCEPTIONS = [
   "server/protocol and server/tasks import each other",
   "server/protocol and server/tools import each other",
   "server/resources and server/views import each other",
-  "storage/memories and storage/storage.ts import each other",
-  "storage/sql and storage/sqlite import each other",
 ];

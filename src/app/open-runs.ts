@@ -109,6 +109,7 @@ function assemble(
 
 const deadlinesOf = ({ approvals, questions }: Config) => ({
   ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
+  questionHoldMs: questions.hold * 1000,
   ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
 });
 

@@ -183,6 +183,11 @@ export const ConfigSchema = z.strictObject({
       deadline: between(1, 31_536_000)
         .optional()
         .describe("Time after which the agent continues without an answer. Default: it waits."),
+      hold: between(1, 86_400)
+        .default(600)
+        .describe(
+          "Time that a call of another MCP server waits for a person whom the server asks, if the call cannot begin again.",
+        ),
     })
     .prefault({}),
   execute: z

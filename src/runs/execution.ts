@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
+import type { Agent, AgentEvent, AgentInput, WorkOptions } from "../agent/agent.ts";
 import { type Clock, startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
@@ -20,6 +20,8 @@ export interface ExecutionContext {
   newId: IdSource;
   log: Logger;
   checkpoints: RunServiceOptions["checkpoints"];
+  /** Asks a person while a call of the run is at work. */
+  holderOf(lease: Lease): NonNullable<WorkOptions["hold"]>;
 }
 
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
@@ -105,6 +107,7 @@ async function converse(
     const warning = entryOf({ kind: "warning", agent: [], message });
     await work.record(lease, warning, clock());
   }
+  if (lease.epoch > 1) await work.forgetHeld(lease, clock());
   const agent = await context.agentFor(run, { lease, onFailure: breakingOff(execution) });
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
@@ -175,6 +178,7 @@ async function journalled(
     signal,
     effects,
     inbox,
+    hold: context.holderOf(lease),
     hasAnswers,
     trace,
   };

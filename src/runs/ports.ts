@@ -317,6 +317,10 @@ export interface WorkLog {
   ): Promise<void>;
   /** Stores a question that is not about approval; one that is stored already stays as it is. */
   askQuestion(lease: Lease, asked: AskedQuestion, now: number): Promise<void>;
+  /** Ends a question of a call at work, and gives its answer. Without one, the question is withdrawn. */
+  takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined>;
+  /** Withdraws what calls asked that an earlier process was at work on. */
+  forgetHeld(lease: Lease, now: number): Promise<void>;
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
   pause(lease: Lease, paused: Paused, delivered: readonly Delivered[], now: number): Promise<PauseOutcome>;
   /** False, and nothing is changed, when the run was told something that the agent has not read. */

@@ -342,6 +342,8 @@ export interface RunServiceOptions {
   approvalDeadlineMs?: number;
   /** Milliseconds after which the agent continues without the answer to a question asked from now on. Default: it waits. */
   questionDeadlineMs?: number;
+  /** Milliseconds that a call of another MCP server which asks a person is held open. Default: ten minutes. */
+  questionHoldMs?: number;
   /** True if runs may be claimed now; those at work continue. Default: always. */
   mayClaim?: () => boolean;
   /** Number of runs to work on at once; the others wait. 0: only watches, and leaves the work to others. */

@@ -13,6 +13,7 @@ import { oneLine } from "../core/text.ts";
 import { callTexts } from "./call-texts.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
+import { type HoldContext, holderFor } from "./hold.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
   RecentEvents,
@@ -126,6 +127,7 @@ class Supervisor implements RunService {
       crashLimit: options.crashLimit ?? 10,
       mayClaim: options.mayClaim ?? (() => true),
       checkpoints,
+      holderOf: (lease) => holderFor(lease, this.#holding),
     });
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
@@ -411,6 +413,12 @@ class Supervisor implements RunService {
   get #lending(): LendingContext {
     const patienceMs = this.#options.timing?.lendMs ?? 30_000;
     return { work: this.#work, read: this.#runs.read, feed: this.#feed, clock: this.#clock, patienceMs };
+  }
+
+  get #holding(): HoldContext {
+    const patienceMs = this.#options.questionHoldMs ?? 600_000;
+    const common = { work: this.#work, read: this.#runs.read, feed: this.#feed, clock: this.#clock };
+    return { ...common, newId: this.#newId, patienceMs };
   }
 
   get #deciding(): DecideContext {

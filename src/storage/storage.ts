@@ -1,13 +1,11 @@
 /** All storage of a server: files on one machine, or a Postgres that any number of servers share. */
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../core/clock.ts";
-import type { Embedder } from "../core/embedder.ts";
-import type { Logger } from "../core/logger.ts";
 import type { RunRepository } from "../runs/ports.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
 import type { Principal } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
-import type { MemoryStore, TextHit } from "./memories/contracts.ts";
+import type { Embeddings, MemoryStore } from "./memories/contracts.ts";
 
 export interface Storage {
   readonly runs: RunRepository;
@@ -43,21 +41,4 @@ export interface AgentStorage extends AgentStores {
   of(principal: Principal, memories: string[]): AgentStores;
   /** Lets memories be found by their meaning. */
   embeddings: Embeddings;
-}
-
-export interface Embeddings {
-  /** `worksOn`: whether this process embeds what was written. */
-  open(embedder: Embedder, options: { worksOn: boolean; logger: Logger }): MemoryFinder;
-  /** Deletes the vectors of models that were not used since. */
-  forgetUnused(options: { usedBefore: number; signal: AbortSignal }): Promise<void>;
-}
-
-export interface MemoryFinder {
-  search(
-    namespacePrefix: string[],
-    query: string,
-    limit: number,
-    signal: AbortSignal,
-  ): Promise<{ hits: TextHit[]; note?: string }>;
-  close(): Promise<void>;
 }

@@ -102,6 +102,9 @@ export type Answer =
 /** Asks a person and gives the answer. The call stops until then, and begins again from its top. */
 export type AskPerson = (question: Question) => Promise<Answer>;
 
+/** Asks a person while the call is at work, for as long as the run allows. `undefined`: nobody answered. */
+export type HoldQuestion = (question: Question) => Promise<Answer | undefined>;
+
 /** Resources that one call may use. */
 export interface ToolContext {
   readonly callId: string;
@@ -117,6 +120,8 @@ export interface ToolContext {
   readonly spawn?: SpawnSubagent;
   /** Absent where nobody can be asked. */
   readonly ask?: AskPerson;
+  /** For a call that cannot begin again. Absent where nobody can be asked. */
+  readonly hold?: HoldQuestion;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
   versionSeen?(path: string): string | undefined;
 }

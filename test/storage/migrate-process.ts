@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
-import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import type { Migration } from "../../src/storage/sql/migration.ts";
 
 /** Kills the process that carries out the statements before it. */
 const KILLED = "-- killed here";

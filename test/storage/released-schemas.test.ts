@@ -1,4 +1,5 @@
-import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import type { Migration } from "../../src/storage/sql/migration.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";

@@ -1,10 +1,10 @@
 /** An agent as runs see it: its input, what it needs from a run, its traces. */
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
-import type { Todo } from "../../tools/tool.ts";
+import type { Answer, Todo } from "../../tools/tool.ts";
 import type { EffectLog, ValidatedArgs } from "./call.ts";
 import type { TracePlace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
-import type { QuestionReply } from "./question.ts";
+import type { PendingQuestion, QuestionReply } from "./question.ts";
 import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
 
 /** The parts of a thread that runs and clients see. */
@@ -45,6 +45,14 @@ export interface WorkOptions {
   effects?: EffectLog;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
+  /**
+   * Asks a person while a call is at work, which cannot begin again. `undefined`: nobody answered, or nobody can be
+   * asked.
+   */
+  hold?: (
+    asked: Pick<PendingQuestion, "agent" | "question">,
+    signal: AbortSignal,
+  ) => Promise<Answer | undefined>;
   /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */
   hasAnswers?: () => MaybePromise<boolean>;
   /** Parent of its spans, if a tracer is registered. */

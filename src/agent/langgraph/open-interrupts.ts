@@ -1,10 +1,12 @@
 /** Finds the questions that a thread waits on, and gives each answer to the question it was meant for. */
+import { createHash } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
+import { canonicalJson } from "../../core/json.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
-import type { Answer, Value } from "../../tools/tool.ts";
+import type { Answer, Question, Value } from "../../tools/tool.ts";
 import type { AskedQuestion, HitlRequest, HitlResponse, PendingQuestion } from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import { responseProblem } from "../calls/answers.ts";
@@ -112,7 +114,7 @@ export function answersById(
         `${problem} Interrupt ${id} stays open; answer it again.`,
       );
     }
-    answers[interrupt.interruptId] = isAsked(interrupt.value) ? asAnswer(answer) : answer;
+    answers[interrupt.interruptId] = isAsked(interrupt.value) ? bound(answer, interrupt.value) : answer;
   }
   return answers;
 }
@@ -189,7 +191,22 @@ export function questionOf({ id, value, schema }: OpenInterrupt): PendingQuestio
     : { id, question: { kind: "interrupt", value, ...defined({ schema }) }, agent: [] };
 }
 
-/** The value that LangGraph resumes an interrupt with. A program's own interrupt gets the answer alone. */
+/** An answer, bound to the question that it was given to. */
+export interface BoundAnswer {
+  answer: Answer;
+  asked: string;
+}
+
+/** The same for the same question alone: when a call begins again, others may ask something else. */
+export const sealOfQuestion = (question: Question): string =>
+  createHash("sha256").update(canonicalJson(question)).digest("base64url").slice(0, 22);
+
+const bound = (answer: unknown, { question }: AskedQuestion): BoundAnswer => ({
+  answer: asAnswer(answer),
+  asked: sealOfQuestion(question),
+});
+
+/** The value that resumes an interrupt. A program's own interrupt gets the answer alone. */
 export function resumeValue({ value }: OpenInterrupt, answer: unknown): unknown {
   if (isRequest(value) || isAsked(value) || !isRecord(answer)) return answer;
   if (answer["type"] === "value") return answer["value"];

@@ -9,6 +9,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { AgentPath, AgentPathSegment, AgentState, FilesState, Inbox } from "../contracts/state.ts";
 import type { AgentRuntime } from "../contracts/middleware.ts";
 import type { EffectLog } from "../contracts/call.ts";
+import type { WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import type { Step } from "../contracts/step.ts";
 import type { RunTrace, TracePlace } from "../contracts/trace.ts";
@@ -30,6 +31,8 @@ export interface TaskContext {
   effects?: EffectLog | undefined;
   /** Messages to the main agent. */
   inbox?: Inbox | undefined;
+  /** Asks a person while a call is at work. */
+  hold?: WorkOptions["hold"] | undefined;
   /** True if answers are waiting that the graph gets only when it is resumed. */
   hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;

@@ -70,7 +70,7 @@ export class ThreadAgent implements Agent {
   async *#stream(
     threadId: string,
     input: GraphInput,
-    { runId, startNote, signal, effects, inbox, hasAnswers, trace }: WorkOptions,
+    { runId, startNote, signal, effects, inbox, hold, hasAnswers, trace }: WorkOptions,
   ): AsyncGenerator<AgentEvent, string[] | undefined> {
     const asked: string[] = [];
     let isInterrupted = false;
@@ -79,7 +79,7 @@ export class ThreadAgent implements Agent {
       const stream = await this.graph.stream(input, {
         configurable: withContext(
           { thread_id: threadId },
-          { run: runId, startNote, effects, inbox, hasAnswers, tracePlace: trace },
+          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace },
         ),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],

@@ -15,7 +15,7 @@ import type { AgentState } from "../contracts/state.ts";
 import type { CallScope, Outcome } from "../contracts/call.ts";
 import type { ToolCallRequest, ToolGate } from "../contracts/middleware.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
-import { askPerson } from "./ask-person.ts";
+import { askPerson, holdQuestion } from "./ask-person.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { MiddlewareFailure, composeToolCall } from "../layers/compose.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
@@ -146,14 +146,14 @@ async function callScope(
   const resolved = await resolveBackend(definition.backend, runtime);
   const backend = withKeptFiles(resolved, files, definition.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
-  const ask = askPerson(config, callId);
+  const [ask, hold] = [askPerson(config, callId), holdQuestion(config, signal)];
   const context: ToolContext = {
     callId,
     signal,
     backend,
     versionSeen: versionSeenHere,
     ...spawn,
-    ...defined({ ask }),
+    ...defined({ ask, hold }),
   };
   return {
     context,

@@ -1,13 +1,16 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Client, Tool } from "@modelcontextprotocol/client";
-import { monotonicClock } from "../../core/clock.ts";
+import type { Client, ElicitResult, Result, Tool } from "@modelcontextprotocol/client";
+import { LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
+import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
 import { type LeftOutTool, type ReadResult, acceptAnyAnswer, answerIn, resultIn, toolIn } from "./answers.ts";
 import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
+import { CallTime } from "./call-time.ts";
+import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
 import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
@@ -45,6 +48,15 @@ export interface ConnectionOptions {
   patienceMs?: number;
 }
 
+export interface CallOptions {
+  /** A second call changes nothing more. */
+  isRepeatable?: boolean;
+  /** Asks a person while the call is at work. */
+  hold?: HoldQuestion | undefined;
+  /** Answers that the server asked for when the call was first made. */
+  continuation?: Continuation | undefined;
+}
+
 interface Attempt {
   client: Promise<Client>;
   /** Rejects when an agent has waited long enough; the attempt itself continues. */
@@ -64,6 +76,8 @@ export class McpConnection {
   #attempt: Attempt | undefined;
   #secrets: readonly string[] = [];
   #closed = false;
+  /** Calls that wait for their result. */
+  readonly #atWork = new Set<{ hold: HoldQuestion | undefined; time: CallTime }>();
   /** The way that worked last. */
   #way: Way | undefined;
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
@@ -130,26 +144,53 @@ export class McpConnection {
     { name, inputSchema }: Tool,
     args: Record<string, unknown>,
     signal: AbortSignal,
-    isRepeatable = false,
-  ): Promise<ReadResult | { unsent: string }> {
+    { isRepeatable = false, hold, continuation }: CallOptions = {},
+  ): Promise<ReadResult | InputRequired | { unsent: string }> {
     let isSent = false;
+    const time = new CallTime(this.config.timeout * 1000, signal);
+    const atWork = { hold, time };
     const options = {
-      signal,
-      timeout: this.config.timeout * 1000,
-      resetTimeoutOnProgress: true,
-      onprogress: () => {},
+      signal: time.signal,
+      timeout: LONGEST_TIMER_MS,
+      onprogress: () => time.restart(),
+      allowInputRequired: true,
       // Says which arguments are sent as headers. Without an outputSchema, the package passes on every result.
       toolDefinition: { name, inputSchema },
     };
+    this.#atWork.add(atWork);
     try {
-      const answer = await this.#guarded((client) => {
+      const answer: unknown = await this.#guarded((client) => {
         isSent = true;
-        return client.callTool({ name, arguments: args }, options);
+        return client.callTool({ name, arguments: args, ...continuation }, options);
       }, isRepeatable);
-      return resultIn(answerIn(answer));
+      if (isInputRequired(answer)) return answer;
+      return resultIn(answerIn(answer as Result)); // the package's own type
     } catch (error) {
       if (isSent) throw error;
       return { unsent: this.reason(error) };
+    } finally {
+      this.#atWork.delete(atWork);
+      time.end();
+    }
+  }
+
+  /**
+   * Asks a person what a server asks in the middle of a call. Servers of that generation do not say which call it is:
+   * with several at work, nobody is asked.
+   */
+  async #elicit(params: unknown): Promise<ElicitResult> {
+    const [call, ...others] = this.#atWork;
+    const question = elicitationIn(this.name, params);
+    if (!question || !call?.hold || others.length > 0) {
+      const why = question ? "another call is at work" : "no form can show it";
+      this.#options.log.warn("mcp_question_refused", { server: this.name, why });
+      return elicitResult(undefined);
+    }
+    call.time.pause();
+    try {
+      return elicitResult(await call.hold(question));
+    } finally {
+      call.time.restart();
     }
   }
 
@@ -276,8 +317,10 @@ export class McpConnection {
         versionNegotiation:
           way === "discover" ? { mode: "auto", probe: { timeoutMs: PROBE_MS } } : { mode: "legacy" },
         inputRequired: { autoFulfill: false },
+        capabilities: { elicitation: { form: {}, url: {} } },
       },
     );
+    client.setRequestHandler("elicitation/create", ({ params }) => this.#elicit(params));
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners
     client.onclose = () => {
       if (this.#attempt === attempt && attempt.isOpen) this.#attempt = undefined;
@@ -326,3 +369,6 @@ function isAnswer(error: unknown): boolean {
     code === "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION"
   );
 }
+
+const isInputRequired = (answer: unknown): answer is InputRequired =>
+  Reflect.get(Object(answer), "resultType") === "input_required";

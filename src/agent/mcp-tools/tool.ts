@@ -3,13 +3,14 @@ import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
-import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
+import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
 import { toolOutcome } from "../calls/tool.ts";
 import { withToolCallbacks } from "../calls/callbacks.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
+import { type Continuation, type InputRequired, continuationOf } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
 export interface McpToolOptions {
@@ -44,7 +45,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
     validate: (args) => validate(options, args),
     run: (call, { context, config }) =>
       withToolCallbacks(call, offered, config, async () =>
-        toolOutcome(call, await run(options, call.args, context.signal)),
+        toolOutcome(call, await run(options, call.args, context)),
       ),
     preview: async (args) => argumentsPreview(summaryOf(connection.name, tool), args),
     pathOf: () => undefined,
@@ -68,15 +69,39 @@ function validate({ name, problem }: McpToolOptions, args: unknown): ValidatedAr
     : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found, 1000)}` };
 }
 
+/** Most times that a server may ask before it carries out one call. */
+const MOST_ROUNDS = 16;
+
+/** Makes a call, and makes it again with a person's answers as long as the server asks. */
 async function run(
   options: McpToolOptions,
   args: Record<string, unknown>,
-  signal: AbortSignal,
+  context: ToolContext,
 ): Promise<ToolResult> {
+  let continuation: Continuation | undefined;
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const answer = await attempt(options, args, context, continuation);
+    if ("content" in answer) return answer;
+    // Stops here until a person has answered; the call then begins again from its top.
+    continuation = await continuationOf(options.connection.name, answer, context);
+  }
+  return toolError(
+    `The MCP server ${options.connection.name} asked again and again, so the call was given up.`,
+  );
+}
+
+async function attempt(
+  options: McpToolOptions,
+  args: Record<string, unknown>,
+  { signal, hold }: ToolContext,
+  continuation: Continuation | undefined,
+): Promise<ToolResult | InputRequired> {
   const { connection, tool } = options;
   try {
-    const answer = await connection.call(tool, args, signal, isRepeatable(tool));
-    if (!("unsent" in answer)) return resultOf(answer, options);
+    const own = { isRepeatable: isRepeatable(tool), hold, continuation };
+    const answer = await connection.call(tool, args, signal, own);
+    if ("blocks" in answer) return resultOf(answer, options);
+    if (!("unsent" in answer)) return answer;
     return toolError(
       `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
     );

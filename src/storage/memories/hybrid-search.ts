@@ -1,7 +1,6 @@
 /** Finds memories by their words and by their meaning. */
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import type { Embeddings, MemoryFinder } from "../storage.ts";
-import type { TextHit } from "./contracts.ts";
+import type { Embeddings, MemoryFinder, TextHit } from "./contracts.ts";
 import { EmbeddingWorker } from "./embedding-worker.ts";
 import type { NearPassage, PassageIndex } from "./passages.ts";
 

@@ -1,6 +1,6 @@
 /** Limits of requests that all servers on one Postgres count together. */
 import type { RateStore } from "../../runs/server-ports.ts";
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
 import { query, sendable } from "./engine.ts";
 

@@ -1,7 +1,7 @@
 /** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
 import type { Pool, PoolClient } from "pg";
 import { StorageError } from "../../core/errors.ts";
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import { POSTGRES_CHECKPOINTS } from "./checkpoints/schema.ts";
 import type { Access } from "./access.ts";

@@ -1,7 +1,7 @@
 /** The servers on one Postgres, and the place where each of them works. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
 import { query } from "./engine.ts";
 

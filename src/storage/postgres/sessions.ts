@@ -1,7 +1,7 @@
 /** Sessions of 2025-era clients that all servers on one Postgres serve. */
 import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../../runs/server-ports.ts";
 import { type Steps, all, change } from "../sql/steps.ts";
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
 import { postgresEngine, query } from "./engine.ts";
 

@@ -1,7 +1,7 @@
 /** Messages sent to 2025-era sessions, in Postgres. */
 import { randomBytes } from "node:crypto";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
 import { query } from "./engine.ts";
 

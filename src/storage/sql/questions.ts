@@ -129,11 +129,31 @@ export function* withdraw(
   );
 }
 
+/** Ids of questions of calls at work begin so: no interrupt waits for their answers. */
+const HELD = "held_%";
+
+/** Ends a question of a call at work, or all of them; gives those that nobody had answered. */
+export function* endHeld(runId: string, id: string | undefined, now: number): Steps<QuestionRow[]> {
+  const own = id === undefined ? "" : "AND id = @id";
+  const values = { run_id: runId, now, ...(id === undefined ? {} : { id }) };
+  const withdrawn = yield* all<QuestionRow>(
+    `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
+     WHERE run_id = @run_id AND status = 'pending' AND id LIKE '${HELD}' ${own} RETURNING *`,
+    values,
+  );
+  const { now: _now, ...which } = values;
+  yield* change(
+    `UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND delivered = 0 AND id LIKE '${HELD}' ${own}`,
+    which,
+  );
+  return withdrawn;
+}
+
 /** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */
 export function* undelivered(runId: string): Steps<Answers> {
   const rows = yield* all<AnyQuestionRow>(
     `SELECT * FROM questions WHERE run_id = @run_id AND delivered = 0 AND status <> 'withdrawn'
-     ORDER BY interrupt_id, position`,
+       AND id NOT LIKE '${HELD}' ORDER BY interrupt_id, position`,
     { run_id: runId },
   );
   const answers: Answers = {};

@@ -1,4 +1,4 @@
-import type { Migration } from "../sqlite/migrations.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * Tables of runs.

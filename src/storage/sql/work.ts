@@ -20,6 +20,7 @@ import {
   answerExcerpt,
   approvalId,
   approvalsOf,
+  answeredEntry,
   askedEntry,
   decidedEntry,
   requestedEntry,
@@ -34,7 +35,14 @@ import type {
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";
-import { type FailureDetails, type OpenQuestion, breakOff, isWithin, sameAs } from "../../runs/run.ts";
+import {
+  DEADLINE,
+  type FailureDetails,
+  type OpenQuestion,
+  breakOff,
+  isWithin,
+  sameAs,
+} from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
@@ -42,7 +50,8 @@ import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { withdraw } from "./runs.ts";
-import { NANOS } from "./rows.ts";
+import type { Answer } from "../../tools/tool.ts";
+import { NANOS, toQuestion } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -170,6 +179,25 @@ export class StoredWork implements WorkLog {
     const times = { now, deadlineMs: this.#questionDeadlineMs };
     return this.#write(lease, function* (row) {
       yield* ask(row.id, asked, times);
+      yield* status.update(row.id, row.status, now);
+    });
+  }
+
+  takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined> {
+    return this.#write(lease, function* (row) {
+      for (const one of yield* questions.endHeld(row.id, questionId, now)) {
+        yield* journal.append(row.id, answeredEntry(toQuestion(one), undefined, DEADLINE), now);
+      }
+      yield* status.update(row.id, row.status, now);
+      return (yield* questions.get(row.id, questionId))?.answer;
+    });
+  }
+
+  forgetHeld(lease: Lease, now: number): Promise<void> {
+    return this.#note(lease, function* (row) {
+      for (const one of yield* questions.endHeld(row.id, undefined, now)) {
+        yield* journal.append(row.id, answeredEntry(toQuestion(one), undefined, "end of the call"), now);
+      }
       yield* status.update(row.id, row.status, now);
     });
   }

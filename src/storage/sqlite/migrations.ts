@@ -1,3 +1,4 @@
+import type { Migration } from "../sql/migration.ts";
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import { oneLine } from "../../core/text.ts";
 import { StorageError } from "../../core/errors.ts";
@@ -5,22 +6,19 @@ import { damagedError, storageError } from "./errors.ts";
 import { type Database, databaseName, integrityProblems, withLongWait } from "./database.ts";
 import { openConnection } from "./driver.ts";
 
-/**
- * One step of a component's schema. Once released it never changes; the next change is a new step. It is made in
- * a transaction: either all of it happens or nothing.
- */
-export interface Migration {
-  /** Counts from 1 without gaps. */
-  version: number;
-  name: string;
-  /** Statements. */
-  sql: string;
+/** A step with work of its own. */
+export interface SqliteMigration extends Migration {
   /** The rest of the step, after the statements. */
   work?: (database: Database) => void;
 }
 
 /** The error for a step that threw. */
-function failure(database: Database, component: string, step: Migration, thrown: unknown): StorageError {
+function failure(
+  database: Database,
+  component: string,
+  step: SqliteMigration,
+  thrown: unknown,
+): StorageError {
   const known = storageError(thrown, databaseName(database.name));
   if (known instanceof StorageError) return known;
   return new StorageError(
@@ -39,7 +37,7 @@ function failure(database: Database, component: string, step: Migration, thrown:
  * file, a copy of it is made beside it. Throws `StorageError` when the file comes from a newer program,
  * is damaged, or a step fails; the tables are then what they were.
  */
-export function migrate(database: Database, component: string, migrations: readonly Migration[]): void {
+export function migrate(database: Database, component: string, migrations: readonly SqliteMigration[]): void {
   checkNumbers(component, migrations);
   try {
     let backedUp = false;
@@ -73,7 +71,7 @@ export function schemaVersion(database: Database, component: string): number {
   return version ?? 0;
 }
 
-function pendingFrom(database: Database, component: string, migrations: readonly Migration[]): number {
+function pendingFrom(database: Database, component: string, migrations: readonly SqliteMigration[]): number {
   const version = schemaVersion(database, component);
   if (version < 0) throw damagedError(databaseName(database.name));
   if (version <= migrations.length) return version;
@@ -86,7 +84,7 @@ function pendingFrom(database: Database, component: string, migrations: readonly
 }
 
 /** Makes the step and notes its version. */
-function apply(database: Database, component: string, migration: Migration): void {
+function apply(database: Database, component: string, migration: SqliteMigration): void {
   try {
     database.exec(migration.sql);
     migration.work?.(database);
@@ -133,7 +131,7 @@ function assertSound(database: Database, [problem]: readonly string[]): void {
   );
 }
 
-function checkNumbers(component: string, migrations: readonly Migration[]): void {
+function checkNumbers(component: string, migrations: readonly SqliteMigration[]): void {
   const wrong = migrations.find(({ version }, index) => version !== index + 1);
   if (wrong === undefined) return;
   throw new Error(`Migrations of ${component} must count from 1 without gaps; found ${wrong.version}.`);

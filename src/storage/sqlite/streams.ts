@@ -4,7 +4,8 @@ import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./threads.ts";
-import { type Migration, migrate } from "./migrations.ts";
+import { migrate } from "./migrations.ts";
+import type { Migration } from "../sql/migration.ts";
 
 /** Number of messages deleted between two turns of the event loop; each may be as long as a result. */
 const DELETED_PER_TURN = 20;

@@ -26,8 +26,9 @@ export function connect(config: McpServerConfig, env: Record<string, string> = {
   onTestFinished(() => connection.close());
   const call = async (isRepeatable = false): Promise<unknown> => {
     const tool = { name: "a", inputSchema: { type: "object" as const } };
-    const answer = await connection.call(tool, {}, new AbortController().signal, isRepeatable);
+    const answer = await connection.call(tool, {}, new AbortController().signal, { isRepeatable });
     if ("unsent" in answer) throw new Error(answer.unsent);
+    if (!("blocks" in answer)) throw new Error("the server asked a person");
     return answer.blocks;
   };
   return { connection, call, log: () => lines.join("") };

@@ -37,7 +37,7 @@ async function resultsOf(mcp: McpTools, toolCalls: ScriptedToolCall[]): Promise<
 }
 
 describe("a server that does as it likes", () => {
-  it("is refused what it asks of a person, a model or the machine in the middle of a call", async () => {
+  it("is refused what it asks of a model or the machine in the middle of a call, and of a person where nobody can be asked", async () => {
     const { mcp } = open("plain");
     const names = ["person", "model", "roots"];
     const results = await resultsOf(
@@ -45,7 +45,9 @@ describe("a server that does as it likes", () => {
       names.map((name) => ({ name: `s0__${name}`, args: {} })),
     );
     expect(results).toHaveLength(3);
-    for (const result of results) expect(result).toMatch(/^success: it was told: \{"code":-3\d+,"message":/);
+    const [person, ...others] = results;
+    expect(person).toMatch(/^success: it was told: \{.*"action":"cancel"/);
+    for (const result of others) expect(result).toMatch(/^success: it was told: \{"code":-3\d+,"message":/);
   });
 
   it("cannot make the check of arguments and answers take for ever by a pattern", async () => {

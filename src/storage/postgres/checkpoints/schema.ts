@@ -1,4 +1,4 @@
-import type { Migration } from "../../sqlite/migrations.ts";
+import type { Migration } from "../../sql/migration.ts";
 
 /**
  * Checkpoints in the order of `seq`, because the ids that LangGraph makes are in the order of time only as long as

@@ -1,4 +1,4 @@
-import type { Migration } from "../../sqlite/migrations.ts";
+import type { Migration } from "../../sql/migration.ts";
 
 /**
  * `namespace` is its encoded path, so that everything below a prefix is one range. `id` is never used again, so `id`

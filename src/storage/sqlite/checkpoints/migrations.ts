@@ -1,13 +1,13 @@
 /** Brings checkpoints that an earlier version, or LangGraph's own saver, has stored into the tables of today. */
 import { inflateRawSync } from "node:zlib";
 import type { Database } from "../api.ts";
-import type { Migration } from "../migrations.ts";
+import type { SqliteMigration } from "../migrations.ts";
 import { PIECES, joined } from "../../checkpoints/pieces.ts";
 import { bytesRecord } from "../../checkpoints/bytes-record.ts";
 import { TABLES } from "./schema.ts";
 
 /** The migrations of the tables of checkpoints. */
-export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
+export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
   // The second step replaces the tables of the first; a new file never has them.
   { version: 1, name: "packed checkpoints", sql: "" },
   { version: 2, name: "checkpoints in the order of storing", sql: "", work: carryOver },

@@ -1,5 +1,5 @@
 /** The tables of memories in SQLite. */
-import type { Migration } from "../migrations.ts";
+import type { Migration } from "../../sql/migration.ts";
 
 /** Brings the indexes up to date when something that is searched changed, and nothing else. */
 const INDEX_AGAIN = `

@@ -1,0 +1,31 @@
+/** The time that a server has for a call. It stands still while a person is asked. */
+export class CallTime {
+  readonly signal: AbortSignal;
+  readonly #own = new AbortController();
+  readonly #ms: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** The time begins now. `signal` ends the call too. */
+  constructor(ms: number, signal: AbortSignal) {
+    this.#ms = ms;
+    this.signal = AbortSignal.any([signal, this.#own.signal]);
+    this.restart();
+  }
+
+  restart(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
+  }
+
+  pause(): void {
+    clearTimeout(this.#timer);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Has the code that the client's package gives a request without an answer. */
+const timedOut = (ms: number): Error =>
+  Object.assign(new Error(`Request timed out after ${ms} ms`), { code: "REQUEST_TIMEOUT" });

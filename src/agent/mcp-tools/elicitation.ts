@@ -1,0 +1,67 @@
+/** Questions that other MCP servers ask a person during a call. */
+import type { ElicitResult, InputRequiredResult } from "@modelcontextprotocol/client";
+import { cutMiddle } from "../../core/text.ts";
+import { flatFields } from "../../tools/check-answer.ts";
+import type { Answer, AskPerson, HoldQuestion, Question } from "../../tools/tool.ts";
+import { recordOf } from "../models/tool-schema.ts";
+
+/** The ways to ask a person that a call has. */
+export interface Asking {
+  ask?: AskPerson | undefined;
+  hold?: HoldQuestion | undefined;
+}
+
+const MAX_MESSAGE = 4000;
+const METHOD = "elicitation/create";
+
+/** Reads a question; `undefined` if no form can show it, or its address is none of the web. */
+export function elicitationIn(server: string, params: unknown): Question | undefined {
+  const { mode, message, url, requestedSchema } = recordOf(params);
+  const text =
+    typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
+  const common = { kind: "elicitation", server, message: cutMiddle(text, MAX_MESSAGE) } as const;
+  if (mode === "url" || (requestedSchema === undefined && url !== undefined)) {
+    return typeof url === "string" && isOfWeb(url) ? { ...common, mode: "url", url } : undefined;
+  }
+  const fields = flatFields(recordOf(requestedSchema));
+  return fields && { ...common, mode: "form", fields };
+}
+
+const isOfWeb = (url: string): boolean => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+
+/** The answer as the server gets it. Silence is neither a yes nor a no. */
+export function elicitResult(answer: Answer | undefined): ElicitResult {
+  switch (answer?.type) {
+    case "fields":
+      return { action: "accept", content: answer.values };
+    case "opened":
+      return { action: "accept" };
+    case "decline":
+      return { action: "decline" };
+    default:
+      return { action: "cancel" };
+  }
+}
+
+/** The request of a server to ask a person, before it carries out a call. */
+export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "requestState">;
+
+/** The answers with which a call is made again. */
+export interface Continuation {
+  inputResponses: Record<string, ElicitResult>;
+  requestState?: string;
+}
+
+/** Asks a person all that the server asks. Requests of another kind, and those that no form can show, are cancelled. */
+export async function continuationOf(
+  server: string,
+  { inputRequests = {}, requestState }: InputRequired,
+  { ask }: Asking,
+): Promise<Continuation> {
+  const inputResponses: Record<string, ElicitResult> = {};
+  for (const [key, { method, params }] of Object.entries(inputRequests)) {
+    const question = method === METHOD ? elicitationIn(server, params) : undefined;
+    inputResponses[key] = elicitResult(question && ask ? await ask(question) : undefined);
+  }
+  return { inputResponses, ...(requestState === undefined ? {} : { requestState }) };
+}

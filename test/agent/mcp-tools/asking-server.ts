@@ -1,0 +1,77 @@
+/** Servers that ask a person in the middle of a call, one of each generation. */
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { McpServer, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
+import { build } from "esbuild";
+import { onTestFinished } from "vitest";
+import { z } from "zod";
+
+const SEAT = {
+  message: "Which seat?",
+  requestedSchema: {
+    type: "object" as const,
+    properties: { seat: { type: "string" as const, enum: ["window", "aisle"] } },
+    required: ["seat"],
+  },
+};
+
+/** Speaks 2026-07-28: answers a call with what it wants to know. Each `book` that took effect is in `booked`. */
+export async function newServer() {
+  const booked: string[] = [];
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "airline", version: "1.0.0" });
+    server.registerTool("book", { description: "Books.", inputSchema: z.object({}) }, (_args, { mcpReq }) => {
+      const answer = inputResponse(mcpReq.inputResponses, "seat");
+      if (answer.kind !== "elicit")
+        return inputRequired({ inputRequests: { seat: inputRequired.elicit(SEAT) } });
+      const { action, content } = answer;
+      if (action === "accept") booked.push(String(content?.["seat"]));
+      return { content: [{ type: "text", text: `${action} ${String(content?.["seat"])}` }] };
+    });
+    return server;
+  });
+  const handle = toNodeHandler(handler);
+  const server = createServer((request, response) => void handle(request, response)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, booked };
+}
+
+const SOURCE = `
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+const server = new McpServer({ name: "airline", version: "1.0.0" });
+server.registerTool("book", { description: "Books.", inputSchema: {} }, async () => {
+  const { action, content } = await server.server.elicitInput(${JSON.stringify(SEAT)});
+  return { content: [{ type: "text", text: action + " " + content?.seat }] };
+});
+await server.connect(new StdioServerTransport());
+`;
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+
+/** Speaks a revision of 2025, over standard input and output: asks while the call is at work. */
+export async function oldServer() {
+  const folder = mkdtempSync(join(tmpdir(), "asking-server-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const script = join(folder, "asking-server.mjs");
+  await build({
+    stdin: { contents: SOURCE, resolveDir: ROOT, loader: "ts" },
+    outfile: script,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "warning",
+    banner: {
+      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+    },
+  });
+  return { command: process.execPath, args: [script] };
+}

@@ -1,0 +1,104 @@
+import { expect, it, onTestFinished } from "vitest";
+import { flatFields } from "../../../src/tools/check-answer.ts";
+import { elicitationIn } from "../../../src/agent/mcp-tools/elicitation.ts";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import { newServer, oldServer } from "./asking-server.ts";
+import { at, run } from "./connect-to.ts";
+
+/** A run that calls `book` of a server until it waits for a person. */
+async function booking(config: McpServerConfig, options: object = {}) {
+  const env = { PATH: process.env["PATH"] };
+  const mcp = openMcpTools({ airline: config }, { env, version: "0.0.0-test", log: silentLogger });
+  onTestFinished(() => mcp.close());
+  const file = databaseFile();
+  const agent = async () => ({
+    model: calling({ name: "airline__book", args: {} }),
+    tools: (await mcp.forAgent()).tools,
+  });
+  const server = openServer(file, agent, options);
+  const { id: runId } = await startRun(server.service, "fly");
+  return { ...server, file, agent, runId };
+}
+
+const SEAT = { kind: "elicitation", server: "airline", message: "Which seat?", mode: "form" };
+const WINDOW = { type: "fields", values: { seat: "window" } } as const;
+
+it("a server of 2026 asks a person; the call is made again with the answer, after a restart too", async () => {
+  const { url, booked } = await newServer();
+  const { service, kill, file, agent, runId } = await booking(at(url));
+  const [question] = (await reach(service, runId, "input_required")).questions;
+  expect(question).toMatchObject({ question: SEAT, status: "pending" });
+  await service.close();
+  kill();
+  const other = openServer(file, agent);
+  expect(booked).toEqual([]);
+  await other.service.answer(ME, runId, question?.id ?? "", WINDOW, "page");
+  expect((await reach(other.service, runId, "completed")).run.answer).toBe("accept window");
+  expect(booked).toEqual(["window"]);
+});
+
+it("a person may decline what a server asks", async () => {
+  const { url, booked } = await newServer();
+  const { service, runId } = await booking(at(url));
+  const [question] = (await reach(service, runId, "input_required")).questions;
+  await service.answer(ME, runId, question?.id ?? "", { type: "decline" }, "page");
+  expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
+  expect(booked).toEqual([]);
+});
+
+it("a server of 2025 asks while its call is at work, and the call waits", async () => {
+  const { service, runId } = await booking({ ...run(await oldServer()), timeout: 2 });
+  const [question] = (await reach(service, runId, "input_required")).questions;
+  expect(question).toMatchObject({ question: SEAT, status: "pending" });
+  // Longer than the server has for a call by itself.
+  await new Promise((resolve) => setTimeout(resolve, 2500));
+  await service.answer(ME, runId, question?.id ?? "", WINDOW, "page");
+  const { run: ended, questions } = await reach(service, runId, "completed");
+  expect(ended.answer).toBe("accept window");
+  expect(questions).toMatchObject([{ status: "answered", decidedBy: "page" }]);
+});
+
+it("nobody answers a server of 2025 in time: it is told so, and the question is withdrawn", async () => {
+  const { service, runId } = await booking(run(await oldServer()), { questionHoldMs: 200 });
+  const { run: ended, questions } = await reach(service, runId, "completed");
+  expect(ended.answer).toBe("cancel undefined");
+  expect(questions).toMatchObject([{ status: "withdrawn" }]);
+});
+
+it("a server killed while a call is held: the question is withdrawn, and the call's outcome is unknown", async () => {
+  const { service, kill, file, agent, runId } = await booking(run(await oldServer()));
+  await reach(service, runId, "input_required");
+  kill();
+  const other = openServer(file, agent);
+  const { run: ended, questions } = await reach(other.service, runId, "completed");
+  expect(questions[0]).toMatchObject({ status: "withdrawn" });
+  expect(ended.answer).not.toContain("accept");
+});
+
+it("reads what servers ask, however they write it", () => {
+  const ask = (params: object) => elicitationIn("s", params);
+  expect(ask({ message: "Go", requestedSchema: { properties: { a: { type: "boolean" } } } })).toMatchObject({
+    mode: "form",
+    fields: [{ name: "a", type: "yes_no" }],
+  });
+  expect(ask({ mode: "url", message: "Log in", url: "https://example.com/x" })).toMatchObject({
+    mode: "url",
+  });
+  expect(ask({ mode: "url", message: "Log in", url: "javascript:alert(1)" })).toBeUndefined();
+  expect(ask({ mode: "url", message: "Log in", url: "file:///etc/passwd" })).toBeUndefined();
+  expect(ask({ requestedSchema: { type: "object", properties: { a: { type: "object" } } } })).toBeUndefined();
+  expect(ask({})).toBeUndefined();
+  const titled = { oneOf: [{ const: "a", title: "First" }, { const: "b" }] };
+  const several = { type: "array", items: { type: "string", enum: ["x", "y"] } };
+  const named = { type: "string", enum: ["1", "2"], enumNames: ["one", "two"] };
+  const limited = { type: "integer", minimum: 1, maximum: 5 };
+  expect(flatFields({ properties: { titled, several, named, limited }, required: ["several"] })).toEqual([
+    { name: "titled", type: "choice", options: ["a", "b"], labels: ["First", "b"] },
+    { name: "several", required: true, type: "choice", options: ["x", "y"], many: true },
+    { name: "named", type: "choice", options: ["1", "2"], labels: ["one", "two"] },
+    { name: "limited", type: "number", integer: true, min: 1, max: 5 },
+  ]);
+});
