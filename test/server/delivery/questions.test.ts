@@ -1,9 +1,13 @@
 /** Questions that are not about approval, asked of real clients of both eras. */
 import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
 import type { Question } from "../../../src/tools/tool.ts";
+import { newServer, oldServer } from "../../agent/mcp-tools/asking-server.ts";
+import { at, run } from "../../agent/mcp-tools/connect-to.ts";
 import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import {
   CLIENT_KINDS,
@@ -310,3 +314,23 @@ test("progress and resources say who asks what", async () => {
     ],
   });
 });
+
+test.each(["2026", "2025"])(
+  "what an MCP server of %s asks during its call, a person answers",
+  async (era) => {
+    const server = era === "2026" ? at((await newServer()).url) : run(await oldServer());
+    const options = { env: { PATH: process.env["PATH"] }, version: "0.0.0-test", log: silentLogger };
+    const mcp = openMcpTools({ airline: server }, options);
+    onTestFinished(() => mcp.close());
+    for (const kind of ["v1", "v2-modern"] as const) {
+      const agent = async () => ({
+        model: calling({ name: "airline__book", args: {} }),
+        tools: (await mcp.forAgent()).tools,
+      });
+      const { forms, answer } = person(accept({ seat: "window" }));
+      const { result } = await call(openServer(databaseFile(), agent), { kind, person: answer });
+      expect(forms[0]?.message).toMatch(/^Asked by the MCP server "airline".*\n\n {4}Which seat\?\n/);
+      expect(result.structured).toMatchObject({ status: "completed", answer: "accept window" });
+    }
+  },
+);
