@@ -1,7 +1,7 @@
 import { anything, assert, constantFrom, dictionary, property, string, uniqueArray } from "fast-check";
 import { expect, test } from "vitest";
 import type { OpenQuestion } from "../../src/runs/run.ts";
-import { answerIn, questionForm } from "../../src/server/views/question-form.ts";
+import { answerIn, formFields, questionForm } from "../../src/server/views/question-form.ts";
 import { checkAnswer } from "../../src/tools/check-answer.ts";
 import type { Field, Question } from "../../src/tools/tool.ts";
 import { aQuestion } from "./support.ts";
@@ -66,6 +66,21 @@ test("a choice that takes other answers has a text field behind it, and one of t
 });
 
 const said = (values: object) => ({ ok: true, answer: { type: "fields", values } });
+
+test("the page and the terminal ask for the same fields as a form", () => {
+  const fields: Field[] = [
+    { ...COLOUR, other: true },
+    { name: "why", type: "text" },
+  ];
+  expect(formFields(ask(...fields)).map(({ name, type }) => [name, type])).toEqual([
+    ["colour", "choice"],
+    ["colour_other", "text"],
+    ["why", "text"],
+  ]);
+  expect(formFields({ kind: "interrupt", value: "Go on?" })).toMatchObject([
+    { name: "answer", type: "text" },
+  ]);
+});
 
 test("several options are a list, and where forms have none a tick for each", () => {
   const question = ask({ ...COLOUR, many: true, labels: ["Red", "Blue"] });

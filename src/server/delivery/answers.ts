@@ -110,8 +110,8 @@ function readQuestion(
 ): Read {
   const said = (answer: Answer): Read => ({ kind: "said", said: { questionId, answer } });
   if (action === "decline") return said({ type: "decline" });
-  if (addressOf(question) !== undefined && client.urls) return said({ type: "opened" });
   if (saysNothing(content) && elapsed < READING_TIME) return { kind: "left", isUnread: true };
+  if (addressOf(question) !== undefined && client.urls) return said({ type: "opened" });
   const read = answerIn(question, content);
   return read.ok ? said(read.answer) : { kind: "again", problem: read.problem };
 }
@@ -190,7 +190,7 @@ export function askable(
 }
 
 /** Places other than a form for a person to decide in. */
-export interface Elsewhere {
+interface Elsewhere {
   /** An address for the client alone, never for its model. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   /** A line to paste into a terminal; `undefined`: a terminal does not show the run. */

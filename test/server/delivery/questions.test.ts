@@ -1,9 +1,13 @@
 /** Questions that are not about approval, asked of real clients of both eras. */
 import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
 import type { Question } from "../../../src/tools/tool.ts";
+import { newServer, oldServer } from "../../agent/mcp-tools/asking-server.ts";
+import { at, run } from "../../agent/mcp-tools/connect-to.ts";
 import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import {
   CLIENT_KINDS,
@@ -174,14 +178,19 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
   test("an address of another MCP server is opened by a client that opens addresses", async () => {
     const pages: PageRequest[] = [];
     const browser = (page: PageRequest): FormAnswer => {
+      if (pages.length > 0) ahead += 2000;
       pages.push(page);
       return { action: "accept" };
     };
     const { answer } = person();
-    const { result } = await call(questionRuns(PAY), { kind, person: answer, browser });
-    expect(pages).toMatchObject([{ url: "https://pay.example/x?y=1" }]);
+    const runs = questionRuns(PAY);
+    const { client, result, id } = await call(runs, { kind, person: answer, browser }, { clock });
+    // Nobody can have read it by then.
+    expect(result.structured).toMatchObject({ status: "input_required" });
+    await client.call("check_deep_agent", { run_id: id });
+    expect((await reach(runs.service, id, "completed")).run.answer).toBe('{"type":"opened"}');
+    expect(pages).toMatchObject([{ url: "https://pay.example/x?y=1" }, { url: "https://pay.example/x?y=1" }]);
     expect(pages[0]?.message).toContain("Host: pay.example");
-    expect(result.structured).toMatchObject({ status: "completed", answer: '{"type":"opened"}' });
   });
 
   test("a client with forms alone says where to open it", async () => {
@@ -272,3 +281,56 @@ test("2025 era: an answer given elsewhere takes the open form back", async () =>
   });
   expect(result.structured).toMatchObject({ status: "completed", answer: "The person answered: red" });
 });
+
+test("progress and resources say who asks what", async () => {
+  const { service } = questionRuns({
+    kind: "elicitation",
+    server: "shop",
+    mode: "form",
+    message: "Your size?",
+    fields: [{ name: "size", type: "number" }],
+  });
+  const client = await connect(
+    depsFor(async () => service),
+    { kind: "v2-modern" },
+  );
+  const lines: string[] = [];
+  const { structured } = await client.call(
+    "run_deep_agent",
+    { task: "ask" },
+    { onProgress: (line) => void lines.push(line) },
+  );
+  expect(lines.join("\n")).toContain("is asked by the MCP server shop: Your size?");
+  const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}`);
+  expect(JSON.parse(String(contents[0]?.["text"]))).toMatchObject({
+    activity: "is asked by the MCP server shop: Your size?",
+    questions: [
+      {
+        kind: "elicitation",
+        text: "Your size?",
+        status: "pending",
+        asked: { server: "shop", mode: "form", fields: [{ name: "size", type: "number" }] },
+      },
+    ],
+  });
+});
+
+test.each(["2026", "2025"])(
+  "what an MCP server of %s asks during its call, a person answers",
+  async (era) => {
+    const server = era === "2026" ? at((await newServer()).url) : run(await oldServer());
+    const options = { env: { PATH: process.env["PATH"] }, version: "0.0.0-test", log: silentLogger };
+    const mcp = openMcpTools({ airline: server }, options);
+    onTestFinished(() => mcp.close());
+    for (const kind of ["v1", "v2-modern"] as const) {
+      const agent = async () => ({
+        model: calling({ name: "airline__book", args: {} }),
+        tools: (await mcp.forAgent()).tools,
+      });
+      const { forms, answer } = person(accept({ seat: "window" }));
+      const { result } = await call(openServer(databaseFile(), agent), { kind, person: answer });
+      expect(forms[0]?.message).toMatch(/^Asked by the MCP server "airline".*\n\n {4}Which seat\?\n/);
+      expect(result.structured).toMatchObject({ status: "completed", answer: "accept window" });
+    }
+  },
+);
