@@ -45,14 +45,6 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     expect(chunks).toEqual([{ mine: 1 }]);
   });
 
-  it("may write to a path whose rule states no mode", async () => {
-    const args = { file_path: "/a.md", content: "a" };
-    const model = scriptedSteps([{ toolCalls: [{ name: "write_file", args }] }, { text: "end" }]);
-    const permissions = [{ operations: ["write" as const], paths: ["/**"] }];
-    const { files } = await create({ model, permissions }).invoke(go);
-    expect(Object.keys(files)).toEqual(["/a.md"]);
-  });
-
   it("gets no answer by a schema that it did not ask for, and messages under the agent's name", async () => {
     const model = scriptedSteps([{ toolCalls: [{ name: "ls", args: {} }] }, { text: "end" }]);
     const result = await create({ model, name: "main" }).invoke(go);

@@ -107,8 +107,13 @@ describe("parameters of an agent", () => {
     ["limits of nothing and without end", { limits: { maxIterations: 0, tokens: Infinity } }, undefined],
     [
       "an operation of a permission",
-      { permissions: [{ operations: [untyped("delete")], paths: ["/**"] }] },
+      { permissions: [{ operations: [untyped("delete")], paths: ["/**"], mode: "deny" }] },
       "A permission has 'delete'",
+    ],
+    [
+      "a permission without a mode",
+      { permissions: [untyped({ operations: ["read"], paths: ["/**"] })] },
+      "A permission needs a `mode`",
     ],
     [
       "a mode of a permission",

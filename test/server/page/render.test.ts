@@ -82,7 +82,7 @@ test("text of models, files, tools and people is shown as it is and is never mar
       }),
     ],
   });
-  const complaint = { approvalId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
+  const complaint = { requestId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
   const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
   expect(text).not.toContain("<script");

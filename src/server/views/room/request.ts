@@ -20,7 +20,7 @@ export interface Complaint {
   requestId: string;
   problem: string;
   form: URLSearchParams;
-  /** What is wrong, by the name of the field. */
+  /** The problem of each field, by its name. */
   fields?: ReadonlyMap<string, string>;
   /** The answer reaches the agent all the same, as a message. */
   isTold?: boolean;
