@@ -62,6 +62,7 @@ export type {
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
+  PendingQuestion,
   ReviewConfig,
   SameCalls,
 } from "./agent/contracts/question.ts";
@@ -231,4 +232,10 @@ export {
   type ToolKind,
   type ToolResult,
   type ToolSpec,
+  type Answer,
+  type AskPerson,
+  type Field,
+  type HoldQuestion,
+  type Question,
+  type Value,
 } from "./tools/tool.ts";

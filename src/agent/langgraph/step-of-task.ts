@@ -130,7 +130,7 @@ export const expectFanOut = (signal: AbortSignal): void => setMaxListeners(0, si
 
 /** The options of `stream` with events of the agent and its subagents in mode `custom`, where `eventOf` finds them. */
 export const withEvents = <Options extends object>(
-  options: Options & Pick<Scope, "configurable">,
+  options: Options & Pick<RunnableConfig, "configurable">,
 ): Options => ({ ...options, configurable: withContext(options.configurable, { hasEvents: true }) });
 
 /** Sends an event to the tracer of the run, and to those who asked for events. */
