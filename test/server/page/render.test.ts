@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
 import type { RunView, SubagentView } from "../../../src/runs/run.ts";
+import type { Question } from "../../../src/tools/tool.ts";
 import { html } from "../../../src/server/views/html.ts";
 import { renderDiff } from "../../../src/server/views/content/diff.ts";
 import { renderAnswer } from "../../../src/server/views/room/answer.ts";
-import { type Complaint, renderReview, requestsOf } from "../../../src/server/views/room/review.ts";
+import type { Complaint } from "../../../src/server/views/room/request.ts";
+import { renderReview, requestsIn } from "../../../src/server/views/room/review.ts";
 import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
 import { renderDocument } from "../../../src/server/views/room/shell.ts";
 import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
@@ -31,9 +33,31 @@ const agent = (path: string[], name = "researcher"): SubagentView => ({
   toolCalls: 1,
 });
 
+const EVIL_QUESTIONS: readonly Question[] = [
+  {
+    kind: "ask",
+    text: EVIL,
+    fields: [
+      {
+        name: EVIL,
+        title: EVIL,
+        description: EVIL,
+        type: "choice",
+        options: [EVIL],
+        labels: [EVIL],
+        other: true,
+      },
+      { name: "text", type: "text" },
+    ],
+  },
+  { kind: "interrupt", value: { question: EVIL, [EVIL]: EVIL }, schema: { type: "array", title: EVIL } },
+  { kind: "elicitation", server: EVIL, message: EVIL, mode: "url", url: "https://example.org/?q=<b>" },
+  { kind: "elicitation", server: EVIL, message: EVIL, mode: "url", url: `javascript:${EVIL}` },
+];
+
 /** All screens of a run in one document. */
 function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint): string {
-  const requests = requestsOf(view, new Map([[EVIL, EVIL]]));
+  const requests = requestsIn(view, new Map([[EVIL, EVIL]]));
   const viewer = { session: SESSION, openCommand: undefined };
   const more = { steps: events, activity: events, isAll: true, older: undefined, selected: "" };
   const points = [{ id: EVIL, time: 0, summary: EVIL }];
@@ -80,12 +104,20 @@ test("text of models, files, tools and people is shown as it is and is never mar
         preview: { kind: "diff", summary: EVIL, detail: `+${EVIL}\n-</pre>${EVIL}` },
       }),
     ],
+    questions: EVIL_QUESTIONS.map((question, index) => ({
+      id: `${EVIL}${index}`,
+      runId: "run_1",
+      agent: [{ callId: "c", name: EVIL }],
+      question,
+      status: "pending",
+      requestedAt: 0,
+    })),
   });
-  const complaint = { approvalId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
+  const complaint = { requestId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
   const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
   expect(text).not.toContain("<script");
-  expect(text.match(/<\/textarea>/g)).toHaveLength(4);
+  expect(text.match(/<\/textarea>/g)).toHaveLength(7);
   const failed = rendered(
     aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
   );

@@ -99,7 +99,7 @@ function opened(url: string): URL | undefined {
 
 const hostOf = (url: string): string => opened(url)?.host ?? "an address";
 
-/** The host, then the whole address, which is no link, and the other hosts that it names. */
+/** The host, then the whole address as a text, and the other hosts that it names. */
 function addressOf(question: Question): Html | undefined {
   if (question.kind !== "elicitation" || question.mode !== "url") return undefined;
   const url = opened(question.url);
@@ -161,7 +161,7 @@ function asking(question: Question): Html | undefined {
   </dl>`;
 }
 
-export const labelOf = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
+const labelOf = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
 
 interface FormLook {
   complaint: Complaint | undefined;
@@ -272,7 +272,7 @@ function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html 
   if (asked.question.kind !== "ask") return press;
   const typed = complaint?.form.get("message") ?? "";
   const body = html`<label
-      ><span class="label">Message to the agent, which goes on without an answer</span>
+      ><span class="label">Message to the agent, which continues without an answer</span>
       ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
     </label>
     <p>${press}</p>`;

@@ -38,7 +38,7 @@ export const requestIcon = (asked: Waiting): IconName =>
 
 export interface ReviewScreen {
   requests: readonly Request[];
-  /** How many more wait. Default: none. */
+  /** Number of further requests that wait. Default: none. */
   rest?: number;
   viewer: ApprovalViewer;
   now: number;

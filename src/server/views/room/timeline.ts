@@ -37,7 +37,7 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  /** What it asked a person. */
+  /** Its requests to a person. */
   asked: readonly Waiting[];
   subagent: SubagentView | undefined;
 }
