@@ -85,7 +85,7 @@ const isWarned = (question: Question): boolean => question.kind === "elicitation
 const WARNING =
   "These words and fields are the server's. Enter no password or key here: it reads what you send.";
 
-/** The rest of the question: the address with its host first, or all that a tool sent. */
+/** Lines that belong to the words: the address with its host first, or all that a tool sent. */
 function moreOf(question: Question): string[] {
   if (question.kind === "elicitation" && question.mode === "url") {
     const url = webAddress(question.url);
@@ -120,7 +120,7 @@ export function answeredLine({ status, decidedBy, question, answer }: OpenQuesti
 const optional = ({ required }: Field): string => (required ? "" : " (optional)");
 const labelOf = ({ title, name }: Field): string => displayName(oneLine(title ?? name, MAX.name));
 
-/** The words that a person typed in place of an answer. */
+/** The person typed that they do not answer. */
 class Declined {
   readonly answer: Answer;
 

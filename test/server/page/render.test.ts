@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
 import type { RunView, SubagentView } from "../../../src/runs/run.ts";
+import type { Question } from "../../../src/tools/tool.ts";
 import { html } from "../../../src/server/views/html.ts";
 import { renderDiff } from "../../../src/server/views/content/diff.ts";
 import { renderAnswer } from "../../../src/server/views/room/answer.ts";
@@ -31,6 +32,28 @@ const agent = (path: string[], name = "researcher"): SubagentView => ({
   ...NO_WORK,
   toolCalls: 1,
 });
+
+const EVIL_QUESTIONS: readonly Question[] = [
+  {
+    kind: "ask",
+    text: EVIL,
+    fields: [
+      {
+        name: EVIL,
+        title: EVIL,
+        description: EVIL,
+        type: "choice",
+        options: [EVIL],
+        labels: [EVIL],
+        other: true,
+      },
+      { name: "text", type: "text" },
+    ],
+  },
+  { kind: "interrupt", value: { question: EVIL, [EVIL]: EVIL }, schema: { type: "array", title: EVIL } },
+  { kind: "elicitation", server: EVIL, message: EVIL, mode: "url", url: "https://example.org/?q=<b>" },
+  { kind: "elicitation", server: EVIL, message: EVIL, mode: "url", url: `javascript:${EVIL}` },
+];
 
 /** All screens of a run in one document. */
 function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint): string {
@@ -81,12 +104,20 @@ test("text of models, files, tools and people is shown as it is and is never mar
         preview: { kind: "diff", summary: EVIL, detail: `+${EVIL}\n-</pre>${EVIL}` },
       }),
     ],
+    questions: EVIL_QUESTIONS.map((question, index) => ({
+      id: `${EVIL}${index}`,
+      runId: "run_1",
+      agent: [{ callId: "c", name: EVIL }],
+      question,
+      status: "pending",
+      requestedAt: 0,
+    })),
   });
   const complaint = { requestId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
   const text = rendered(view, [event, changed], complaint);
   expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
   expect(text).not.toContain("<script");
-  expect(text.match(/<\/textarea>/g)).toHaveLength(4);
+  expect(text.match(/<\/textarea>/g)).toHaveLength(7);
   const failed = rendered(
     aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
   );

@@ -62,7 +62,7 @@ const describedBy = (field: Field, look: FieldLook): Html | undefined =>
     ? html`aria-describedby="${look.id}-n" ${look.problem === undefined ? undefined : html`data-wrong`}`
     : undefined;
 
-/** The subject of the field, and why its value was refused. */
+/** Describes the field, and says why its value was refused. */
 function notes(field: Field, look: FieldLook): Html | undefined {
   if (!hasNotes(field, look)) return undefined;
   const { description = "" } = field;

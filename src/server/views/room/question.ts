@@ -99,7 +99,7 @@ function opened(url: string): URL | undefined {
 
 const hostOf = (url: string): string => opened(url)?.host ?? "an address";
 
-/** The host, then the whole address, without a link, and the other hosts that it names. */
+/** The host, then the whole address as a text, and the other hosts that it names. */
 function addressOf(question: Question): Html | undefined {
   if (question.kind !== "elicitation" || question.mode !== "url") return undefined;
   const url = opened(question.url);

@@ -20,7 +20,7 @@ export interface Complaint {
   requestId: string;
   problem: string;
   form: URLSearchParams;
-  /** The problem of each field, by its name. */
+  /** Problems by the name of the field. */
   fields?: ReadonlyMap<string, string>;
   /** The answer reaches the agent all the same, as a message. */
   isTold?: boolean;
@@ -61,7 +61,7 @@ export function requestHead(
         ></span
       >
     </div>
-    <h2 id="${anchorOf(asked)}-h" class="anywhere">${title}</h2>
+    <h2 id="${anchorOf(asked)}-h">${title}</h2>
     ${more}
     ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
     ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX_WHY)}</blockquote>`}

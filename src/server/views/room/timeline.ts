@@ -37,7 +37,7 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  /** Its questions to a person. */
+  /** Its requests to a person. */
   asked: readonly Waiting[];
   subagent: SubagentView | undefined;
 }

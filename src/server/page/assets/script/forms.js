@@ -66,7 +66,7 @@ export function restoreTyped() {
   document.querySelectorAll(EDITING).forEach(tryEdit);
 }
 
-/* Typing another answer chooses it. */
+/* Writing another answer chooses it. */
 addEventListener("input", ({ target }) => {
   const choice = target.matches?.("[data-other]") && target.closest(".choice").querySelector("input");
   if (choice) choice.checked = target.value !== "";
