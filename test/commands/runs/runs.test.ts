@@ -44,7 +44,7 @@ test("list says how many runs others have, and the operator views those of all",
   const theirs = await waitingRun(home, "alice@example.org");
   const none = await home.bin("runs", "list");
   expect(none.stdout).toMatch(
-    /^You have no runs here\. Others, who use the server with a token, have 1 run \(1 waiting for approval\):\n .* runs list --all-principals /,
+    /^You have no runs here\. Others, who use the server with a token, have 1 run \(1 waiting for an answer\):\n .* runs list --all-principals /,
   );
   const mine = await waitingRun(home);
   const some = await home.bin("runs", "list");
