@@ -18,16 +18,43 @@ export {
   type WorkspaceState,
 } from "./agent/build/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/profiles.ts";
+export type {
+  AnyBackendProtocol,
+  AnySubAgent,
+  BackendProtocol,
+  BackendProtocolV1,
+  BackendProtocolV2,
+  CreateDeepAgentParams,
+  DeepAgent,
+  FilesystemOperation,
+  FsToolName,
+  LocalShellBackendOptions,
+  SandboxBackendProtocol,
+  SandboxBackendProtocolV2,
+  SupportedResponseFormat,
+  SystemPromptConfig,
+} from "./agent/build/deepagents-types.ts";
 export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
-export type { AgentLimits } from "./agent/contracts/limits.ts";
+export type { AgentLimits, Spent } from "./agent/contracts/limits.ts";
 export type { StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";
 export type { SystemPrompt, SystemPromptParts } from "./agent/build/params.ts";
 export type { TypedDeepAgent } from "./agent/build/params.ts";
-export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts/call.ts";
+export type {
+  AgentTool,
+  CallResult,
+  CallScope,
+  ProviderTool,
+  RunnableTool,
+  ToolFunction,
+  ToolInput,
+  ValidatedArgs,
+} from "./agent/contracts/call.ts";
+export type { Budget, OwnEvent, Step } from "./agent/contracts/step.ts";
+export type { ModelTrace } from "./agent/contracts/trace.ts";
 export type {
   ActionRequest,
   Decision,
@@ -35,6 +62,7 @@ export type {
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
+  PendingQuestion,
   ReviewConfig,
   SameCalls,
 } from "./agent/contracts/question.ts";
@@ -43,7 +71,7 @@ export type { AgentEvent } from "./agent/contracts/events.ts";
 export type { AgentSnapshot } from "./agent/contracts/agent.ts";
 export type { ModelFailureReason } from "./agent/contracts/state.ts";
 export type { AgentState, FilesState, JumpTarget } from "./agent/contracts/state.ts";
-export { eventOf } from "./agent/langgraph/step-of-task.ts";
+export { eventOf, withEvents } from "./agent/langgraph/step-of-task.ts";
 export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
 export type { ContextSize } from "./agent/compaction/compacted-view.ts";
@@ -58,6 +86,8 @@ export type {
 } from "./agent/layers/human-in-the-loop.ts";
 export type {
   AgentMiddleware,
+  CallHandler,
+  LayerChannel,
   AgentRuntime,
   Gate,
   Hook,
@@ -202,4 +232,10 @@ export {
   type ToolKind,
   type ToolResult,
   type ToolSpec,
+  type Answer,
+  type AskPerson,
+  type Field,
+  type HoldQuestion,
+  type Question,
+  type Value,
 } from "./tools/tool.ts";

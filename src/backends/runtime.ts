@@ -13,7 +13,7 @@ import type {
   FilesUpdate,
   ThreadFiles,
 } from "./backend.ts";
-import { adaptBackend } from "./foreign/adapt.ts";
+import { type BackendV1, adaptBackend } from "./foreign/adapt.ts";
 import { addPrefix, isAtOrBelow, stripPrefix } from "./paths.ts";
 
 /**
@@ -215,13 +215,33 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
 /** @throws ConfigurationError `INVALID_BACKEND` for what is neither a backend nor makes one. */
 export function checkBackend(owner: string, source: unknown): void {
   if (typeof source === "function") return;
-  const isBackend = typeof source === "object" && source !== null && "read" in source && "write" in source;
-  if (isBackend) return;
+  if (typeof source !== "object" || source === null || !("read" in source)) {
+    throw new ConfigurationError(
+      "INVALID_BACKEND",
+      `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
+    );
+  }
+  const methods = "lsInfo" in source ? METHODS_V1 : METHODS;
+  const missing = methods.filter((name) => typeof Reflect.get(source, name) !== "function");
+  if (missing.length === 0) return;
   throw new ConfigurationError(
     "INVALID_BACKEND",
-    `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
+    `${owner} has no method ${missing.map((name) => `\`${name}\``).join(", ")}; a backend needs ${methods.join(", ")}.`,
   );
 }
+
+/** The methods that no backend may lack, and those of the first version of deepagents' protocol. */
+const METHODS = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"] as const satisfies ReadonlyArray<
+  keyof Backend
+>;
+const METHODS_V1 = [
+  "lsInfo",
+  "read",
+  "grepRaw",
+  "globInfo",
+  "write",
+  "edit",
+] as const satisfies ReadonlyArray<keyof BackendV1>;
 
 /** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
 export async function obtainBackend(

@@ -124,8 +124,13 @@ const EVENTS = {
   /** A question that is not about approval: of the agent, of a tool, or of another MCP server. */
   question_asked: ofAgent(
     "decision",
-    z.object({ questionId: Text, kind: QuestionKind, text: Text }),
-    ({ text }) => oneLine(`asks: ${text}`, LINE),
+    z.object({
+      questionId: Text,
+      kind: QuestionKind,
+      /** The MCP server that asks. */ server: Text.optional(),
+      text: Text,
+    }),
+    ({ kind, server, text }) => oneLine(`${ASKS[kind]}${server ?? ""}: ${text}`, LINE),
   ),
   /** `answer`: what was said, cut; absent where nothing was. */
   question_answered: ofAgent(
@@ -170,6 +175,8 @@ const EVENTS = {
     oneLine(`was told: ${text}`, LINE),
   ),
 };
+
+const ASKS = { ask: "asks", interrupt: "uses a tool that asks", elicitation: "is asked by the MCP server " };
 
 function answeredText(outcome: string, answer: string | undefined, by: string): string {
   if (outcome === "expired") return "continued without an answer, because nobody answered in time";
@@ -447,7 +454,9 @@ const identity = (subject: string, agent: AgentPath, ...rest: string[]): string 
   JSON.stringify([subject, agent.map((segment) => segment.callId), ...rest]);
 
 export function askedEntry({ id, agent, question }: OpenQuestion): JournalEntry {
-  const data = { questionId: id, kind: question.kind, text: oneLine(questionText(question), TEXT) };
+  const server = question.kind === "elicitation" ? { server: oneLine(question.server, LINE) } : {};
+  const text = oneLine(questionText(question), TEXT);
+  const data = { questionId: id, kind: question.kind, ...server, text };
   return { kind: "question_asked", agent, data };
 }
 

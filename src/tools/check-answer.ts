@@ -65,15 +65,15 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
 
 /** Reads the values of fields. Others than those asked for are left out. */
 function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>): CheckedAnswer {
-  const values: Record<string, Value> = {};
+  const values: [string, Value][] = [];
   for (const field of fields) {
-    const value = given[field.name];
+    const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
     const wrong = fieldProblem(field, value);
     if (wrong !== undefined) return problem(wrong);
     const read = isMissing(value) ? undefined : readValue(field, value);
-    if (read !== undefined) values[field.name] = read;
+    if (read !== undefined) values.push([field.name, read]);
   }
-  return { ok: true, answer: { type: "fields", values } };
+  return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
 }
 
 /** Says why a value is not accepted in a field; `undefined`: it is. */

@@ -170,6 +170,20 @@ describe("values of another kind", () => {
     ["one tool", agent({ tools: {} }), "createDeepAgent: 'tools' takes a list; got a plain object"],
     ["a folder as a backend", agent({ backend: "./work" }), "`backend` is not a backend; pass one, such as"],
     [
+      "a backend without all methods",
+      agent({
+        backend: { ls: () => 1, read: () => 1, readRaw: () => 1, write: () => 1, edit: 1, grep: () => 1 },
+      }),
+      "`backend` has no method `glob`, `edit`; a backend needs ls, read, readRaw, grep, glob, write, edit.",
+    ],
+    [
+      "an older backend without all methods",
+      agent({
+        backend: { lsInfo: () => 1, read: () => 1, write: () => 1, edit: () => 1, globInfo: () => 1 },
+      }),
+      "`backend` has no method `grepRaw`; a backend needs",
+    ],
+    [
       "a runnable that is none",
       agent({ subagents: [{ name: "r", description: "d", runnable: {} }] }),
       "`invoke`",

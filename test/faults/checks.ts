@@ -96,7 +96,7 @@ async function checkRun(
   }
   for (const [approval, decision] of decisions) {
     const stored = await cluster.query<{ status: string }>(
-      "SELECT status FROM approvals WHERE run_id = $1 AND id = $2",
+      "SELECT status FROM questions WHERE run_id = $1 AND id = $2",
       [runId, approval],
     );
     const status = decision === "approve" ? "approved" : "rejected";

@@ -1,14 +1,16 @@
 import { InMemoryTransport, type AuthInfo } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { z } from "zod";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { AgentWork, Approval, Run, RunView } from "../../src/runs/run.ts";
-import type { PrincipalRuns, RunService } from "../../src/runs/service.ts";
+import type { AgentWork, Approval, OpenQuestion, Run, RunView } from "../../src/runs/run.ts";
+import type { PrincipalRuns, RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
 import { type ServerDeps, createPageLinks } from "../../src/server/protocol/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
 import { createResourceChanges } from "../../src/server/resources/changes.ts";
+import { type Question, defineTool } from "../../src/tools/tool.ts";
 import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
 import {
   connectClient,
@@ -111,6 +113,20 @@ export function approvalRuns(...calls: ScriptedToolCall[]): {
   return { service, notes, file };
 }
 
+/** Runs whose agent asks this at once, of any kind, and answers with what it was answered, as JSON. */
+export function questionRuns(question: Question, options: Partial<RunServiceOptions> = {}) {
+  const file = databaseFile();
+  const inquire = defineTool({
+    name: "inquire",
+    kind: "read",
+    description: "Asks a person.",
+    schema: z.object({}),
+    handle: async (_args, { ask }) => ({ content: JSON.stringify(await ask?.(question)) }),
+  });
+  const agent = { model: calling({ name: "inquire", args: {} }), tools: [inquire] };
+  return { ...openServer(file, agent, options), file, agent };
+}
+
 export function anApproval(changes: Partial<Approval> = {}): Approval {
   return {
     id: "int1:0",
@@ -122,6 +138,22 @@ export function anApproval(changes: Partial<Approval> = {}): Approval {
     args: { command: "npm audit" },
     preview: { kind: "command", summary: "execute npm audit", detail: "npm audit" },
     allowedDecisions: ["approve", "edit", "reject"],
+    status: "pending",
+    requestedAt: 0,
+    ...changes,
+  };
+}
+
+export function aQuestion(changes: Partial<OpenQuestion> = {}): OpenQuestion {
+  return {
+    id: "int9",
+    runId: "run_1",
+    agent: [],
+    question: {
+      kind: "ask",
+      text: "Which colour?",
+      fields: [{ name: "answer", type: "text", required: true }],
+    },
     status: "pending",
     requestedAt: 0,
     ...changes,

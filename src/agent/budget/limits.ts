@@ -1,6 +1,5 @@
 /** Limits of one run, and its end when one is reached. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
-import { GraphRecursionError } from "@langchain/langgraph";
 import { RunFailure } from "../../core/errors.ts";
 import type { AgentLimits, Spent } from "../contracts/limits.ts";
 import type { LimitReason, StopReason } from "../contracts/state.ts";
@@ -117,14 +116,4 @@ export function stopReasonOf(message: BaseMessage | undefined): StopReason | und
     ? message.response_metadata["stop_reason"]
     : undefined;
   return isStopReason(stated) ? stated : undefined;
-}
-
-/** Errors of the graph engine that mean something to a person; everything else is passed on as it is. */
-export function graphFailure(error: unknown): unknown {
-  if (!(error instanceof GraphRecursionError)) return error;
-  return new RunFailure(
-    "recursion_limit",
-    "The run took more steps than its limit allows. Send a follow-up message to continue, or raise the limit.",
-    { cause: error },
-  );
 }

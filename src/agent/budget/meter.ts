@@ -258,7 +258,7 @@ export class Meter {
    * The limit of graph steps, if LangGraph would allow no whole turn any more with an end in order. It throws at its
    * limit, and what the run has would be lost. The first turn is always tried.
    */
-  outOfSteps(step: number, { turn, end }: TurnSteps, recursionLimit = Infinity): Reached | undefined {
+  outOfSteps(step: number, { turn, end }: TurnSteps, recursionLimit: number): Reached | undefined {
     const made = this.stepsBefore(step);
     // LangGraph counts its own first step too, and asks for one more after the last.
     const isOut = made >= turn && made + turn + end + 2 > recursionLimit;

@@ -322,7 +322,7 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
   } = readOptions("loadSubagents", options, OPTIONS);
   checkBackend("`backend` of loadSubagents", backend);
   // It loads LangChain, which other readers of these files, such as `doctor`, do without.
-  const { toAgentTool } = await import("../calls/tool.ts");
+  const { toAgentTool } = await import("../langgraph/foreign-tool.ts");
   const offer = { tools: tools.map((tool) => toAgentTool(tool)), servers: [], missing: [] };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
   return files.map(({ tools: wanted, disallowedTools, modelAlias: _ofOthers, ...subagent }) => {

@@ -17,9 +17,9 @@ import type { AgentSnapshot } from "../contracts/agent.ts";
 import { createDeepAgent } from "./create-deep-agent.ts";
 import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./params.ts";
 import { Command, MemorySaver } from "../langgraph/internals.ts";
-import { graphFailure } from "../budget/limits.ts";
+import { graphFailure } from "../langgraph/graph-failure.ts";
 import { openInterrupts } from "../langgraph/open-interrupts.ts";
-import { AGENT_NAME, eventOf } from "../langgraph/step-of-task.ts";
+import { AGENT_NAME, eventOf, withEvents } from "../langgraph/step-of-task.ts";
 import { finishedEvent, snapshotOf, whatWaits } from "../langgraph/thread-agent.ts";
 import { type ModelSource, resolveModel } from "../models/resolve.ts";
 import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
@@ -198,7 +198,7 @@ export async function* streamEvents(
   try {
     const streamMode: Array<"custom" | "messages"> = ["custom", "messages"];
     // LangGraph 1.7 shows the tokens of subagents only with `subgraphs`.
-    const options = { ...thread, streamMode, subgraphs: true, ...defined({ signal }) };
+    const options = withEvents({ ...thread, streamMode, subgraphs: true, ...defined({ signal }) });
     const stream = await graph.stream(next, options);
     // With two modes and subgraphs, chunks are [namespace, mode, payload].
     for await (const [, mode, chunk] of stream as AsyncIterable<[string[], string, unknown]>) {

@@ -6,7 +6,7 @@ import { StateBackend } from "../../backends/stores/state.ts";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
-import { toAgentTool } from "../calls/tool.ts";
+import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { Permissions } from "../calls/permissions.ts";
 import type { AgentMiddleware, Middleware } from "../contracts/middleware.ts";
 import type { AgentTool } from "../contracts/call.ts";
@@ -126,9 +126,11 @@ function assemble(
   const channels = collectChannels(params, middleware, role.nested);
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
+    author: params.name,
     model: () => role.model.get(),
     systemMessage: role.prompt,
     tools,
+    providerTools: (params.tools ?? []).filter((tool) => isProviderTool(tool)),
     middleware,
     backend: params.backend ?? StateBackend,
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
@@ -138,6 +140,7 @@ function assemble(
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
+    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
     folding: foldingChannels(channels),
@@ -153,7 +156,8 @@ function assemble(
   const configured = graph.withConfig({
     ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
     ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
-    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    recursionLimit: definition.recursionLimit,
+    ...(role.nested ? {} : { streamTransformers: [...(params.streamTransformers ?? [])] }),
     // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
     maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
@@ -191,7 +195,7 @@ const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
   const tools = new Map<string, AgentTool>();
-  const given = (params.tools ?? []).map((tool) => toAgentTool(tool));
+  const given = (params.tools ?? []).flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
   for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
     if (tools.has(tool.name)) {
       throw new ConfigurationError(

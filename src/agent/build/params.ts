@@ -1,6 +1,6 @@
 import type { BaseMessage, BaseMessageLike, SystemMessage } from "@langchain/core/messages";
 import type { InferInteropZodOutput, InteropZodObject, InteropZodType } from "@langchain/core/utils/types";
-import type { BaseChannel, BaseCheckpointSaver, BaseStore, CompiledStateGraph } from "@langchain/langgraph";
+import type { BaseChannel, BaseCheckpointSaver, BaseStore, CompiledStateGraph, StreamTransformer } from "@langchain/langgraph";
 import type { BaseCache } from "@langchain/langgraph-checkpoint";
 import type { ProviderStrategy, TypedToolStrategy } from "langchain";
 import type { z } from "zod";
@@ -9,7 +9,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { FilesystemPermission } from "../calls/permissions.ts";
 import type { AgentMiddleware } from "../contracts/middleware.ts";
-import type { ToolInput } from "../contracts/call.ts";
+import type { ProviderTool, ToolInput } from "../contracts/call.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
@@ -38,7 +38,7 @@ export interface SubAgent {
   /** All of its system prompt but what its layers add; a `SystemMessage` keeps its blocks. Default: nothing. */
   systemPrompt?: string | SystemMessage;
   /** Default: the agent's own tools. `[]`: the built-in tools only. */
-  tools?: readonly ToolInput[];
+  tools?: ReadonlyArray<ToolInput | ProviderTool>;
   /** Default: the agent's model. */
   model?: ModelSource;
   middleware?: readonly AgentMiddleware[];
@@ -107,7 +107,7 @@ export interface DeepAgentParams<
   /** Keeps long conversations within the model's window. Default on; `false`: never. */
   summarization?: false | SummarizationOptions;
   /** Added to the built-in tools, and the default of every subagent. */
-  tools?: readonly ToolInput[];
+  tools?: ReadonlyArray<ToolInput | ProviderTool>;
   /** Comes first in the system prompt; the built-in prompt follows. An object sets each part. */
   systemPrompt?: SystemPrompt;
   /** Placed after the default stack. The name of a default one replaces it in its place. */
@@ -151,6 +151,8 @@ export interface DeepAgentParams<
   limits?: AgentLimits;
   /** Graph steps per run. Default 1000. */
   recursionLimit?: number;
+  /** LangGraph's transformers of the streams that `streamEvents` version 3 gives. */
+  streamTransformers?: ReadonlyArray<() => StreamTransformer<unknown>>;
   /** One log line for each model call and each tool call, at level `debug`. Default false. */
   debug?: boolean;
   /** Default: warnings about these parameters as JSON lines on standard error; with `debug`, its lines too. */

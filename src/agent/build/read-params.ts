@@ -113,6 +113,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   generalPurpose: "anything",
   limits: "a plain object",
   recursionLimit: "a number",
+  streamTransformers: "a list",
   debug: "true or false",
   log: "anything",
 };

@@ -19,8 +19,8 @@ export interface FilesystemPermission {
   operations: readonly FileOperation[];
   /** Globs of absolute paths, such as `/workspace/secrets/**`. */
   paths: readonly string[];
-  /** Default `deny`. `interrupt`: a person is asked about each call. */
-  mode?: PermissionMode;
+  /** `interrupt`: a person is asked about each call. Must be stated: libraries differ in what a rule without it means. */
+  mode: PermissionMode;
 }
 
 export type PermissionMode = "allow" | "deny" | "interrupt";
@@ -198,7 +198,13 @@ const PERMISSION: OptionTable<FilesystemPermission> = {
 
 function toRule(given: FilesystemPermission): Rule {
   const rule: Partial<FilesystemPermission> = readOptions("A permission", given, PERMISSION);
-  const { operations = [], paths = [], mode = "deny" } = rule;
+  const { operations = [], paths = [], mode } = rule;
+  if (mode === undefined) {
+    throw new ConfigurationError(
+      "INVALID_PERMISSION",
+      "A permission needs a `mode`: allow, deny or interrupt.",
+    );
+  }
   if (operations.length === 0 || paths.length === 0) {
     throw new ConfigurationError(
       "INVALID_PERMISSION",

@@ -1,16 +1,13 @@
-/** Reports tool calls to those who watch the run, and adds notes for the model to their results. */
-import type { BaseMessage } from "@langchain/core/messages";
-import type { Step } from "../contracts/step.ts";
+/** Reports calls to those who watch the run, and adds notes for the model to their results. */
+import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
-import type { AgentTool, Outcome } from "../contracts/call.ts";
-import { showMessages, textOf } from "../messages/messages.ts";
+import type { AgentTool, CallResult } from "../contracts/call.ts";
+import type { Step } from "../contracts/step.ts";
+import { textIn } from "../messages/messages.ts";
 import { REPEATED_NOTE, isRepeated } from "../messages/repeated-calls.ts";
-import type { AgentDefinition } from "../langgraph/definition.ts";
-import { Command, isCommand } from "../langgraph/internals.ts";
-import { type Carried, type Meter, SPENT } from "../budget/meter.ts";
 import { agentSegment, tellReport } from "../step/child-events.ts";
-import { toolMessagesOf } from "./tool.ts";
+import type { CallStep } from "./call-step.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
@@ -24,85 +21,57 @@ export function reportStart({ id = "", name, args }: ToolCall, step: Step, recal
   });
 }
 
-/** Reports the end of a subagent that an earlier process had started: it does not work any more. Returns `outcome`. */
+/** Reports the end of a subagent that an earlier process had started: it does not work any more. */
 export function reportRecalled(
-  outcome: Outcome,
-  call: ToolCall,
+  { id = "", args }: ToolCall,
+  { content, status }: CallResult,
   tool: AgentTool | undefined,
   step: Step,
-): Outcome {
-  const [message] = toolMessagesOf(outcome);
-  if (tool?.kind !== "delegate" || !message) return outcome;
-  const { subagent_type: name, description } = call.args;
-  const segment = agentSegment(call.id ?? "", String(name), String(description));
-  tellReport(segment, { text: textOf(message), status: message.status }, step);
-  return outcome;
+): void {
+  if (tool?.kind !== "delegate") return;
+  const segment = agentSegment(id, String(args["subagent_type"]), String(args["description"]));
+  tellReport(segment, { text: textIn(content), status }, step);
 }
 
-/** The step that a call ends in. `rejected`: a person decided against it. */
-interface Ending {
-  step: Step;
-  meter: Meter;
-  messages: readonly BaseMessage[];
-  rejected?: true | undefined;
+/** A call that has ended, with the result that the model reads. */
+export interface EndedCall {
+  /** The call as it ran: a person may have changed it. */
+  readonly call: ToolCall;
+  readonly result: CallResult;
+  /** A person decided against it. */
+  readonly rejected?: true | undefined;
 }
 
-/** Reports how a call ended, with the file or the todos that it changed, and returns the graph's update. */
-export function reportEnd(
-  { tools }: Pick<AgentDefinition, "tools">,
-  { id: callId = "", name, args }: ToolCall,
-  outcome: Outcome,
-  { step, meter, messages, rejected }: Ending,
-): Command {
-  const [message] = toolMessagesOf(outcome);
-  const status = message?.status === "error" ? "error" : "success";
-  const summary = message ? resultSummary(textOf(message)) : "";
-  step.tell({
-    kind: "tool_finished",
-    callId,
-    tool: name,
-    status,
-    summary,
-    ...defined({ rejected }),
-  });
-  const command = isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
-  // Only LangChain's tools of other authors return a list of writes.
-  const update: Record<string, unknown> = Array.isArray(command.update) ? {} : { ...command.update };
+/** Reports the end of a call, with the file or the todos that it changed. Returns the result, with a note if it repeats. */
+export function reportEnd({ call, result, rejected }: EndedCall, { agent, scope }: CallStep): CallResult {
+  const { id: callId = "", name, args } = call;
+  const { content, status = "success" } = result;
+  const { step, state } = scope;
+  const summary = resultSummary(textIn(content));
+  step.tell({ kind: "tool_finished", callId, tool: name, status, summary, ...defined({ rejected }) });
   if (status === "success") {
-    const tool = tools.get(name);
+    const tool = agent.tools.get(name);
     const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
-    if (path) {
-      const change = tool?.changeOf?.(args, message?.artifact);
-      step.tell({ kind: "file_changed", callId, path, ...change });
-    }
-    const { todos } = update;
+    if (path) step.tell({ kind: "file_changed", callId, path, ...tool?.changeOf?.(args, result.artifact) });
+    const { todos } = result.update ?? {};
     if (Array.isArray(todos)) step.tell({ kind: "todos", todos });
   }
-  if (message && isRepeated(messages, message)) withNote(outcome, REPEATED_NOTE);
-  // The state keeps the time at work where a limit needs it, beside what a subagent's report says it used.
-  if (meter.remainingMs !== undefined && !Array.isArray(command.update)) {
-    const carried = meter.carried(messages);
-    const spent = update[SPENT] as Partial<Carried> | undefined; // our channel
-    command.update = { ...update, [SPENT]: { ...carried, ...spent } };
-  }
-  return showMessages(command);
+  const message = new ToolMessage({ content, tool_call_id: callId });
+  return isRepeated(state.messages, message) ? withNote(result, REPEATED_NOTE) : result;
 }
 
 /** Tells the model that a person changed the call. */
-export const noteEdit = (outcome: Outcome, { name, args }: ToolCall): Outcome =>
-  withNote(outcome, `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`);
+export const noteEdit = (result: CallResult, { name, args }: ToolCall): CallResult =>
+  withNote(result, `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`);
 
 /** Tells the model that the result is older than its writes in the same reply, which still wait. */
-export function noteOpenWrites(outcome: Outcome, open: readonly ToolCall[]): Outcome {
-  if (open.length === 0) return outcome;
+export function noteOpenWrites(result: CallResult, open: readonly ToolCall[]): CallResult {
+  if (open.length === 0) return result;
   const names = open.map(({ name }) => name).join(", ");
-  return withNote(outcome, `[Result from before ${names} of the same reply, which waits for a person]`);
+  return withNote(result, `[Result from before ${names} of the same reply, which waits for a person]`);
 }
 
-function withNote(outcome: Outcome, note: string): Outcome {
-  const [message] = toolMessagesOf(outcome);
-  if (!message) return outcome;
-  if (typeof message.content === "string") message.content = `${note}\n${message.content}`;
-  else message.content = [{ type: "text", text: note }, ...message.content];
-  return outcome;
-}
+const withNote = ({ content, ...result }: CallResult, note: string): CallResult => ({
+  ...result,
+  content: typeof content === "string" ? `${note}\n${content}` : [{ type: "text", text: note }, ...content],
+});

@@ -10,6 +10,7 @@ import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
 import { callModel } from "../models/call-model.ts";
+import { joined } from "../models/joined-stream.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
@@ -317,7 +318,7 @@ async function ask(
     try {
       const reply = await callModel(
         { ...request, model },
-        (oneTry) => model.invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
+        (oneTry) => joined(model).invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
         { step: request.runtime.step, signal, log },
       );
       count(reply, request, model);

@@ -1,14 +1,19 @@
 /** Tools, their calls and results, and the record of calls with outside effects. */
-import type { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type { RunnableConfig } from "@langchain/core/runnables";
-import type { StructuredToolInterface } from "@langchain/core/tools";
-import type { Command } from "@langchain/langgraph";
+import type { RunnableConfig, RunnableToolLike } from "@langchain/core/runnables";
+import type { DynamicStructuredTool, StructuredToolInterface } from "@langchain/core/tools";
 import type { z } from "zod";
 import type { MaybePromise } from "../../backends/backend.ts";
-import type { BoundPreview, FileDiff, ToolContext, ToolKind, ToolSpec } from "../../tools/tool.ts";
+import type {
+  BoundPreview,
+  FileDiff,
+  ToolContext,
+  ToolKind,
+  ToolResult,
+  ToolSpec,
+} from "../../tools/tool.ts";
 import type { Step } from "./step.ts";
-import type { AgentPath, AgentState } from "./state.ts";
+import type { AgentPath, AgentState, StateUpdate } from "./state.ts";
 
 /** A plain function with the facts a model needs to call it. */
 export interface ToolFunction {
@@ -20,8 +25,18 @@ export interface ToolFunction {
   invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
 }
 
-/** Tools that `tools` parameters accept. */
-export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
+/** A tool that the model's provider runs, in the provider's own form, such as `{ type: "web_search" }`. */
+export interface ProviderTool {
+  readonly invoke?: never;
+  readonly handle?: never;
+  readonly [field: string]: unknown;
+}
+
+/** A runnable of LangChain as a tool, by its `asTool`. */
+export type RunnableTool = Pick<RunnableToolLike, "lc_namespace" | "name" | "description" | "schema">;
+
+/** Tools that run here. */
+export type ToolInput = StructuredToolInterface | RunnableTool | ToolSpec | ToolFunction | AgentTool;
 
 export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
 
@@ -32,6 +47,28 @@ export interface CallScope {
   readonly step: Step;
   /** The state the call's step began with. */
   readonly state: AgentState;
+  /** Does the work of a call and tells LangChain's callbacks of its beginning and end. */
+  readonly observe: (
+    call: ToolCall,
+    offered: DynamicStructuredTool,
+    work: () => Promise<CallResult>,
+  ) => Promise<CallResult>;
+  /** True if the graph stops with this error to ask a person. Such an error has to be thrown on. */
+  readonly isPause: (error: unknown) => boolean;
+}
+
+/** The result of a call. It never changes: layers make new ones. */
+export interface CallResult extends Readonly<Omit<ToolResult, "whole" | "update">> {
+  /**
+   * A text too large for `content`: it goes into a file. `start` and `end` stand around what is shown of it. A layer
+   * that redacts `content` has to redact this as well.
+   */
+  readonly whole?: { readonly text: string; readonly start?: string; readonly end: string };
+  readonly update?: StateUpdate;
+  /** Further tool messages of a LangChain command. */
+  readonly further?: readonly CallResult[];
+  /** The message or command of a LangChain tool, for all else that it says. */
+  readonly native?: unknown;
 }
 
 /** A tool as the graph runs it, whatever it was made from. */
@@ -42,15 +79,12 @@ export interface AgentTool {
   readonly offered: StructuredToolInterface;
   validate(args: unknown): ValidatedArgs;
   /** Runs the call with the given arguments; throws only for bugs of the tool. */
-  run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
+  run(call: ToolCall, scope: CallScope): Promise<CallResult>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
   /** The change that a successful call made; `undefined` if arguments and answer do not show it. */
   changeOf?(args: Record<string, unknown>, artifact: unknown): FileDiff | undefined;
 }
-
-/** The result of a tool call: a message for the model, or a message together with a state change. */
-export type Outcome = ToolMessage | Command;
 
 /** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
 export interface CallIdentity {

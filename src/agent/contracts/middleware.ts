@@ -5,7 +5,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BaseStore, Command } from "@langchain/langgraph";
 import type { MaybePromise } from "../../backends/backend.ts";
-import type { AgentTool } from "./call.ts";
+import type { AgentTool, CallResult } from "./call.ts";
 import type { DecisionType } from "./question.ts";
 import type { Step } from "./step.ts";
 import type { AgentState, StateUpdate } from "./state.ts";
@@ -63,6 +63,8 @@ export interface ToolCallRequest {
 
 export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;
 
+export type CallHandler = (request: ToolCallRequest) => Promise<CallResult>;
+
 export type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
 
 /** The question that a person is asked about one call. */
@@ -78,7 +80,7 @@ export interface Gate {
 export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
 
 /** A channel holds the newest object (after `null`, `initial` again), or the newest text of each name. */
-type LayerChannel = { kind: "latest"; initial: object } | { kind: "texts" };
+export type LayerChannel = { kind: "latest"; initial: object } | { kind: "texts" };
 
 /**
  * One layer around the agent's loop, in LangChain's shape.
@@ -102,6 +104,9 @@ export interface Middleware {
   wrapModelCall?(request: ModelRequest, next: ModelHandler): Promise<AIMessage>;
   /** The last change of a request, when all wrappers of the stack have had it; applied first to last. */
   readonly finishRequest?: (request: ModelRequest) => ModelRequest;
+  /** Wraps a call and sees its whole result, also the text that goes into a file. */
+  wrapCall?(request: ToolCallRequest, next: CallHandler): Promise<CallResult>;
+  /** The same in LangChain's form. A layer has one of the two. */
   wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
 }
 

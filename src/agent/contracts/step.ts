@@ -8,7 +8,7 @@ import type { AgentLimits, Spent } from "./limits.ts";
 import type { AgentPath, AgentPathSegment, AgentState } from "./state.ts";
 
 /** An event without the agent that it is about. */
-type OwnEvent<Event> = Event extends { agent: AgentPath } ? Omit<Event, "agent"> : never;
+export type OwnEvent<Event> = Event extends { agent: AgentPath } ? Omit<Event, "agent"> : never;
 
 export interface Step {
   /** The agent whose step it is. */
@@ -25,7 +25,7 @@ export interface Step {
 }
 
 /** Counts what an agent uses, and knows its limits. */
-interface Budget {
+export interface Budget {
   readonly limits: AgentLimits;
   add(spent: Spent): void;
 }

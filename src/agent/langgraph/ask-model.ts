@@ -1,7 +1,9 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/answers.ts";
@@ -12,7 +14,7 @@ import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
-import type { ToolBinder, ToolBinding } from "../models/tool-binder.ts";
+import { type ToolBinder, type ToolBinding, isGoogle } from "../models/tool-binder.ts";
 import { type Meter, countCalls } from "../budget/meter.ts";
 
 export interface Asking {
@@ -41,6 +43,14 @@ const NO_STREAM = "langsmith:nostream";
 const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
   isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
 
+/** A reply as Google's package takes it, which reads the name of an agent as an unknown role. */
+const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
+  if (!AIMessage.isInstance(message) || message.name === undefined) return message;
+  const { content, additional_kwargs, response_metadata, tool_calls = [], usage_metadata, id } = message;
+  const fields = { content, additional_kwargs, response_metadata, tool_calls };
+  return new AIMessage({ ...fields, ...defined({ usage_metadata, id }) });
+});
+
 /**
  * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
  * without the structured answer is asked for again. Tokens and calls of all of them are counted.
@@ -65,7 +75,7 @@ async function completeReply(
   const { messages, model, systemMessage } = request;
   const input = [
     ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
-    ...messages.map(withStartNote),
+    ...messages.map(withStartNote).map(isGoogle(model) ? withoutName : (message) => message),
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   const binding = {

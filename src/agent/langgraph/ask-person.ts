@@ -1,11 +1,35 @@
-/** Asks a person from within a call: the task stops with an interrupt, and begins again with the answer. */
+/** Asks a person about a call or from within it: the task stops with an interrupt, and begins again with the answer. */
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
+import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion } from "../contracts/question.ts";
-import { CHECKPOINTER_KEY, interrupt, isGraphInterrupt } from "./internals.ts";
-import { type BoundAnswer, refuseBroadcastAnswer, sealOfQuestion } from "./open-interrupts.ts";
-import { contextOf, taskStep } from "./step-of-task.ts";
+import type { Step } from "../contracts/step.ts";
+import { CHECKPOINTER_KEY } from "./internals.ts";
+import {
+  type BoundAnswer,
+  isRequest,
+  questionId,
+  refuseBroadcastAnswer,
+  sealOfQuestion,
+} from "./open-interrupts.ts";
+import { lastQuestion } from "./resume.ts";
+import { contextOf } from "./step-of-task.ts";
+
+/** Questions about the call of a task. */
+export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
+  shown: async () => {
+    const asked = await lastQuestion(config);
+    // Questions of a subagent do not count.
+    const isOwn = isRequest(asked) && asked.agent?.length === step.agent.length;
+    return isOwn ? (asked.shown ?? []) : [];
+  },
+  ask: (request) =>
+    ask(request, config, (id) =>
+      step.tell({ kind: "approval_requested", interruptId: questionId(id, request), request }),
+    ),
+});
 
 /** `undefined` where no run keeps the question while the call is at work. */
 export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
@@ -14,26 +38,27 @@ export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQ
 }
 
 /** `undefined` in a graph without a checkpointer: it cannot wait. */
-export function askPerson(config: RunnableConfig, toolCallId: string): AskPerson | undefined {
+export function askPerson(config: RunnableConfig, step: Step, toolCallId: string): AskPerson | undefined {
   if (typeof config.configurable?.[CHECKPOINTER_KEY] !== "object") return undefined;
   return async (question) => {
-    const step = taskStep(config);
     const asked: AskedQuestion = { question, agent: step.agent, toolCallId };
+    const tell = (id: string): void => step.tell({ kind: "question_asked", interruptId: id, question });
     for (;;) {
-      await refuseBroadcastAnswer(config);
-      try {
-        const given: Partial<BoundAnswer> | undefined = interrupt(asked);
-        const isFitting = given?.asked === sealOfQuestion(question);
-        const checked = isFitting && given.answer && checkAnswer(question, given.answer);
-        if (checked && checked.ok) return checked.answer;
-      } catch (error) {
-        if (isGraphInterrupt(error)) {
-          for (const { id } of error.interrupts) {
-            if (id) step.tell({ kind: "question_asked", interruptId: id, question });
-          }
-        }
-        throw error;
-      }
+      const given = (await ask(asked, config, tell)) as Partial<BoundAnswer> | undefined; // checked here
+      const isFitting = given?.asked === sealOfQuestion(question);
+      const checked = isFitting && given.answer && checkAnswer(question, given.answer);
+      if (checked && checked.ok) return checked.answer;
     }
   };
+}
+
+/** LangGraph's `interrupt`, telling watchers about a question that is new. */
+async function ask(question: unknown, config: RunnableConfig, tell: (id: string) => void): Promise<unknown> {
+  await refuseBroadcastAnswer(config);
+  try {
+    return interrupt(question);
+  } catch (error) {
+    if (isGraphInterrupt(error)) for (const { id } of error.interrupts) if (id) tell(id);
+    throw error;
+  }
 }

@@ -122,7 +122,8 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
     ),
     [FILE_NOTES]: textsByName(),
     [LEFT_OFF]: textsByName(),
-    structuredResponse: z.unknown().optional(),
+    // A schema that takes `undefined` would put it into every result.
+    structuredResponse: z.custom<unknown>((answer) => answer !== undefined),
   }).getChannels();
   // A schema's default is made once and shared by all threads; files are told apart by this very object.
   const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {

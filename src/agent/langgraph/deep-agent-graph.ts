@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   type BaseCheckpointSaver,
@@ -9,15 +11,14 @@ import {
 } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
-import { checkEdit } from "../calls/gate.ts";
+import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
-import { withMessageIds } from "../messages/messages.ts";
 import type { AgentFacts, AgentGraph } from "./definition.ts";
 import { closeAbandonedCalls, closeCallsAtLimit, finishedCalls } from "./close-open-calls.ts";
 import { isTracing, startTrace } from "./tracing.ts";
 import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, type Scratchpad } from "./internals.ts";
-import { graphFailure } from "../budget/limits.ts";
+import { graphFailure } from "./graph-failure.ts";
 import { Meter } from "../budget/meter.ts";
 import {
   type EditCheck,
@@ -289,6 +290,18 @@ export class DeepAgentGraph
       ...defined({ update, goto }),
     });
   }
+}
+
+/** Gives each message of an input an id, by which it can be moved into a file or cut off. */
+function withMessageIds<Input>(input: Input): Input {
+  if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
+  const messages = [input.messages].flat().map((given) => {
+    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
+    // A message is stored by the fields that it was made from.
+    if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
+    return message;
+  });
+  return { ...input, messages };
 }
 
 /**

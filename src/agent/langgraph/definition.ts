@@ -6,26 +6,24 @@ import type { AIMessage, SystemMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
-import type { Logger } from "../../core/logger.ts";
 import type { ToolResult } from "../../tools/tool.ts";
-import type { ArgumentsCheck } from "../calls/arguments.ts";
-import type { Permissions } from "../calls/permissions.ts";
+import type { CallingAgent } from "../calls/call-step.ts";
+import type { EditRules } from "../calls/check.ts";
 import type { AgentState } from "../contracts/state.ts";
-import type { AgentTool } from "../contracts/call.ts";
-import type { Middleware } from "../contracts/middleware.ts";
+import type { ProviderTool } from "../contracts/call.ts";
 import type { StructuredResponse } from "../models/structured-answer.ts";
-import type { AgentLimits } from "../contracts/limits.ts";
 import type { StepFiles } from "../step/files.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 
 /** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
-export interface AgentDefinition {
+export interface AgentDefinition extends CallingAgent {
   readonly name: string;
+  /** The name of its messages, if it was given one. */
+  readonly author: string | undefined;
   /** Resolved on the first call: construction loads no provider. */
   readonly model: () => Promise<BaseChatModel>;
   readonly systemMessage: SystemMessage;
-  readonly tools: ReadonlyMap<string, AgentTool>;
-  readonly middleware: readonly Middleware[];
+  readonly providerTools: readonly ProviderTool[];
   readonly backend: BackendSource;
   /** Folders for texts that left the conversation. */
   readonly keptFolders: readonly string[];
@@ -34,20 +32,13 @@ export interface AgentDefinition {
   readonly structured: StructuredResponse | undefined;
   /** Replies to earlier requests, where they are to be used again. */
   readonly cache: ReplyCache | undefined;
-  /** Rules for paths, where there are any. */
-  readonly permissions: Permissions | undefined;
-  /** The forms that edits of calls have to have, by tool. */
-  readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
-  readonly limits: AgentLimits;
-  readonly log: Logger;
+  /** Graph steps per run, unless the program gives LangGraph another limit. */
+  readonly recursionLimit: number;
   /** Names of all state channels. */
   readonly channels: string[];
   /** Names of channels that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
 }
-
-/** The rules by which a person's edit of a call is checked. */
-export type EditRules = Pick<AgentDefinition, "tools" | "permissions" | "editForms">;
 
 /** Facts about an agent that its graph has besides LangGraph's own fields. */
 export interface AgentFacts extends EditRules, Pick<AgentDefinition, "subagents" | "limits"> {

@@ -6,21 +6,24 @@ import {
   isInteropZodObject,
   isInteropZodSchema,
 } from "@langchain/core/utils/types";
-import { type Command, isCommand } from "@langchain/langgraph";
-import { ConfigurationError } from "../../core/errors.ts";
+import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
+import { ConfigurationError, DeepAgentError, errorMessage } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
-import { toAgentTool } from "../calls/tool.ts";
+import { MiddlewareFailure } from "../calls/layers.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
   HookName,
   Middleware,
   ModelRequest,
+  ToolCallRequest,
 } from "../contracts/middleware.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool, CallResult } from "../contracts/call.ts";
 import type { JumpTarget, StateUpdate } from "../contracts/state.ts";
-import { MiddlewareFailure, failureOf, hooked, noting } from "../layers/compose.ts";
+import { textIn } from "../messages/messages.ts";
+import { toAgentTool } from "./foreign-tool.ts";
+import { type Outcome, fromOutcome, toOutcome } from "./outcome.ts";
 
 type AnyHook = NonNullable<Middleware[HookName]>;
 
@@ -28,7 +31,7 @@ type Source = Omit<Middleware, HookName> &
   Partial<Record<HookName, AnyHook | { hook: AnyHook }>> & { contextSchema?: unknown };
 
 const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"];
-const WRAPPERS = ["wrapModelCall", "wrapToolCall", "gate", "finishRequest"] as const;
+const WRAPPERS = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"] as const;
 const FIELDS: readonly string[] = [...HOOKS, ...WRAPPERS, "stateSchema", "contextSchema", "tools"];
 
 /**
@@ -98,8 +101,15 @@ function adaptFinish(source: Source, log: Logger): Pick<Middleware, "finishReque
   };
 }
 
-function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapToolCall"> {
-  const { wrapModelCall, wrapToolCall, name } = source;
+function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapCall"> {
+  const { wrapModelCall, wrapCall, wrapToolCall, name } = source;
+  if (wrapCall && wrapToolCall) {
+    throw new ConfigurationError(
+      "INVALID_MIDDLEWARE",
+      `Middleware ${name} has wrapCall and wrapToolCall, which do the same. Leave one of them out.`,
+    );
+  }
+  const wrap = wrapCall ?? (wrapToolCall && byMessages(source, wrapToolCall));
   return {
     ...(wrapModelCall && {
       wrapModelCall: adaptWrapper(source, log, "wrapModelCall", wrapModelCall, (reply, request, last) => {
@@ -108,15 +118,55 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
         throw new MiddlewareFailure(`Middleware ${name} must answer a model call with an assistant message.`);
       }),
     }),
-    ...(wrapToolCall && {
-      wrapToolCall: adaptWrapper(source, log, "wrapToolCall", wrapToolCall, (outcome) => {
-        if (ToolMessage.isInstance(outcome) || isCommand(outcome)) return outcome;
-        throw new MiddlewareFailure(
-          `Middleware ${name} must answer a tool call with a tool message or a command.`,
-        );
+    ...(wrap && {
+      wrapCall: adaptWrapper(source, log, wrapCall ? "wrapCall" : "wrapToolCall", wrap, (result) => {
+        if (isResult(result)) return result;
+        throw new MiddlewareFailure(`Middleware ${name} must answer a call with a result that has content.`);
       }),
     }),
   };
+}
+
+const isResult = (answer: unknown): answer is CallResult =>
+  typeof answer === "object" && answer !== null && "content" in answer;
+
+/** Shows results to a wrapper of LangChain as messages or commands, and reads its answer. */
+function byMessages(
+  source: Source,
+  wrapToolCall: NonNullable<Middleware["wrapToolCall"]>,
+): Wrapper<ToolCallRequest, CallResult> {
+  return async (request, next) => {
+    const shown: CallResult[] = [];
+    const show = async (changed: ToolCallRequest): Promise<Outcome> => {
+      const result = await next(changed);
+      shown.push(result, ...(result.further ?? []));
+      return toOutcome(changed.toolCall, result);
+    };
+    const answer: unknown = await wrapToolCall.call(source, request, (changed) => handled(show(changed)));
+    if (ToolMessage.isInstance(answer) || isCommand(answer)) return withWhole(fromOutcome(answer), shown);
+    throw new MiddlewareFailure(
+      `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
+    );
+  };
+}
+
+/**
+ * An answer with the whole text of the result that it repeats. Words around the result's own text stand around the
+ * preview of the whole one. With any other text the whole one is dropped: the wrapper may have redacted it.
+ */
+function withWhole({ further, ...answer }: CallResult, shown: readonly CallResult[]): CallResult {
+  const text = textIn(answer.content);
+  const isSame = ({ content }: CallResult): boolean => textIn(content) === text;
+  const isWithin = ({ whole, content }: CallResult): boolean =>
+    whole !== undefined && textIn(content) !== "" && text.includes(textIn(content));
+  const { whole, content = "" } = shown.findLast(isSame) ?? shown.findLast(isWithin) ?? {};
+  const others = further && { further: further.map((one) => withWhole(one, shown)) };
+  if (!whole) return { ...answer, ...others };
+  const own = textIn(content);
+  const at = text.indexOf(own);
+  const start = text.slice(0, at) + (whole.start ?? "");
+  const end = whole.end + text.slice(at + own.length);
+  return { ...answer, ...others, whole: { text: whole.text, start, end } };
 }
 
 type Wrapper<Request, Result> = (
@@ -128,7 +178,7 @@ type Wrapper<Request, Result> = (
 function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result>(
   source: Source,
   log: Logger,
-  hook: "wrapModelCall" | "wrapToolCall",
+  hook: "wrapModelCall" | "wrapCall" | "wrapToolCall",
   wrap: Wrapper<Request, Result>,
   accept: (answer: unknown, request: Request, last: Result | undefined) => Result,
 ): Wrapper<Request, Result> {
@@ -136,13 +186,20 @@ function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result
     const { runtime } = request;
     const inner = noting(next);
     let last: Result | undefined;
-    const noted = async (changed: Request): Promise<Result> => (last = await inner.next(changed));
+    const noted = (changed: Request): Promise<Result> =>
+      handled(inner.next(changed).then((result) => (last = result)));
     const work = async (): Promise<Result> => {
       const own = { ...request, runtime: withOwnContext(source, runtime) };
       return accept(await wrap.call(source, own, noted), request, last);
     };
     return hooked({ middleware: source.name, hook, runtime, log }, work, inner.thrown);
   };
+}
+
+/** Lets a wrapper drop work without an unhandled rejection, which would end the process. */
+function handled<Result>(work: Promise<Result>): Promise<Result> {
+  work.catch(() => undefined);
+  return work;
 }
 
 /** The run's context as the middleware's own schema reads it, defaults included. */
@@ -207,4 +264,58 @@ function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
   const target = typeof place === "string" && others.length === 0 ? PLACES[place] : undefined;
   if (target) return { jumpTo: target };
   throw new MiddlewareFailure(`Middleware ${name} may go to the model, the tools or the end only.`);
+}
+
+/** The place where middleware runs. */
+interface MiddlewareCall {
+  middleware: string;
+  hook: string;
+  runtime: AgentRuntime;
+  log: Logger;
+}
+
+/**
+ * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses,
+ * aborts, expected errors and those in `passed` (failures from further in) are thrown on unchanged.
+ */
+async function hooked<Result>(
+  { middleware, hook, runtime, log }: MiddlewareCall,
+  run: () => Result | Promise<Result>,
+  passed: ReadonlySet<unknown> = new Set(),
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    if (passed.has(error) || isGraphBubbleUp(error) || runtime.signal?.aborted === true) throw error;
+    throw failureOf(error, { middleware, hook, log });
+  }
+}
+
+/** Makes a failure of the middleware of what a hook threw, and logs it. Expected errors are given back unchanged. */
+function failureOf(
+  error: unknown,
+  { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,
+): unknown {
+  if (error instanceof DeepAgentError && !(error instanceof MiddlewareFailure)) return error;
+  log.error("middleware_error", { middleware, hook, error });
+  if (error instanceof MiddlewareFailure) return error;
+  return new MiddlewareFailure(errorMessage(error), { cause: error });
+}
+
+/** Wraps `next` and collects the errors that it throws. */
+function noting<Request, Result>(
+  next: (request: Request) => Promise<Result>,
+): { next: (request: Request) => Promise<Result>; thrown: Set<unknown> } {
+  const thrown = new Set<unknown>();
+  return {
+    thrown,
+    next: async (request) => {
+      try {
+        return await next(request);
+      } catch (error) {
+        thrown.add(error);
+        throw error;
+      }
+    },
+  };
 }

@@ -16,7 +16,7 @@ import type { AgentState, JumpTarget } from "../contracts/state.ts";
 import type { HookName } from "../contracts/middleware.ts";
 import { returnDirect } from "./return-direct.ts";
 import { readingInbox } from "./reading-inbox.ts";
-import { showMessages } from "../messages/messages.ts";
+import { showMessages } from "./outcome.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { runHooks } from "../layers/compose.ts";
 import { branchTo } from "./internals.ts";

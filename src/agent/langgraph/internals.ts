@@ -1,17 +1,9 @@
 /**
- * LangGraph for the rest of the agent: the functions that other rooms call, and names inside LangGraph and LangChain
- * that are not part of their public interface. The names were read in @langchain/langgraph 1.7.3 and @langchain/core
+ * LangGraph for other rooms, and names inside LangGraph and LangChain that are not part of their public interface. The
+ * names were read in @langchain/langgraph 1.7.3 and @langchain/core
  * 1.4.0; compare each new version of either with this file.
  */
-export {
-  Command,
-  MemorySaver,
-  Send,
-  interrupt,
-  isCommand,
-  isGraphBubbleUp,
-  isGraphInterrupt,
-} from "@langchain/langgraph";
+export { Command, MemorySaver } from "@langchain/langgraph";
 
 /** Keys in `configurable` of a running task: its checkpointer, and whether the run continues from a checkpoint. */
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";

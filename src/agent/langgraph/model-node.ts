@@ -9,7 +9,7 @@ import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts"
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmpty, noAnswer } from "../models/answers.ts";
 import { expectedTokens } from "../compaction/compaction.ts";
-import { foldMessages, lastAnswer, showMessages, textOf } from "../messages/messages.ts";
+import { foldMessages, lastAnswer, textOf } from "../messages/messages.ts";
 import { type Strategy, missingAnswer } from "../models/structured-answer.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
@@ -21,6 +21,7 @@ import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
 import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
 import { annotatedReports } from "./channels.ts";
+import { showMessages } from "./outcome.ts";
 import { agentPath, agentRuntime, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
@@ -59,13 +60,17 @@ export function createModelNode(
       const update = mergeUpdates([...updates, { messages: [stop] }]);
       return showMessages(new Command({ update, goto: after.end }));
     };
+    // A limit that the program gave to LangGraph is LangGraph's to enforce.
+    const { recursionLimit } = definition;
+    const isOwn = config.recursionLimit === recursionLimit;
     const reached =
-      meter.reached(messages) ?? meter.outOfSteps(stepOf(config), after.steps, config.recursionLimit);
+      meter.reached(messages) ??
+      (isOwn ? meter.outOfSteps(stepOf(config), after.steps, recursionLimit) : undefined);
     if (reached) return stopFor(reached, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
     const { updates, strategy } = answer;
-    const { reply, refused } = safeReply(answer.reply, state.messages);
+    const { reply, refused } = safeReply(answer.reply, state.messages, definition.author);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
@@ -208,7 +213,11 @@ function firstRequest(
     messages: state.messages,
     systemMessage: definition.systemMessage,
     systemPrompt: textOf(definition.systemMessage),
-    tools: [...definition.tools.values()].map(({ offered }) => offered),
+    tools: [
+      ...[...definition.tools.values()].map(({ offered }) => offered),
+      // LangChain's middleware knows these too, and passes them on.
+      ...(definition.providerTools as unknown as ModelRequest["tools"]),
+    ],
     state,
     runtime: agentRuntime(config),
   };

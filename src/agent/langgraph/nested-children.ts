@@ -7,7 +7,7 @@ import {
   coerceMessageLikeToMessage,
 } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver } from "@langchain/langgraph";
+import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
@@ -18,8 +18,9 @@ import { directAnswer } from "../models/answers.ts";
 import { lastAnswer, taskMessage } from "../messages/messages.ts";
 import { NoStructuredResponse } from "../models/structured-answer.ts";
 import type { AgentDefinition, AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "./definition.ts";
-import { CHECKPOINTER_KEY, isGraphBubbleUp } from "./internals.ts";
-import { DEFAULT_PARALLEL, currentRun, graphFailure, stopReasonOf } from "../budget/limits.ts";
+import { graphFailure } from "./graph-failure.ts";
+import { CHECKPOINTER_KEY } from "./internals.ts";
+import { DEFAULT_PARALLEL, currentRun, stopReasonOf } from "../budget/limits.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
 import { FILE_NOTES, LEFT_OFF, changedState, contextState, sharedState } from "./channels.ts";
 import { contextOf, meterOf, subagentConfig, taskStep } from "./step-of-task.ts";

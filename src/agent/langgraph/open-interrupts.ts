@@ -1,7 +1,7 @@
 /** Finds the questions that a thread waits on, and gives each answer to the question it was meant for. */
 import { createHash } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
+import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
 import { canonicalJson } from "../../core/json.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
@@ -19,6 +19,7 @@ import {
   RESUME_MAP_KEY,
   SCRATCHPAD_KEY,
   type Scratchpad,
+  TASKS_CHANNEL,
   interruptsIn,
 } from "./internals.ts";
 import { TOOLS } from "./channels.ts";
@@ -56,7 +57,8 @@ export async function openInterrupts(
   configurable: RunnableConfig["configurable"],
 ): Promise<OpenInterrupt[]> {
   const { checkpoint_ns = "" } = configurable ?? {};
-  const writes = (await checkpointer.getTuple({ configurable: address(configurable) }))?.pendingWrites ?? [];
+  const tuple = await checkpointer.getTuple({ configurable: address(configurable) });
+  const writes = tuple?.pendingWrites ?? [];
   const finished = finishedTasks(writes);
   const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   const found = await Promise.all(
@@ -73,7 +75,22 @@ export async function openInterrupts(
       );
     }),
   );
-  return found.flat();
+  const order = callOrder(tuple);
+  return found.flat().toSorted((a, b) => order(a) - order(b));
+}
+
+/** The place of a question's call among the calls of the reply that a step runs; those without one come last. */
+function callOrder(tuple: CheckpointTuple | undefined): (interrupt: OpenInterrupt) => number {
+  const sent: unknown = tuple?.checkpoint.channel_values[TASKS_CHANNEL];
+  const calls = Array.isArray(sent)
+    ? (sent as Send[]).map(({ args }: { args?: unknown }) => Object(args).callId)
+    : [];
+  return ({ value }) => {
+    if (!isRequest(value)) return calls.length;
+    const ids = [value.actionRequests[0]?.toolCallId, ...(value.agent ?? []).map(({ callId }) => callId)];
+    const at = calls.findIndex((call) => ids.includes(call));
+    return at < 0 ? calls.length : at;
+  };
 }
 
 /** The tasks of a step that have finished, by what they wrote. */
@@ -90,8 +107,8 @@ export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => V
 
 /**
  * Answers by LangGraph's interrupt id, from what a caller resumes with: a record by that id or the
- * question's, or a bare answer when exactly one interrupt is open. LangGraph alone would hand a bare answer
- * to every open interrupt.
+ * question's, a bare answer when exactly one interrupt is open, or one list of decisions for all open calls of one
+ * agent, in the order of the calls. LangGraph alone would hand a bare answer to every open interrupt.
  *
  * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run then, and every
  *   interrupt stays open.
@@ -101,11 +118,19 @@ export function answersById(
   open: readonly OpenInterrupt[],
   checkEdit: EditCheck,
 ): Record<string, unknown> {
-  const given = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
+  const given = isRecordOfAnswers(resume, open)
+    ? resume
+    : (inCallOrder(resume, open) ?? { [theOnly(open)]: resume });
   const answers: Record<string, unknown> = {};
   for (const [id, written] of Object.entries(given)) {
     const answer = withEditedAction(written);
     const interrupt = open.find((candidate) => isCalled(candidate, id));
+    if (id === "decisions") {
+      throw new ConfigurationError(
+        "INVALID_ANSWER",
+        "Answer either with `decisions` for all calls in their order, or by interrupt id, not both.",
+      );
+    }
     if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
     const problem = answerProblem(interrupt, answer, checkEdit);
     if (problem !== undefined) {
@@ -231,6 +256,17 @@ function isRecordOfAnswers(
   );
 }
 
+/** One list of decisions for several calls of one agent, as answers by id. */
+function inCallOrder(resume: unknown, open: readonly OpenInterrupt[]): Record<string, unknown> | undefined {
+  const decisions: unknown = Object(resume).decisions;
+  const agents = new Set(
+    open.map(({ value }) => (isRequest(value) ? JSON.stringify(value.agent) : undefined)),
+  );
+  if (!Array.isArray(decisions) || decisions.length !== open.length) return undefined;
+  if (agents.size > 1 || agents.has(undefined)) return undefined;
+  return Object.fromEntries(open.map(({ id }, index) => [id, { decisions: [decisions[index]] }]));
+}
+
 function theOnly(open: readonly OpenInterrupt[]): string {
   const [first, ...others] = open;
   if (!first) {
@@ -239,7 +275,7 @@ function theOnly(open: readonly OpenInterrupt[]): string {
   if (others.length > 0) {
     throw new ConfigurationError(
       "SEVERAL_APPROVALS_PENDING",
-      `Several approvals are pending; answer by interrupt id: ${open.map(({ id }) => id).join(", ")}`,
+      `Several approvals are pending; give one decision for each call of one reply, in the order of the calls, or answer by interrupt id: ${open.map(({ id }) => id).join(", ")}`,
     );
   }
   return first.id;

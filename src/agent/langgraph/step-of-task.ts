@@ -43,6 +43,8 @@ export interface TaskContext {
   path?: AgentPath;
   /** Files of the agent that delegated. */
   files?: ThreadFiles;
+  /** The stream mode `custom` carries events too. */
+  hasEvents?: true;
   /** Notices each task of the graph that begins. */
   progress?: { notice(task: RunnableConfig): void };
 }
@@ -126,10 +128,16 @@ export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
 /** Keeps Node from warning of a leak: every call and nested graph listens on its signal while it works. */
 export const expectFanOut = (signal: AbortSignal): void => setMaxListeners(0, signal);
 
-/** Sends an event to the tracer of the run, and to programs that stream the graph in mode `custom`. */
+/** The options of `stream` with events of the agent and its subagents in mode `custom`, where `eventOf` finds them. */
+export const withEvents = <Options extends object>(
+  options: Options & Pick<RunnableConfig, "configurable">,
+): Options => ({ ...options, configurable: withContext(options.configurable, { hasEvents: true }) });
+
+/** Sends an event to the tracer of the run, and to those who asked for events. */
 function emit(config: Scope, event: AgentEvent): void {
-  contextOf(config).trace?.tell(event);
-  (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
+  const { trace, hasEvents } = contextOf(config);
+  trace?.tell(event);
+  if (hasEvents) (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
 
 /** The event inside a chunk of stream mode `custom`, if it is one of ours. */

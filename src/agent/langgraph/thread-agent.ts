@@ -15,7 +15,8 @@ import { MODEL_AWAITED } from "../models/client-model.ts";
 import { closeAbandonedCalls } from "./close-open-calls.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { INTERRUPT } from "./internals.ts";
-import { graphFailure, stopReasonOf } from "../budget/limits.ts";
+import { stopReasonOf } from "../budget/limits.ts";
+import { graphFailure } from "./graph-failure.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
 import { eventOf, withContext } from "./step-of-task.ts";
 
@@ -79,7 +80,7 @@ export class ThreadAgent implements Agent {
       const stream = await this.graph.stream(input, {
         configurable: withContext(
           { thread_id: threadId },
-          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace },
+          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace, hasEvents: true },
         ),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],

@@ -1,5 +1,5 @@
 /** Runs nodes and nested graphs without the machinery for observers while nobody observes them. */
-import { isObserved } from "../calls/callbacks.ts";
+import { isObserved } from "./callbacks.ts";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Command, END, Send, isCommand } from "@langchain/langgraph";

@@ -1,20 +1,16 @@
-/** Nests the layers of an agent, and names the layer that failed. */
+/** Nests the layers of an agent around its model, and runs their hooks. */
 import { SystemMessage } from "@langchain/core/messages";
-import { isGraphBubbleUp } from "@langchain/langgraph";
-import { DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
-import type { Logger } from "../../core/logger.ts";
 import type {
   AgentRuntime,
   HookName,
   Middleware,
   ModelHandler,
   ModelRequest,
-  ToolHandler,
 } from "../contracts/middleware.ts";
 import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { foldMessages, textOf } from "../messages/messages.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-import { type Carried, type Deadline, SPENT, addSpent } from "../budget/meter.ts";
+import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
 
 /** Nests the `wrapModelCall` of a stack around `call`. */
 export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
@@ -32,35 +28,6 @@ export function finishRequest(stack: readonly Middleware[], request: ModelReques
     request,
   );
   return closingPrompt === undefined ? finished : appendSystemPrompt(finished, closingPrompt);
-}
-
-/**
- * Nests the `wrapToolCall` of a stack around `call`, for one call. Once `call` has stopped to ask a person, so does
- * the whole stack, even if a wrapper takes the interrupt for an error, as those that retry do. `race` bounds its time.
- */
-export function composeToolCall(
-  stack: readonly Middleware[],
-  call: ToolHandler,
-  race: Deadline["race"],
-): ToolHandler {
-  let interrupted: { error: unknown } | undefined;
-  const check = (): void => {
-    if (interrupted) throw interrupted.error;
-  };
-  const innermost: ToolHandler = async (request) => {
-    check();
-    try {
-      return await call(request);
-    } catch (error) {
-      if (isGraphBubbleUp(error)) interrupted = { error };
-      throw error;
-    }
-  };
-  const nested = stack.reduceRight<ToolHandler>((inner, layer) => {
-    const wrap = layer.wrapToolCall?.bind(layer);
-    return wrap ? (request) => wrap(request, inner) : inner;
-  }, innermost);
-  return (request) => race(nested(request)).finally(check);
 }
 
 /**
@@ -134,69 +101,5 @@ export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
     ...(spent.length > 1 ? { [SPENT]: addSpent({}, spent) } : {}),
     ...(messages.length > 0 ? { messages } : {}),
     ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
-  };
-}
-
-/** The code of errors of middleware that throws or answers in a wrong form. */
-const MIDDLEWARE_ERROR = "middleware_error";
-
-/** The place where middleware runs. */
-export interface MiddlewareCall {
-  middleware: string;
-  hook: string;
-  runtime: AgentRuntime;
-  log: Logger;
-}
-
-/**
- * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses,
- * aborts, expected errors and those in `passed` (failures from further in) are thrown on unchanged.
- */
-export async function hooked<Result>(
-  { middleware, hook, runtime, log }: MiddlewareCall,
-  run: () => Result | Promise<Result>,
-  passed: ReadonlySet<unknown> = new Set(),
-): Promise<Result> {
-  try {
-    return await run();
-  } catch (error) {
-    if (passed.has(error) || isGraphBubbleUp(error) || runtime.signal?.aborted === true) throw error;
-    throw failureOf(error, { middleware, hook, log });
-  }
-}
-
-/** Makes a failure of the middleware of what a hook threw, and logs it. Expected errors are given back unchanged. */
-export function failureOf(
-  error: unknown,
-  { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,
-): unknown {
-  if (error instanceof DeepAgentError && !(error instanceof MiddlewareFailure)) return error;
-  log.error(MIDDLEWARE_ERROR, { middleware, hook, error });
-  if (error instanceof MiddlewareFailure) return error;
-  return new MiddlewareFailure(errorMessage(error), { cause: error });
-}
-
-/** Middleware threw, in its own words, or answered in a wrong form. */
-export class MiddlewareFailure extends RunFailure {
-  constructor(message: string, options?: { cause: unknown }) {
-    super(MIDDLEWARE_ERROR, message, options);
-  }
-}
-
-/** Wraps `next` and collects the errors that it throws. */
-export function noting<Request, Result>(
-  next: (request: Request) => Promise<Result>,
-): { next: (request: Request) => Promise<Result>; thrown: Set<unknown> } {
-  const thrown = new Set<unknown>();
-  return {
-    thrown,
-    next: async (request) => {
-      try {
-        return await next(request);
-      } catch (error) {
-        thrown.add(error);
-        throw error;
-      }
-    },
   };
 }

@@ -1,4 +1,3 @@
-import { isCommand } from "@langchain/langgraph";
 import type { Logger } from "../../core/logger.ts";
 import { callSummary } from "../calls/summaries.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
@@ -19,17 +18,16 @@ export function debugMiddleware(log: Logger): Middleware {
       });
       return reply;
     },
-    wrapToolCall: async (request, next) => {
+    wrapCall: async (request, next) => {
       const { name, args, id } = request.toolCall;
-      const outcome = await next(request);
-      const status = isCommand(outcome) ? "success" : (outcome.status ?? "success");
+      const result = await next(request);
       log.debug("tool_call", {
         agent: agentOf(request.runtime),
         callId: id,
         call: callSummary(name, args),
-        status,
+        status: result.status ?? "success",
       });
-      return outcome;
+      return result;
     },
   };
 }

@@ -1,12 +1,12 @@
-import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, isCommand } from "@langchain/langgraph";
+import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { rootsOf } from "../../backends/runtime.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
-import { toAgentTool, toolMessagesOf } from "../calls/tool.ts";
+import { specTool } from "../calls/tool.ts";
+import type { CallResult } from "../contracts/call.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { foldMessages } from "../messages/messages.ts";
 import {
@@ -48,7 +48,7 @@ export function filesystemMiddleware(
   options: FilesystemOptions = {},
   { historyFolder = HISTORY_FOLDER, log = silentLogger }: { historyFolder?: string; log?: Logger } = {},
 ): Middleware {
-  const tools = fileTools(options).map((spec) => toAgentTool(spec));
+  const tools = fileTools(options).map((spec) => specTool(spec));
   const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
   const placeOf = async ({ runtime: { step }, state }: Running): Promise<KeepingPlace> => ({
     backend: await step.backend(backend, state, log),
@@ -75,16 +75,21 @@ export function filesystemMiddleware(
       const commands = isOffered && canExecute(place.backend) ? [commandsPrompt(place.backend)] : [];
       return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));
     },
-    wrapToolCall: async (request, next) => {
-      const outcome = await next(request);
-      if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
-      const update: FilesUpdate = {};
-      for (const message of toolMessagesOf(outcome)) {
-        if (!isTooLarge(message, evictTokens)) continue;
-        const kept = await evictLargeResult(message, await placeOf(request), evictTokens);
-        Object.assign(update, kept?.update);
-      }
-      return Object.keys(update).length === 0 ? outcome : withFiles(outcome, update);
+    wrapCall: async (request, next) => {
+      const result = await next(request);
+      if (evictTokens === null || request.toolCall.name === "read_file") return result;
+      const files: FilesUpdate = {};
+      const shorten = async (one: CallResult): Promise<CallResult> => {
+        if (!isTooLarge(one, evictTokens)) return one;
+        const place = await placeOf(request);
+        const { short, kept } = await evictLargeResult(request.toolCall, one, place, evictTokens);
+        Object.assign(files, kept?.update);
+        return short;
+      };
+      const own = await shorten(result);
+      const further: CallResult[] = [];
+      for (const one of result.further ?? []) further.push(await shorten(one));
+      return withFiles({ ...own, further }, files);
     },
   };
 }
@@ -108,12 +113,7 @@ async function withoutLargeMessages(
   return { ...request, messages, state: { ...request.state, messages } };
 }
 
-function withFiles(outcome: ToolMessage | Command, files: FilesUpdate): Command {
-  if (!isCommand(outcome)) return new Command({ update: { messages: [outcome], files } });
-  const update = Array.isArray(outcome.update) ? Object.fromEntries(outcome.update) : outcome.update;
-  const before: unknown = update?.["files"];
-  return new Command({
-    ...(outcome.goto ? { goto: outcome.goto } : {}),
-    update: { ...update, files: { ...(before as FilesUpdate | undefined), ...files } }, // our channel's own updates
-  });
-}
+const withFiles = (result: CallResult, files: FilesUpdate): CallResult =>
+  Object.keys(files).length === 0
+    ? result
+    : { ...result, update: { ...result.update, files: { ...result.update?.files, ...files } } };

@@ -3,7 +3,7 @@ import { AIMessage } from "@langchain/core/messages";
 import { listedTypes, taskTool } from "../../tools/task.ts";
 import { toolError } from "../../tools/tool.ts";
 import { writeTodosTool } from "../../tools/write-todos.ts";
-import { toAgentTool, toolOutcome } from "../calls/tool.ts";
+import { specTool } from "../calls/tool.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { SUBAGENT_PROMPT, TODO_PROMPT } from "../messages/prompts.ts";
@@ -14,17 +14,14 @@ const PARALLEL = "The write_todos tool must be called at most once per reply; th
 
 /** Planning: the `write_todos` tool and how to use it. */
 export function todoListMiddleware(): Middleware {
-  const tool = toAgentTool(writeTodosTool);
+  const tool = specTool(writeTodosTool);
   return {
     name: "TodoListMiddleware",
     tools: [tool],
     wrapModelCall: (request, next) => next(appendSystemPrompt(request, TODO_PROMPT)),
-    wrapToolCall: async (request, next) => {
-      const { toolCall, state } = request;
-      if (toolCall.name === tool.name && callsInReply(state, tool.name) > 1) {
-        return toolOutcome(toolCall, toolError(PARALLEL));
-      }
-      return next(request);
+    wrapCall: async (request, next) => {
+      const isParallel = request.toolCall.name === tool.name && callsInReply(request.state, tool.name) > 1;
+      return isParallel ? toolError(PARALLEL) : next(request);
     },
   };
 }
@@ -61,7 +58,7 @@ export function subagentMiddleware(
   const warn = warnOnce();
   return {
     name: "SubAgentMiddleware",
-    tools: [toAgentTool(taskTool({ subagents, room, folders, ...description }))],
+    tools: [specTool(taskTool({ subagents, room, folders, ...description }))],
     wrapModelCall: (request, next) => {
       if (listed < subagents.length) warn(request, unlisted("subagents", listed));
       return next(systemPrompt === null ? request : appendSystemPrompt(request, systemPrompt));

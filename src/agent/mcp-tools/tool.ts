@@ -4,8 +4,6 @@ import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
-import { toolOutcome } from "../calls/tool.ts";
-import { withToolCallbacks } from "../calls/callbacks.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult } from "./answers.ts";
@@ -43,10 +41,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
     kind: isReadOnly(tool) ? "read" : "execute",
     offered,
     validate: (args) => validate(options, args),
-    run: (call, { context, config }) =>
-      withToolCallbacks(call, offered, config, async () =>
-        toolOutcome(call, await run(options, call.args, context)),
-      ),
+    run: (call, { context, observe }) => observe(call, offered, () => run(options, call.args, context)),
     preview: async (args) => argumentsPreview(summaryOf(connection.name, tool), args),
     pathOf: () => undefined,
   };

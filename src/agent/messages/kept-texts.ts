@@ -1,6 +1,7 @@
 /** Moves texts that are too large for the conversation into files, and shows how they begin. */
 import { createHash } from "node:crypto";
-import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import type {
   Backend,
   Failure,
@@ -17,8 +18,8 @@ import { sortByPath } from "../../backends/search.ts";
 import { wrapBackend } from "../../backends/checked-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
-import { wholeTextOf } from "../calls/tool.ts";
-import { copyMessage, isPerson, textOf } from "./messages.ts";
+import type { CallResult } from "../contracts/call.ts";
+import { copyMessage, isPerson, textIn, textOf } from "./messages.ts";
 
 /** Folder for results that are too large for the conversation. */
 export const RESULTS_FOLDER = "/large_tool_results";
@@ -177,33 +178,29 @@ const PREVIEW_LINE_CHARS = 1000;
 const CHARS_PER_TOKEN = 4;
 
 /**
- * Moves the text of a tool message that exceeds `tokens` (about four characters each), or the longer text that it
- * stands for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the
- * message. Where the text cannot be kept, as much of it stays as fits.
- *
- * @returns where it was moved; `undefined` when nothing was.
+ * Moves the text of a result that exceeds `tokens` (about four characters each), or the longer text that it stands
+ * for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the result.
+ * If the text cannot be kept, as much of it stays as fits.
  */
 export async function evictLargeResult(
-  message: ToolMessage,
+  { id = "", name }: ToolCall,
+  { whole, ...result }: CallResult,
   place: KeepingPlace,
   tokens: number,
-): Promise<Kept | undefined> {
-  const own = textOf(message);
-  const { text, end } = wholeTextOf(message) ?? { text: own, end: "" };
-  const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`, text, place);
+): Promise<{ short: CallResult; kept: Kept | undefined }> {
+  const own = textIn(result.content);
+  const { text, start = "", end } = whole ?? { text: own, end: "" };
+  const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
   const below = end === "" ? "" : `\n\n${end}`;
-  message.content = withText(
-    message.content,
-    kept
-      ? resultPreview(message.name ?? "tool", text, kept.path) + below
-      : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`,
-  );
-  return kept;
+  const shown = kept
+    ? start + resultPreview(name, text, kept.path) + below
+    : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`;
+  return { short: { ...result, content: withText(result.content, shown) }, kept };
 }
 
 /** True if the text of a result belongs in a file. */
-export const isTooLarge = (message: ToolMessage, tokens: number): boolean =>
-  wholeTextOf(message) !== undefined || isLarge(message, tokens);
+export const isTooLarge = ({ whole, content }: CallResult, tokens: number): boolean =>
+  whole !== undefined || textIn(content).length > tokens * CHARS_PER_TOKEN;
 
 /** True if a message exceeds `tokens`, of about four characters each. */
 const isLarge = (message: BaseMessage, tokens: number): boolean =>
@@ -282,7 +279,10 @@ export async function evictLargeMessage(
 }
 
 /** Content with `text` instead of all its text. */
-export function withText(content: BaseMessage["content"], text: string): BaseMessage["content"] {
+export function withText<Block extends { type: string }>(
+  content: string | Block[],
+  text: string,
+): string | Array<Block | { type: "text"; text: string }> {
   if (typeof content === "string") return text;
   return [{ type: "text", text }, ...content.filter((block) => block.type !== "text")];
 }

@@ -1,15 +1,18 @@
 /** Messages of a thread: their kinds, texts and copies, and how new ones join the thread. */
-import { randomUUID } from "node:crypto";
 import {
   AIMessage,
   BaseMessage,
   type BaseMessageLike,
+  ChatMessage,
+  FunctionMessage,
   HumanMessage,
   RemoveMessage,
+  SystemMessage,
   ToolMessage,
   coerceMessageLikeToMessage,
+  isBaseMessageChunk,
 } from "@langchain/core/messages";
-import { type Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
+import type { ContentBlock } from "../../tools/tool.ts";
 import type { InboxMessage } from "../contracts/state.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
@@ -27,6 +30,12 @@ export const isPerson = (message: BaseMessage): message is HumanMessage => messa
 export const textOf = (message: BaseMessage): string =>
   typeof message.content === "string" ? message.content : message.text;
 
+/** The text in the content of a result. */
+export const textIn = (content: string | readonly ContentBlock[]): string =>
+  typeof content === "string"
+    ? content
+    : content.map(({ type, text }) => (type === "text" ? String(text) : "")).join("");
+
 /** Text of the newest assistant message that has any; empty when there is none. */
 export function lastAnswer(messages: readonly BaseMessage[]): string {
   for (let i = messages.length - 1; i >= 0; i -= 1) {
@@ -34,18 +43,6 @@ export function lastAnswer(messages: readonly BaseMessage[]): string {
     if (AIMessage.isInstance(message) && message.text.trim() !== "") return message.text;
   }
   return "";
-}
-
-/** Gives each message of an input an id, by which it can be moved into a file or cut off. */
-export function withMessageIds<Input>(input: Input): Input {
-  if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
-  const messages = [input.messages].flat().map((given) => {
-    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
-    // A message is stored by the fields that it was made from.
-    if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
-    return message;
-  });
-  return { ...input, messages };
 }
 
 interface Change {
@@ -68,22 +65,64 @@ export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
   return new ToolMessage({ ...fields, tool_call_id, ...defined({ status }), artifact });
 }
 
-type Writes = Parameters<typeof messagesDeltaReducer>[1];
+type Writes = ReadonlyArray<BaseMessageLike | readonly BaseMessageLike[]>;
 
-/** More are replayed rather than added. */
+/** More are looked up in an index of the whole thread. */
 const FEW = 32;
 
 /**
- * LangGraph's fold of messages, which makes an index of the whole thread each time. A few new messages, which
- * is nearly all that ever comes, are put at its end without. Results stand in the order of their calls,
- * whichever ended first: LangGraph's order differs from run to run.
+ * Puts new messages into a thread by LangGraph's rules: one with a known id takes the place of that message, and a
+ * `RemoveMessage` takes messages away. Results stand in the order of their calls, whichever ended first.
  */
 export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[] {
-  const added: unknown[] = writes.flat();
-  if (added.length > FEW || (state.length > 0 && !isMessage(state[0])) || !areNew(added, state)) {
-    return inCallOrder([...messagesDeltaReducer(state, writes)], 0);
+  const added = (writes.flat() as BaseMessageLike[]).map(toMessage); // TypeScript also flattens contents
+  const messages: Array<BaseMessage | undefined> = isMessage(state[0]) ? [...state] : state.map(toMessage);
+  const places = added.length > FEW && new Map(messages.map((message, at) => [message?.id, at]));
+  const placeOf = (id: string): number =>
+    places ? (places.get(id) ?? -1) : messages.findLastIndex((known) => known?.id === id);
+  let isAppended = true;
+  for (const message of added) {
+    const { id } = message;
+    const at = id ? placeOf(id) : -1;
+    const isRemoval = RemoveMessage.isInstance(message);
+    isAppended &&= !isRemoval && at < 0;
+    if (isRemoval && id === REMOVE_ALL) {
+      messages.length = 0;
+      if (places) places.clear();
+    } else if (isRemoval) {
+      if (at >= 0) messages[at] = undefined;
+      if (places) places.delete(id);
+    } else {
+      const place = at >= 0 ? at : messages.length;
+      messages[place] = message;
+      if (places) places.set(id, place);
+    }
   }
-  return inCallOrder([...state, ...added], state.length);
+  const kept = messages.filter((message) => message !== undefined);
+  return inCallOrder(kept, isAppended ? state.length : 0);
+}
+
+/** Removes all messages before it, as the id of a `RemoveMessage` of LangGraph. */
+const REMOVE_ALL = "__remove_all__";
+
+const CLASSES: Readonly<Record<string, new (fields: never) => BaseMessage>> = {
+  human: HumanMessage,
+  ai: AIMessage,
+  system: SystemMessage,
+  tool: ToolMessage,
+  function: FunctionMessage,
+  generic: ChatMessage,
+};
+
+/** A message of what stands for one; a piece of a stream becomes a whole message. */
+function toMessage(given: BaseMessageLike): BaseMessage {
+  const message = coerceMessageLikeToMessage(given);
+  const Whole = isBaseMessageChunk(message) ? CLASSES[message.type] : undefined;
+  if (!Whole) return message;
+  const own = Object.entries(message).filter(
+    ([key]) => key !== "type" && key !== "tool_call_chunks" && !key.startsWith("lc_"),
+  );
+  return new Whole(Object.fromEntries(own) as never); // the fields that a message of this class has
 }
 
 /** Sorts the results behind each reply that has some from `start` on. Changes `messages`. */
@@ -105,31 +144,6 @@ function inCallOrder(messages: BaseMessage[], start: number): BaseMessage[] {
 }
 
 const isMessage = (value: unknown): value is BaseMessage => BaseMessage.isInstance(value);
-
-function areNew(added: unknown[], state: readonly BaseMessage[]): added is BaseMessage[] {
-  const ids = new Set<string>();
-  return added.every((message) => {
-    if (!isMessage(message) || RemoveMessage.isInstance(message)) return false;
-    const { id } = message;
-    if (id === undefined) return true;
-    const isNew = !ids.has(id) && !state.some((known) => known.id === id);
-    ids.add(id);
-    return isNew;
-  });
-}
-
-/**
- * Shows the messages of a node's answer to LangGraph's stream mode `messages`, which looks at the fields of an
- * answer and not into the update of a command. `streamed`: the one that the model has streamed itself.
- */
-export function showMessages(answer: Command, streamed?: BaseMessage): Command {
-  const { update } = answer;
-  const given: unknown = Array.isArray(update)
-    ? update.findLast(([channel]) => channel === "messages")?.[1]
-    : update?.["messages"];
-  const shown = [given].flat().filter((message) => BaseMessage.isInstance(message) && message !== streamed);
-  return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
-}
 
 /** The mark of a message from the inbox in a thread, as LangChain's own middleware marks what it adds. */
 const SOURCE = "inbox";

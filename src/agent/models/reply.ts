@@ -238,9 +238,9 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set([
 /**
  * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
  * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
- * once. Ids that are fine stay: some providers refer to them later.
+ * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has one.
  */
-export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
+export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agent?: string): SafeReply {
   const isShort = isCut(given);
   const incomplete = isShort ? CUT_CALL : INCOMPLETE;
   const broken = brokenCalls(given, isShort);
@@ -257,7 +257,12 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): Saf
     mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
   );
   const isChanged = mended.some((call, index) => call !== calls[index]);
-  const reply = mended.length > 0 ? withCalls(given, mended, isChanged) : given;
+  const reply = messageOf(
+    given,
+    mended,
+    isChanged,
+    agent !== undefined && NAME.test(agent) ? agent : given.name,
+  );
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
@@ -335,11 +340,16 @@ function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> 
 }
 
 /**
- * The reply with these calls, and without the copies of them that packages keep: long arguments would be stored and
+ * The reply as one message with these calls, and without the copies of them that packages keep: long arguments would be stored and
  * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
  */
-function withCalls(reply: AIMessage, calls: ToolCall[], isChanged: boolean): AIMessage {
-  const { content, additional_kwargs, response_metadata, usage_metadata, id, name } = reply;
+function messageOf(
+  reply: AIMessage,
+  calls: ToolCall[],
+  isChanged: boolean,
+  name: string | undefined,
+): AIMessage {
+  const { content, additional_kwargs, response_metadata, usage_metadata, id } = reply;
   const { tool_calls: _calls, ...kwargs } = additional_kwargs;
   const metadata = { ...response_metadata };
   if (isChanged) {
@@ -347,12 +357,21 @@ function withCalls(reply: AIMessage, calls: ToolCall[], isChanged: boolean): AIM
     delete metadata["output"];
   }
   return new AIMessage({
-    content: typeof content === "string" ? content : content.filter(({ type }) => !CALL_BLOCKS.has(type)),
+    content: typeof content === "string" ? content : contentOf(content),
     tool_calls: calls,
     additional_kwargs: kwargs,
     response_metadata: metadata,
     ...defined({ usage_metadata, id: id || undefined, name: name || undefined }),
   });
+}
+
+/** Blocks without copies of calls. Plain text, which comes in blocks only where it was streamed, is a string. */
+function contentOf(blocks: Exclude<MessageContent, string>): MessageContent {
+  const others = blocks.filter(({ type }) => !CALL_BLOCKS.has(type));
+  const isPlain = others.every(
+    ({ type, text: _text, index: _index, ...more }) => type === "text" && Object.keys(more).length === 0,
+  );
+  return isPlain ? others.map(({ text }) => String(text)).join("") : others;
 }
 
 const CUT_CALL =

@@ -5,8 +5,8 @@ import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { joinStream } from "./call-model.ts";
 import { geminiSchema } from "./gemini-schema.ts";
+import { joined } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
 import { type SentSchema, sentSchema } from "./tool-schema.ts";
 
@@ -33,7 +33,7 @@ export class ToolBinder {
 
   bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
     const { model, tools, options } = binding;
-    if (tools.length === 0 && !options) return model;
+    if (tools.length === 0 && !options) return joined(model);
     if (!this.#last || !isSame(this.#last.binding, binding)) {
       this.#last = { binding, bound: boundModel(binding) };
     }
@@ -46,12 +46,12 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
   const sent = tools.map(isGoogle(model) ? forGoogle : forOthers);
   // The choice is the provider's own type; who sets it knows the model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-  const bound = model.bindTools(
-    sent.map(({ tool }) => tool),
-    { ...choice, ...options },
+  const bound = joined(
+    model.bindTools(
+      sent.map(({ tool }) => tool),
+      { ...choice, ...options },
+    ),
   );
-  // OpenAI's package makes another model, to which nothing done to the first one applies.
-  if (isChatModel(bound)) joinStream(bound);
   const restores = new Map(sent.flatMap(({ tool, restore }) => (restore ? [[nameOf(tool), restore]] : [])));
   if (restores.size === 0) return bound;
   return { invoke: async (...request) => restored(await bound.invoke(...request), restores) };
@@ -73,7 +73,7 @@ function restored(
 }
 
 /** Gemini, also behind a service that speaks another protocol. */
-const isGoogle = (model: BaseChatModel): boolean =>
+export const isGoogle = (model: BaseChatModel): boolean =>
   /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
@@ -92,10 +92,6 @@ function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool 
   if (canonicalJson(schema) === canonicalJson(given)) return { tool };
   return { tool: Object.create(tool, { schema: { value: schema, enumerable: true } }), restore };
 }
-
-/** Also of another copy of LangChain, which a provider's package may bring with it. */
-const isChatModel = (bound: Bound): bound is Bound & BaseChatModel =>
-  "_generate" in bound && "_llmType" in bound;
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */
 function isSame(a: ToolBinding, b: ToolBinding): boolean {

@@ -1,11 +1,21 @@
-/** Asks people for approvals, and reads their answers. */
+/** Asks people for approvals and answers, and reads what they say. */
 import { randomUUID } from "node:crypto";
-import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
-import type { Logger } from "../../core/logger.ts";
 import { defined } from "../../core/defined.ts";
+import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import type { Approval, PersonDecision, Principal, RunView } from "../../runs/run.ts";
-import type { DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
+import {
+  type OpenQuestion,
+  type PersonDecision,
+  type Principal,
+  type RunView,
+  type Waiting,
+  isQuestion,
+  waitingIn,
+} from "../../runs/run.ts";
+import type { AnswerOutcome, DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
+import { questionText } from "../../tools/check-answer.ts";
+import type { Answer } from "../../tools/tool.ts";
+import type { ClientFacts } from "../protocol/client.ts";
 import {
   type FormPlace,
   agentLabel,
@@ -14,8 +24,18 @@ import {
   decisionOf,
   isWholeInForm,
 } from "../views/approval-form.ts";
+import {
+  type PersonRequest,
+  addressOf,
+  answerIn,
+  askedBy,
+  expiryText,
+  isWholeInQuestionForm,
+  questionForm,
+  saysNothing,
+  shownText,
+} from "../views/question-form.ts";
 import { asText } from "../views/quoting.ts";
-import { pendingApprovals } from "../views/run-report.ts";
 
 /** A refusal that comes sooner than this, in milliseconds, was not made by a person who read the form. */
 const READING_TIME = 1000;
@@ -38,49 +58,87 @@ export interface FormResponse {
 
 export type Taken =
   | { kind: "decided" }
-  /** The approval stays open and is not asked again in this call. */
-  | { kind: "left" }
+  /** It stays open and is not asked again in this call. */
+  | { kind: "left"; /** The client answered by itself. */ isUnread?: true }
   /** The person answered, but not in a way that can be carried out. */
   | { kind: "again"; problem: string };
 
-/** The meaning of an answer: a decision, or the reason why it is none. */
-export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Taken, { kind: "decided" }>;
+/** A decision or an answer, and the id of what it is for. */
+export type Said = { approvalId: string; decision: PersonDecision } | { questionId: string; answer: Answer };
+
+/** The meaning of an answer: what the person says, or the reason why it says nothing. */
+export type Read = { kind: "said"; said: Said } | Exclude<Taken, { kind: "decided" }>;
+
+/** The circumstances of an answer. */
+export interface Circumstances {
+  /** Milliseconds since the form was shown. */
+  elapsed: number;
+  client: Pick<ClientFacts, "urls">;
+}
 
 /** True if a client refused by itself, faster than a person can read; `elapsed`: ms since the question. */
 export const isUnread = ({ action }: FormResponse, elapsed: number): boolean =>
   action !== "accept" && elapsed < READING_TIME;
 
 /**
- * Reads the answer to one form. Only an accepted form decides as it says; a decline rejects; silence, a closed
- * form and a client that refuses by itself, faster than anyone can read, leave the approval open.
- *
- * @param elapsed milliseconds since the form was shown
+ * Reads the answer to one form. Only an accepted form says something; a decline rejects, or leaves a question without
+ * an answer. Silence, a closed form and a client that answers by itself, faster than anyone can read, leave it open.
  */
-export function readAnswer(approval: Approval, response: FormResponse, elapsed: number): Read {
-  if (response.action === "cancel" || isUnread(response, elapsed)) return { kind: "left" };
+export function readAnswer(
+  waiting: Waiting,
+  response: FormResponse,
+  { elapsed, client }: Circumstances,
+): Read {
+  if (isUnread(response, elapsed)) return { kind: "left", isUnread: true };
+  if (response.action === "cancel") return { kind: "left" };
+  if (isQuestion(waiting)) return readQuestion(waiting, response, { elapsed, client });
+  const { id: approvalId } = waiting;
   if (response.action === "decline") {
-    return { kind: "decision", decision: { type: "reject", message: "declined by the user" } };
+    const decision = { type: "reject" as const, message: "declined by the user" };
+    return { kind: "said", said: { approvalId, decision } };
   }
-  const answer = decisionOf(approval, response.content);
+  const answer = decisionOf(waiting, response.content);
   return answer.ok
-    ? { kind: "decision", decision: answer.decision }
+    ? { kind: "said", said: { approvalId, decision: answer.decision } }
     : { kind: "again", problem: answer.problem };
+}
+
+function readQuestion(
+  { id: questionId, question }: OpenQuestion,
+  { action, content }: FormResponse,
+  { elapsed, client }: Circumstances,
+): Read {
+  const said = (answer: Answer): Read => ({ kind: "said", said: { questionId, answer } });
+  if (action === "decline") return said({ type: "decline" });
+  if (saysNothing(content) && elapsed < READING_TIME) return { kind: "left", isUnread: true };
+  if (addressOf(question) !== undefined && client.urls) return said({ type: "opened" });
+  const read = answerIn(question, content);
+  return read.ok ? said(read.answer) : { kind: "again", problem: read.problem };
 }
 
 /** Carries out the answer to one form. */
 export async function takeAnswer(
   session: Decider,
-  approval: Approval,
+  waiting: Waiting,
   response: FormResponse,
-  { elapsed, by }: { elapsed: number; by: string },
+  { by, ...circumstances }: Circumstances & { by: string },
 ): Promise<Taken> {
-  const read = readAnswer(approval, response, elapsed);
-  if (read.kind !== "decision") return read;
+  const read = readAnswer(waiting, response, circumstances);
+  if (read.kind !== "said") return read;
   const { runs, principal, runId, notes = [] } = session;
-  const outcome = await runs.decide(principal, runId, approval.id, read.decision, by);
-  if (!outcome.ok && outcome.code === "already_decided") await refuseAnswer(session, "decided before", by);
-  return takenBy(outcome, approval, response, { ...session, notes });
+  const { said } = read;
+  const outcome =
+    "decision" in said
+      ? await runs.decide(principal, runId, said.approvalId, said.decision, by)
+      : await runs.answer(principal, runId, said.questionId, said.answer, by);
+  if (isLate(outcome)) await refuseAnswer(session, "decided before", by);
+  return takenBy(outcome, waiting, response, { ...session, notes });
 }
+
+type SomeOutcome = DecideOutcome | AnswerOutcome;
+
+const isLate = (outcome: SomeOutcome): boolean =>
+  !outcome.ok && (outcome.code === "already_decided" || outcome.code === "already_answered");
 
 /** Records in the journal of an open run that an answer was not used, and why. */
 export async function refuseAnswer(
@@ -98,79 +156,101 @@ export async function refuseAnswer(
   });
 }
 
-/** Interprets the outcome of a decision, and adds to `notes` what the call has to report. */
+/** Interprets the outcome of a decision or an answer, and adds to `notes` what the call has to report. */
 export function takenBy(
-  outcome: DecideOutcome,
-  approval: Approval,
+  outcome: SomeOutcome,
+  waiting: Waiting,
   response: FormResponse,
   { logger, runId, notes }: Required<Pick<Decider, "logger" | "runId" | "notes">>,
 ): Taken {
-  if (outcome.ok ? outcome.repeated : outcome.code === "already_decided") {
-    logger.info("approval.already_decided", { runId, approvalId: approval.id });
+  const isToldLate = outcome.ok && "how" in outcome && outcome.how === "told";
+  if (!outcome.ok && isLate(outcome)) {
+    logger.info("question.already_answered", { runId, questionId: waiting.id });
+    notes.push(`The user's answer to ${nameOf(waiting)} was not used. ${outcome.message}`);
   }
-  if (!outcome.ok && outcome.code === "already_decided") {
-    notes.push(`The user's answer to ${oneLine(approval.tool, 64)} was not used. ${outcome.message}`);
+  if (isToldLate) {
+    notes.push(`The user's answer to ${nameOf(waiting)} came late, so the agent gets it as a message.`);
   }
-  // Somebody was faster, or the run ended while the person was reading: there is nothing left to decide.
-  if (outcome.ok || outcome.code === "already_decided" || outcome.code === "not_found") {
-    return { kind: "decided" };
-  }
+  // Somebody was faster, or the run ended while the person was reading: there is nothing left to answer.
+  if (outcome.ok || isLate(outcome) || outcome.code === "not_found") return { kind: "decided" };
   // A person who declined has nothing to correct.
   return response.action === "decline" ? { kind: "left" } : { kind: "again", problem: outcome.message };
 }
 
-/** Approvals that this call can still ask for. */
+const nameOf = (waiting: Waiting): string =>
+  isQuestion(waiting) ? `"${asText(questionText(waiting.question), 100)}"` : oneLine(waiting.tool, 64);
+
+/** Everything that this call can still ask for. */
 export function askable(
   view: RunView,
   left: ReadonlySet<string>,
-  { open }: { open: { isPointless(approval: Approval): boolean } },
-): Approval[] {
-  return pendingApprovals(view).filter((approval) => !left.has(approval.id) && !open.isPointless(approval));
+  { open }: { open: { isPointless(waiting: Waiting): boolean } },
+): Waiting[] {
+  return waitingIn(view).filter((waiting) => !left.has(waiting.id) && !open.isPointless(waiting));
 }
 
 /** Places other than a form for a person to decide in. */
-export interface Elsewhere {
+interface Elsewhere {
   /** An address for the client alone, never for its model. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   /** A line to paste into a terminal; `undefined`: a terminal does not show the run. */
   readonly openCommand: string | undefined;
 }
 
-/** The form for an approval. Where it is too small for the call, it says where all of it is shown. */
-export async function formFor(
-  approval: Approval,
-  place: FormPlace,
-  { pageLink, openCommand }: Elsewhere,
-): Promise<ElicitRequestFormParams> {
-  if (isWholeInForm(approval)) return approvalForm(approval, place);
-  const link = await pageLink();
-  const elsewhere = link === undefined ? openCommand && `run ${openCommand} in a terminal` : `open ${link}`;
-  return approvalForm(approval, { ...place, ...defined({ elsewhere }) });
+/** One question of a call, and where its answer can be given otherwise. */
+export interface Asking extends Elsewhere {
+  readonly client: Pick<ClientFacts, "urls" | "revision">;
 }
 
-/** Approvals that are listed by name; the page has all. */
+/** The form for what waits. Where it is too small for that, it says where all of it is shown. */
+export async function formFor(waiting: Waiting, place: FormPlace, asking: Asking): Promise<PersonRequest> {
+  const isWhole = isQuestion(waiting) ? isWholeInQuestionForm(waiting) : isWholeInForm(waiting);
+  const there = isWhole ? place : { ...place, ...defined({ elsewhere: await whereElse(asking) }) };
+  if (!isQuestion(waiting)) return approvalForm(waiting, there);
+  const { urls, revision } = asking.client;
+  return questionForm(waiting, there, { urls, lists: revision.lists });
+}
+
+async function whereElse({ pageLink, openCommand }: Elsewhere): Promise<string | undefined> {
+  const link = await pageLink();
+  if (link !== undefined) return `open ${link}`;
+  return openCommand === undefined ? undefined : `run ${openCommand} in a terminal`;
+}
+
+/** The place of one of `all` among those of its kind. */
+export function placeOf(waiting: Waiting, all: readonly Waiting[]): Pick<FormPlace, "position" | "total"> {
+  const alike = all.filter((other) => isQuestion(other) === isQuestion(waiting));
+  return { position: alike.indexOf(waiting) + 1, total: alike.length };
+}
+
+/** Approvals and questions that are listed by name; the page has all. */
 const LISTED = 5;
 
-/** Text for a person whose client is about to open the page, which alone decides. */
-export function pageMessage(runId: string, approvals: readonly Approval[]): string {
-  const lines = approvals
-    .slice(0, LISTED)
-    .flatMap((approval) => [
-      `- ${asText(agentLabel(approval.agent))}, ${asText(approval.tool, 64)}: ${asText(approval.preview.summary)}`,
-      ...deadlineText(approval),
-    ]);
-  const more = approvals.length - LISTED;
+/** Text for a person whose client is about to open the page, which alone takes answers. */
+export function pageMessage(runId: string, waiting: readonly Waiting[]): string {
+  const more = waiting.length - LISTED;
+  const [decides, answers] = [!waiting.every(isQuestion), waiting.some(isQuestion)];
+  const what = [...(decides ? ["your decision"] : []), ...(answers ? ["your answer"] : [])].join(" and ");
   return [
-    `Run ${runId} waits for your decision. The page shows what would be done, and decides:`,
-    ...lines,
+    `Run ${runId} waits for ${what}. The page shows ${decides ? "what would be done, and decides" : "all of it"}:`,
+    ...waiting.slice(0, LISTED).flatMap(pageLines),
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join("\n");
 }
 
-/** True if none of these approvals is pending any more. */
+function pageLines(waiting: Waiting): string[] {
+  if (isQuestion(waiting)) {
+    return [`- ${askedBy(waiting)} ${asText(shownText(waiting.question))}`, ...expiryText(waiting)];
+  }
+  const { agent, tool, preview } = waiting;
+  return [
+    `- ${asText(agentLabel(agent))}, ${asText(tool, 64)}: ${asText(preview.summary)}`,
+    ...deadlineText(waiting),
+  ];
+}
+
+/** True if none of these waits any more. */
 export const allDecided =
-  (approvals: readonly Pick<Approval, "id">[]) =>
+  (asked: readonly Pick<Waiting, "id">[]) =>
   (view: RunView): boolean =>
-    !view.approvals.some(
-      ({ id, status }) => status === "pending" && approvals.some((open) => open.id === id),
-    );
+    !waitingIn(view).some(({ id }) => asked.some((open) => open.id === id));

@@ -1,12 +1,11 @@
 /** Delivers the outcome of a run to a client, and decides if the run stops when the client leaves. */
 import { type Config, asksForClientModel } from "../../config/schema.ts";
-import type { RunView } from "../../runs/run.ts";
+import { type RunView, waitingIn } from "../../runs/run.ts";
 import type { ToolCall } from "../protocol/call.ts";
 import { type ClientFacts, windowFor } from "../protocol/client.ts";
 import { originOf } from "../protocol/deps.ts";
 import { type Outcome, withNotes } from "../protocol/outcome.ts";
 import { type Progress, createProgress, noProgress } from "../views/progress.ts";
-import { pendingApprovals } from "../views/run-report.ts";
 import { whileLending } from "./client-model.ts";
 import { elicitDelivery, elicitPageDelivery } from "./elicit.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
@@ -21,13 +20,13 @@ import {
 } from "./session.ts";
 
 /**
- * Waits for the end of the run or for approvals, for clients that cannot show a form. Returns the current state
+ * Waits until the run ends or needs a person, for clients that cannot show a form. Returns the current state
  * when the window closes; the run continues, and `check_deep_agent` finds it.
  */
 const handleDelivery: Delivery = {
   deliver: async (session) => {
     const view = await follow(session, hasNews(session));
-    return { kind: "run", view: await gathered(session, view, pendingApprovals(view)) };
+    return { kind: "run", view: await gathered(session, view, waitingIn(view)) };
   },
 };
 
@@ -139,7 +138,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
 }
 
 function rememberReported({ open }: ToolCall, view: RunView): void {
-  for (const approval of pendingApprovals(view)) open.reported.add(keyOf(approval));
+  for (const waiting of waitingIn(view)) open.reported.add(keyOf(waiting));
 }
 
 /**

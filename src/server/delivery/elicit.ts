@@ -1,11 +1,10 @@
 /** Deliveries that push questions while the call is open: with forms, or on the local page. */
 import { randomUUID } from "node:crypto";
-import type { Approval, RunView } from "../../runs/run.ts";
-import { pendingApprovals } from "../views/run-report.ts";
-import { type Taken, allDecided, askable, isUnread, pageMessage } from "./answers.ts";
+import { type RunView, type Waiting, waitingIn } from "../../runs/run.ts";
+import { type Taken, allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
-/** Maximum number of times that one approval is shown, if its answers cannot be carried out. */
+/** Maximum number of times that one form is shown, if its answers cannot be carried out. */
 const MAX_ATTEMPTS = 5;
 
 /**
@@ -18,24 +17,20 @@ export const elicitDelivery: Delivery = {
     const left = new Set<string>();
     for (;;) {
       const view = await follow(session, hasNews(session));
-      const [approval] = askable(view, left, session);
-      if (approval === undefined || isOver(session)) return { kind: "run", view };
-      if (!(await askUntilDecided(session, approval, view))) left.add(approval.id);
+      const [first] = askable(view, left, session);
+      if (first === undefined || isOver(session)) return { kind: "run", view };
+      if (!(await askUntilAnswered(session, first, view))) left.add(first.id);
     }
   },
 };
 
-/** Asks until the approval is decided. Resolves to false if it is still pending at the end of the attempts. */
-async function askUntilDecided(
-  session: DeliverySession,
-  approval: Approval,
-  view: RunView,
-): Promise<boolean> {
-  const total = pendingApprovals(view).length;
+/** Asks until there is an answer. Resolves to false if it is still pending at the end of the attempts. */
+async function askUntilAnswered(session: DeliverySession, waiting: Waiting, view: RunView): Promise<boolean> {
+  const { total } = placeOf(waiting, waitingIn(view));
   let problem: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !isOver(session); attempt += 1) {
-    const taken = await ask(session, approval, total, problem);
-    if (taken === undefined) return !(await isPending(session, approval));
+    const taken = await ask(session, waiting, total, problem);
+    if (taken === undefined) return !(await isPending(session, waiting));
     if (taken.kind !== "again") return taken.kind === "decided";
     problem = taken.problem;
   }
@@ -44,21 +39,21 @@ async function askUntilDecided(
 
 /**
  * Shows the form, or waits for the open one, and keeps reporting the progress of the run.
- * `undefined`: no answer within the window, or a decision elsewhere.
+ * `undefined`: no answer within the window, or one elsewhere.
  */
 async function ask(
   session: DeliverySession,
-  approval: Approval,
+  waiting: Waiting,
   total: number,
   problem: string | undefined,
 ): Promise<Taken | undefined> {
   const { context, runId, pausesForForms, clock, open } = session;
   const opened = clock();
   const place = { runId, position: 1, total, ...(problem === undefined ? {} : { problem }) };
-  const form = open.form(session, approval, place);
+  const form = open.form(session, waiting, place);
   const answered = new AbortController();
   const taken = form.taken.finally(() => answered.abort());
-  await follow(session, (view) => !pendingApprovals(view).some(({ id }) => id === approval.id), {
+  await follow(session, allDecided([waiting]), {
     until: pausesForForms ? Infinity : session.deadline,
     signal: answered.signal,
   });
@@ -67,13 +62,13 @@ async function ask(
   return answered.signal.aborted ? taken : undefined;
 }
 
-async function isPending({ runs, principal, runId }: DeliverySession, approval: Approval): Promise<boolean> {
+async function isPending({ runs, principal, runId }: DeliverySession, waiting: Waiting): Promise<boolean> {
   const view = await runs.view(principal, runId);
-  return view?.approvals.some(({ id, status }) => id === approval.id && status === "pending") ?? false;
+  return view !== undefined && !allDecided([waiting])(view);
 }
 
 /**
- * Keeps the call open while the person decides on the local page, for clients that open addresses and show no
+ * Keeps the call open while the person answers on the local page, for clients that open addresses and show no
  * forms. Opening the page decides nothing.
  */
 export const elicitPageDelivery: Delivery = {
@@ -91,8 +86,8 @@ export const elicitPageDelivery: Delivery = {
   },
 };
 
-/** Resolves to true if all of `open` were decided while the call waited. */
-async function decidedOnPage(session: DeliverySession, open: Approval[], link: string): Promise<boolean> {
+/** Resolves to true if all of `open` were answered while the call waited. */
+async function decidedOnPage(session: DeliverySession, open: Waiting[], link: string): Promise<boolean> {
   const { context, runId, deadline, clock, logger } = session;
   const elicitationId = randomUUID();
   const prompt = new AbortController();
@@ -114,7 +109,7 @@ async function decidedOnPage(session: DeliverySession, open: Approval[], link: s
       return response.action;
     })
     .catch((error: unknown) => {
-      logger.debug("approval.not_answered", { runId, error });
+      logger.debug("question.not_answered", { runId, error });
       return "cancel";
     });
   if (action !== "accept") refused.abort();

@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { type CreateMessageRequestParams, inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
-import { type Approval, type ModelCall, type RunView, isFinal } from "../../runs/run.ts";
+import { type ModelCall, type RunView, type Waiting, isFinal, isQuestion } from "../../runs/run.ts";
 import { callDigest } from "../protocol/call.ts";
-import type { Outcome, Waiting } from "../protocol/outcome.ts";
+import type { Outcome } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
-import { allDecided, askable, formFor, isUnread, pageMessage } from "./answers.ts";
+import { allDecided, askable, formFor, isUnread, pageMessage, placeOf } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 
 /** Clients give up after ten rounds, so the call returns the current state before that. */
 const MAX_ROUNDS = 8;
@@ -23,22 +24,22 @@ export const inputRequiredDelivery: Delivery = {
     if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
     const round = (state?.round ?? 0) + 1;
     const { forms, page, models } = session.client;
-    const mayAsk = (view: RunView): Approval[] => (forms || page ? askable(view, left, session) : []);
+    const mayAsk = (view: RunView): Waiting[] => (forms || page ? askable(view, left, session) : []);
     const isNews = hasNews(session);
     const news = await follow(
       session,
       (view, changed) => isNews(view, changed) || (models && view.modelCalls.length > 0),
     );
     const view = await gathered(session, news, mayAsk(news));
-    const approvals = mayAsk(view);
+    const waiting = mayAsk(view);
     const calls = models && !isFinal(view.run.status) ? await openCalls(session) : [];
-    const isNothing = approvals.length === 0 && calls.length === 0;
+    const isNothing = waiting.length === 0 && calls.length === 0;
     if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
-    return (await ask(session, approvals, calls, { left, problems, round })) ?? { kind: "run", view };
+    return (await ask(session, waiting, calls, { left, problems, round })) ?? { kind: "run", view };
   },
 };
 
-/** Waits only for decisions on the page, if the client has opened it. */
+/** Waits only for answers on the page, if the client has opened it. */
 async function whilePageIsOpen(
   session: DeliverySession,
   { page, asked, at }: ApprovalState & { page: string },
@@ -62,15 +63,15 @@ async function whilePageIsOpen(
 const openCalls = ({ runs, principal, runId }: DeliverySession): Promise<ModelCall[]> =>
   runs.modelCalls(principal, runId);
 
-interface Question {
+interface Round {
   left: ReadonlySet<string>;
   problems: ReadonlyMap<string, string>;
   round: number;
 }
 
 /** Questions to a person, with the facts that the signed state keeps of them. */
-interface Asking {
-  requests: Record<string, Waiting>;
+interface Asked {
+  requests: Record<string, PersonRequest>;
   asked: ApprovalState["asked"];
   page?: string;
 }
@@ -78,60 +79,60 @@ interface Asking {
 /** Asks nothing if no page can be served. */
 async function openPage(
   { runId, pageLink }: DeliverySession,
-  approvals: readonly Approval[],
+  waiting: readonly Waiting[],
   at: number,
-): Promise<Asking> {
-  const url = approvals.length === 0 ? undefined : await pageLink();
+): Promise<Asked> {
+  const url = waiting.length === 0 ? undefined : await pageLink();
   if (url === undefined) return { requests: {}, asked: [] };
   const page = `${runId}@${at.toString(36)}`;
   return {
-    requests: { [page]: { mode: "url", message: pageMessage(runId, approvals), url } },
-    asked: approvals.map((approval) => ({ key: page, approval: approval.id, digest: digestOf(approval) })),
+    requests: { [page]: { mode: "url", message: pageMessage(runId, waiting), url } },
+    asked: waiting.map((one) => ({ key: page, approval: one.id, digest: digestOf(one) })),
     page,
   };
 }
 
 async function formsFor(
   session: DeliverySession,
-  approvals: readonly Approval[],
-  { problems }: Question,
+  waiting: readonly Waiting[],
+  { problems }: Round,
   at: number,
-): Promise<Asking> {
-  const asking: Asking = { requests: {}, asked: [] };
-  for (const [index, approval] of approvals.entries()) {
+): Promise<Asked> {
+  const open: Asked = { requests: {}, asked: [] };
+  for (const one of waiting) {
     // Contains the time, so that no key is used twice in a run.
-    const key = `${approval.id}@${at.toString(36)}`;
-    const problem = problems.get(approval.id);
-    const place = { runId: session.runId, position: index + 1, total: approvals.length };
-    asking.requests[key] = await formFor(approval, { ...place, ...defined({ problem }) }, session);
-    asking.asked.push({ key, approval: approval.id, digest: digestOf(approval) });
+    const key = `${one.id}@${at.toString(36)}`;
+    const problem = problems.get(one.id);
+    const place = { runId: session.runId, ...placeOf(one, waiting), ...defined({ problem }) };
+    open.requests[key] = await formFor(one, place, session);
+    open.asked.push({ key, approval: one.id, digest: digestOf(one) });
   }
-  return asking;
+  return open;
 }
 
 /** Returns `undefined` if no question is left. */
 async function ask(
   session: DeliverySession,
-  approvals: readonly Approval[],
+  waiting: readonly Waiting[],
   calls: readonly ModelCall[],
-  question: Question,
+  asking: Round,
 ): Promise<Outcome | undefined> {
   const { runId, digest, codec, context, now, client } = session;
   const at = now();
   const open = client.page
-    ? await openPage(session, approvals, at)
-    : await formsFor(session, approvals, question, at);
+    ? await openPage(session, waiting, at)
+    : await formsFor(session, waiting, asking, at);
   const { requests: forms, ...facts } = open;
   const id = randomBytes(12).toString("base64url");
   const models = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call: call.id }));
   const requests = calls.map(({ request }, index) => [models[index]?.key, samplingParams(request)]);
   if (requests.length === 0 && Object.keys(forms).length === 0) return undefined;
-  const left = [...question.left];
+  const left = [...asking.left];
   const state = {
     id,
     run: runId,
     call: digest,
-    round: question.round,
+    round: asking.round,
     at,
     left,
     ...facts,
@@ -145,5 +146,8 @@ async function ask(
   };
 }
 
-/** Ties an answer to the tool and arguments that were shown. */
-const digestOf = ({ tool, args }: Approval): string => callDigest(tool, args);
+/** Ties an answer to the call or the question that was shown. */
+export const digestOf = (waiting: Waiting): string =>
+  isQuestion(waiting)
+    ? callDigest(waiting.question.kind, waiting.question)
+    : callDigest(waiting.tool, waiting.args);

@@ -1,37 +1,30 @@
 /** Lets a call wait for a run, and keeps the forms that are open with its client. */
+import { randomUUID } from "node:crypto";
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { relevanceOf } from "../../runs/events.ts";
-import { type Approval, type RunView, isFinal } from "../../runs/run.ts";
+import { type RunView, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import type { ClientFacts } from "../protocol/client.ts";
 import type { Outcome } from "../protocol/outcome.ts";
 import type { ApprovalState, StateCodec } from "../protocol/state.ts";
 import type { FormPlace } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
-import { pendingApprovals } from "../views/run-report.ts";
-import {
-  type Decider,
-  type Elsewhere,
-  type Taken,
-  formFor,
-  isUnread,
-  refuseAnswer,
-  takeAnswer,
-} from "./answers.ts";
+import { type Asking, type Decider, type Taken, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 
 /** Answers that came with a call and were carried out. */
 export interface CarriedAnswers {
   readonly state: ApprovalState;
-  /** Approvals that stay open and are not asked for again in this call. */
+  /** Ids of what stays open and is not asked again in this call. */
   readonly left: ReadonlySet<string>;
-  /** Why answers could not be carried out, by approval: they are asked for again. */
+  /** Why answers could not be carried out, by the id of what is asked again. */
   readonly problems: ReadonlyMap<string, string>;
   /** Sentences that the call has to report about them. */
   readonly notes: readonly string[];
 }
 
 /** One call that waits for a run. */
-export interface DeliverySession extends Decider, Elsewhere {
+export interface DeliverySession extends Decider, Asking {
   /** Digest of the tool and its arguments. */
   readonly digest: string;
   readonly context: ServerContext;
@@ -95,13 +88,13 @@ export async function follow(
 }
 
 /**
- * Waits briefly for more approvals after the first of `open`, because calls and subagents tend to ask at the
+ * Waits briefly for more to ask after the first of `open`, because calls and subagents tend to ask at the
  * same moment. Stops when nobody works on the run any more.
  */
 export async function gathered(
   session: DeliverySession,
   view: RunView,
-  [first]: readonly Approval[],
+  [first]: readonly Waiting[],
 ): Promise<RunView> {
   if (first === undefined) return view;
   const age = Math.max(0, session.now() - first.requestedAt);
@@ -121,17 +114,17 @@ const LOOK_MS = 25;
 
 /**
  * True if a call should stop waiting: a person is needed, or a change that it waited for happened. A repeated
- * check keeps waiting if all open approvals were reported before and the client cannot ask about them. Otherwise
+ * check keeps waiting if all that is open was reported before and the client cannot ask about them. Otherwise
  * a model that checks until the run ends would repeat itself, and clients stop such models.
  */
 export function hasNews({ untilChange, client, open }: DeliverySession) {
   const canAsk = client.forms || client.page;
-  const isKnown = (approval: Approval): boolean =>
-    open.reported.has(keyOf(approval)) && (!canAsk || open.isPointless(approval));
+  const isKnown = (waiting: Waiting): boolean =>
+    open.reported.has(keyOf(waiting)) && (!canAsk || open.isPointless(waiting));
   return (view: RunView, changed: boolean): boolean => {
     if (untilChange && changed) return true;
     if (view.run.status !== "input_required") return false;
-    const pending = pendingApprovals(view);
+    const pending = waitingIn(view);
     return !untilChange || pending.length === 0 || !pending.every(isKnown);
   };
 }
@@ -175,9 +168,9 @@ async function nextChange(
   return "end";
 }
 
-type ApprovalKey = Pick<Approval, "runId" | "id">;
+type WaitingKey = Pick<Waiting, "runId" | "id">;
 
-export const keyOf = ({ runId, id }: ApprovalKey): string => `${runId}/${id}`;
+export const keyOf = ({ runId, id }: WaitingKey): string => `${runId}/${id}`;
 
 /** A form that is with the person. */
 export interface OpenForm {
@@ -195,34 +188,34 @@ export class OpenRequests {
   readonly #forms = new Map<string, OpenForm>();
   /** Model calls that the client's model works on. */
   readonly models = new Set<string>();
-  /** Approvals that a result on this connection named, by `keyOf`. */
+  /** Approvals and questions that a result on this connection named, by `keyOf`. */
   readonly reported = new Set<string>();
   readonly #unread = new Map<string, number>();
 
-  /** Remembers that the client refused to ask for the approval before anyone could have read the question. */
-  refusedUnread(approval: ApprovalKey): void {
-    const key = keyOf(approval);
+  /** Remembers that the client answered by itself, before anyone could have read the question. */
+  refusedUnread(waiting: WaitingKey): void {
+    const key = keyOf(waiting);
     this.#unread.set(key, (this.#unread.get(key) ?? 0) + 1);
   }
 
-  isUnread(approval: ApprovalKey): boolean {
-    return this.#unread.has(keyOf(approval));
+  isUnread(waiting: WaitingKey): boolean {
+    return this.#unread.has(keyOf(waiting));
   }
 
   /** True if asking again is pointless. A person may close one form by accident, but not each one as it opens. */
-  isPointless(approval: ApprovalKey): boolean {
-    return (this.#unread.get(keyOf(approval)) ?? 0) > 1;
+  isPointless(waiting: WaitingKey): boolean {
+    return (this.#unread.get(keyOf(waiting)) ?? 0) > 1;
   }
 
-  /** The form of an approval: the one that is open already, or a new one. */
-  form(session: DeliverySession, approval: Approval, place: FormPlace): OpenForm {
-    const key = keyOf(approval);
+  /** The form for what waits: the one that is open already, or a new one. */
+  form(session: DeliverySession, waiting: Waiting, place: FormPlace): OpenForm {
+    const key = keyOf(waiting);
     const known = this.#forms.get(key);
     if (known !== undefined) return known;
     const form = new AbortController();
-    const taken = show(session, approval, place, form)
+    const taken = show(session, waiting, place, form)
       .catch((error: unknown) => {
-        session.logger.warn("approval.not_taken", { runId: approval.runId, approvalId: approval.id, error });
+        session.logger.warn("question.not_taken", { runId: waiting.runId, questionId: waiting.id, error });
         return undefined;
       })
       .finally(() => this.#forms.delete(key));
@@ -232,33 +225,33 @@ export class OpenRequests {
   }
 }
 
-/** Shows the form until it is answered, or its approval is decided elsewhere, and carries out the answer. */
+/** Shows the form until it is answered, here or elsewhere, and carries out the answer. */
 async function show(
   session: DeliverySession,
-  approval: Approval,
+  waiting: Waiting,
   place: FormPlace,
   form: AbortController,
 ): Promise<Taken | undefined> {
-  const { context, runId, clock, logger } = session;
-  const params = await formFor(approval, place, session);
+  const { context, runId, clock, logger, client } = session;
+  const request = await formFor(waiting, place, session);
   const asked = clock();
   const answered = context.mcpReq
-    .elicitInput(params, {
+    .elicitInput(pushed(request), {
       timeout: LONGEST_TIMER_MS,
       signal: form.signal,
       // Without it the form would not travel on the stream of this call.
       relatedRequestId: context.mcpReq.id,
     })
     .catch((error: unknown) => {
-      logger.debug("approval.not_answered", { runId, approvalId: approval.id, error });
+      logger.debug("question.not_answered", { runId, questionId: waiting.id, error });
       return undefined;
     });
-  const decided = whilePending(session, approval, form.signal);
+  const decided = whilePending(session, waiting, form.signal);
   const response = await Promise.race([answered, decided]).finally(() => form.abort());
   if (response === undefined) return undefined;
   const elapsed = clock() - asked;
-  if (isUnread(response, elapsed)) session.open.refusedUnread(approval);
-  const taken = await takeAnswer(session, approval, response, { elapsed, by: BY });
+  const taken = await takeAnswer(session, waiting, response, { elapsed, client, by: BY });
+  if (taken.kind === "left" && taken.isUnread) session.open.refusedUnread(waiting);
   // The call that would show the form again has ended.
   if (taken.kind === "again" && isOver(session)) await refuseAnswer(session, taken.problem, BY);
   return taken;
@@ -266,15 +259,19 @@ async function show(
 
 const BY = "elicitation";
 
-/** Resolves when the approval waits for nobody any more. */
+/** A request as it is pushed: an address has an id of its own. */
+const pushed = (request: PersonRequest) =>
+  request.mode === "url" ? { ...request, elicitationId: randomUUID() } : request;
+
+/** Resolves when an approval or a question waits for nobody any more. */
 async function whilePending(
   { runs, principal, runId, seen }: DeliverySession,
-  { id }: Approval,
+  { id }: Waiting,
   signal: AbortSignal,
 ): Promise<undefined> {
   for await (const { kind } of runs.watch(principal, runId, { after: seen, signal })) {
-    if (kind !== "approval_decided") continue;
+    if (kind !== "approval_decided" && kind !== "question_answered") continue;
     const view = await runs.view(principal, runId);
-    if (!view?.approvals.some((approval) => approval.id === id && approval.status === "pending")) return;
+    if (view === undefined || !waitingIn(view).some((waiting) => waiting.id === id)) return;
   }
 }

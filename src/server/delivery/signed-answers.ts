@@ -1,10 +1,11 @@
 import { inputResponse } from "@modelcontextprotocol/server";
-import type { Approval, PersonDecision, SamplingReply } from "../../runs/run.ts";
-import { type ToolCall, callDigest } from "../protocol/call.ts";
+import { type RunView, type SamplingReply, type Waiting } from "../../runs/run.ts";
+import type { ToolCall } from "../protocol/call.ts";
 import { type Outcome, refused, unknownRun } from "../protocol/outcome.ts";
 import type { ApprovalState } from "../protocol/state.ts";
-import { type FormResponse, isUnread, readAnswer, takenBy } from "./answers.ts";
+import { type FormResponse, type Said, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./client-model.ts";
+import { digestOf } from "./input-required.ts";
 import type { CarriedAnswers } from "./session.ts";
 
 /** The answers that came with a call, or the outcome that refuses them. */
@@ -23,12 +24,14 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const view = await runs.view(principal, runId);
   if (view === undefined) return { ok: false, outcome: unknownRun(runId) };
   const problem = state.call === digest ? undefined : "other_arguments";
-  const { decisions, ...read } = readForms(call, state, view.approvals);
+  const { said, left, problems } = readForms(call, state, view);
+  const decisions = said.flatMap((one) => ("decision" in one.said ? [{ ...one, said: one.said }] : []));
+  const answers = said.flatMap((one) => ("answer" in one.said ? [{ ...one, said: one.said }] : []));
   const used = await runs.useAnswer(principal, runId, {
     id,
     ...(problem === undefined ? {} : { problem }),
-    decisions: decisions.map(({ approval, decision }) => ({ approvalId: approval.id, decision })),
-    answers: [],
+    decisions: decisions.map((one) => one.said),
+    answers: answers.map((one) => one.said),
     replies: repliesIn(call, state),
     by: "input_required",
   });
@@ -36,54 +39,53 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
     deps.logger.warn("state.refused", { principal, runId, reason: problem ?? "replayed" });
     return { ok: false, outcome: refused(problem === undefined ? replayed(runId) : otherArguments(runId)) };
   }
-  const { left, problems } = read;
   const notes: string[] = [];
-  for (const [index, outcome] of used.decided.entries()) {
-    const decided = decisions[index];
-    if (decided === undefined) continue;
-    const { approval, response } = decided;
-    const taken = takenBy(outcome, approval, response, { logger: deps.logger, runId, notes });
-    if (taken.kind === "left") left.add(approval.id);
-    if (taken.kind === "again") problems.set(approval.id, taken.problem);
+  const outcomes = [...used.decided, ...used.answered];
+  for (const [index, { waiting, response }] of [...decisions, ...answers].entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined) continue;
+    const taken = takenBy(outcome, waiting, response, { logger: deps.logger, runId, notes });
+    if (taken.kind === "left") left.add(waiting.id);
+    if (taken.kind === "again") problems.set(waiting.id, taken.problem);
   }
   if (used.replied.includes(false)) deps.logger.info("model.replied_before", { runId });
   return { ok: true, answers: { state, left, problems, notes } };
 }
 
 interface Read {
-  decisions: { approval: Approval; response: FormResponse; decision: PersonDecision }[];
+  said: { waiting: Waiting; response: FormResponse; said: Said }[];
   left: Set<string>;
   problems: Map<string, string>;
 }
 
-/** Reads the answers. The state only selects approvals; their rows say whether they can be decided. */
+/** Reads the answers. The state only selects what was asked; the rows say whether it still waits. */
 function readForms(
-  { context, deps, open }: ToolCall,
+  { context, client, deps, open }: ToolCall,
   state: ApprovalState,
-  approvals: readonly Approval[],
+  { approvals, questions }: RunView,
 ): Read {
-  const read: Read = { decisions: [], left: new Set(state.left), problems: new Map() };
+  const read: Read = { said: [], left: new Set(state.left), problems: new Map() };
   // The page stores its decisions by itself.
   if (state.page !== undefined) return read;
   const elapsed = deps.clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
-    const approval = approvals.find((candidate) => candidate.id === id);
-    // Tied to the tool and the arguments that were shown.
-    if (approval === undefined || callDigest(approval.tool, approval.args) !== digest) continue;
+    const waiting = [...approvals, ...questions].find((candidate) => candidate.id === id);
+    // Tied to the call or the question that was shown.
+    if (waiting === undefined || digestOf(waiting) !== digest) continue;
     const response = inputResponse(context.mcpReq.inputResponses, key);
     if (response.kind === "missing") continue;
-    if (response.kind === "elicit" && isUnread(response, elapsed)) open.refusedUnread(approval);
-    const said = response.kind === "elicit" ? readAnswer(approval, response, elapsed) : NO_ANSWER;
-    if (said.kind === "left") read.left.add(id);
-    if (said.kind === "again") read.problems.set(id, said.problem);
-    if (said.kind === "decision" && response.kind === "elicit") {
-      read.decisions.push({ approval, response, decision: said.decision });
+    if (response.kind !== "elicit") {
+      read.left.add(id);
+      continue;
     }
+    const answer = readAnswer(waiting, response, { elapsed, client });
+    if (answer.kind === "left") read.left.add(id);
+    if (answer.kind === "left" && answer.isUnread) open.refusedUnread(waiting);
+    if (answer.kind === "again") read.problems.set(id, answer.problem);
+    if (answer.kind === "said") read.said.push({ waiting, response, said: answer.said });
   }
   return read;
 }
-
-const NO_ANSWER = { kind: "left" } as const;
 
 /** Returns the replies of the client's model. Calls without a reply are asked again. */
 function repliesIn(
@@ -101,5 +103,5 @@ const replayed = (runId: string): string =>
   `Call check_deep_agent with run_id ${runId}: it tells where the run stands, and asks what is still open.`;
 
 const otherArguments = (runId: string): string =>
-  "The arguments differ from those of the call that asked for approval, so the answers were not used. " +
+  "The arguments differ from those of the call that asked, so the answers were not used. " +
   `Call check_deep_agent with run_id ${runId} to be asked again.`;

@@ -16,10 +16,12 @@ import type { Revision } from "./revisions.ts";
 /** Facts about a client by which deliveries differ. */
 export interface ClientFacts {
   revision: Revision;
-  /** It is asked for approvals in forms: it shows them, and its token may decide on approvals. */
+  /** It is asked in forms: it shows them, and its token may decide and answer. */
   forms: boolean;
   /** It is asked on the local page: it opens addresses, there is a page, and its token may decide. */
   page: boolean;
+  /** It opens addresses that another MCP server asks to open. */
+  urls: boolean;
   /** It declares the Tasks extension. */
   tasks: boolean;
   /** Name that it gives itself. */
@@ -51,6 +53,7 @@ export function clientFacts(
     revision,
     forms: hasForms && !page,
     page,
+    urls: mayDecide && declaresUrls(declared),
     tasks: declaresExtension(declared, TASKS_EXTENSION),
     name: Info.safeParse(info).data,
     apps: declaresExtension(declared, APPS_EXTENSION),

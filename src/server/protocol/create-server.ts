@@ -20,7 +20,7 @@ const INSTRUCTIONS =
   "A deep agent for multi-step work: it plans, reads, searches and edits files under /workspace/, runs " +
   "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, any context it cannot see " +
   "and the format to return. A run continues when a call returns early: follow it with check_deep_agent. " +
-  "Changes wait for a person's approval; do not decide for them.";
+  "Changes wait for a person's approval, and questions for their answer; do not decide for them.";
 
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 

@@ -1,6 +1,7 @@
-import type { CreateMessageRequestParams, ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { CreateMessageRequestParams } from "@modelcontextprotocol/server";
 import type { RunView } from "../../runs/run.ts";
 import type { MemoryHit } from "../../runs/service.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 import type { RunList } from "../views/run-report.ts";
 
 /** Media of a file, base64. */
@@ -10,9 +11,6 @@ export interface Media {
   data: string;
 }
 
-/** A question for a person: a form, or an address to open. */
-export type Waiting = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
-
 /** Outcome of a tool call in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
   | { kind: "run"; view: RunView; note?: string }
@@ -21,7 +19,7 @@ export type Outcome =
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
   | {
       kind: "ask";
-      requests: Record<string, Waiting>;
+      requests: Record<string, PersonRequest>;
       /** Model calls for the client to answer, by key. */
       models: Record<string, CreateMessageRequestParams>;
       state: string;

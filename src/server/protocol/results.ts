@@ -12,7 +12,8 @@ import { APP_VIEW_META } from "../resources/run-app.ts";
 import { fileUri, runUri } from "../resources/uris.ts";
 import { type AnswerWays, reportText, runListText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
-import type { Media, Outcome, Waiting } from "./outcome.ts";
+import type { Media, Outcome } from "./outcome.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 
 export interface ResultOptions extends AnswerWays {
   /** True if the client's protocol revision has resource links (2025-06-18 and later). */
@@ -65,7 +66,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
   }
 }
 
-function elicitation(request: Waiting) {
+function elicitation(request: PersonRequest) {
   if (request.mode !== "url") return inputRequired.elicit(request);
   return inputRequired.elicitUrl({ message: request.message, url: request.url });
 }
@@ -137,7 +138,7 @@ export interface TaskFields {
 /** Input request of the protocol, as it would be pushed to a 2025-era client. */
 export interface ElicitationRequest {
   method: "elicitation/create";
-  params: Waiting;
+  params: PersonRequest;
 }
 
 /** The same, for a client that lends its model. */

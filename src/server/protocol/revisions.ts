@@ -15,6 +15,8 @@ export interface Revision {
   readonly batches: boolean;
   /** True if answers say how long a client may cache them. */
   readonly cacheHints: boolean;
+  /** True if options in forms have titles, and several can be chosen. */
+  readonly lists: boolean;
   readonly errorCodes: { readonly resourceNotFound: number };
 }
 
@@ -25,6 +27,7 @@ const WITH_HANDSHAKE = {
   sessions: true,
   batches: false,
   cacheHints: false,
+  lists: false,
   errorCodes: { resourceNotFound: ProtocolErrorCode.ResourceNotFound },
 } as const;
 
@@ -36,13 +39,14 @@ const LATEST: Revision = {
   sessions: false,
   batches: false,
   cacheHints: true,
+  lists: true,
   errorCodes: { resourceNotFound: ProtocolErrorCode.InvalidParams },
 };
 const OLDEST: Revision = { id: "2024-10-07", ...WITH_HANDSHAKE, links: false };
 
 export const REVISIONS: readonly Revision[] = [
   LATEST,
-  { id: "2025-11-25", ...WITH_HANDSHAKE },
+  { id: "2025-11-25", ...WITH_HANDSHAKE, lists: true },
   { id: "2025-06-18", ...WITH_HANDSHAKE },
   { id: "2025-03-26", ...WITH_HANDSHAKE, links: false, batches: true },
   { id: "2024-11-05", ...WITH_HANDSHAKE, links: false },

@@ -11,12 +11,12 @@ import { z } from "zod";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import type { ServerDeps } from "./deps.ts";
 
-/** Time that a person may take to answer; the approval itself never expires. */
+/** Time that a person may take to answer; what was asked stays open longer. */
 const TTL_SECONDS = 24 * 60 * 60;
 
 /**
  * State that a client carries from a question to its answer. It is signed but readable, so it holds only ids and
- * digests. It only selects; rows say whether it was used before and whether an approval can still be decided.
+ * digests. It only selects; rows say whether it was used before and what still waits.
  */
 export const ApprovalState = z.object({
   /** Each id is accepted once. */
@@ -31,14 +31,15 @@ export const ApprovalState = z.object({
   asked: z.array(
     z.object({
       key: z.string(),
+      /** Id of an approval or of another question. */
       approval: z.string(),
-      /** Digest of tool and arguments as they were shown. */
+      /** Digest of what was shown. */
       digest: z.string(),
     }),
   ),
   /** Key of the request to open the local page, in place of forms for `asked`. */
   page: z.string().optional(),
-  /** Approvals left open by the person; not asked again in this call. */
+  /** Ids of what the person left open; it is not asked again in this call. */
   left: z.array(z.string()),
   /** Model calls that the client was asked to answer. */
   models: z.array(z.object({ key: z.string(), call: z.string() })).optional(),

@@ -14,10 +14,10 @@ import type { Scope } from "../../config/sections.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import { type Approval, type Run, isFinal } from "../../runs/run.ts";
+import { type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "../delivery/session.ts";
-import { type AnswerWays, pendingApprovals } from "../views/run-report.ts";
+import type { AnswerWays } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
 import { type ServerDeps, originOf } from "./deps.ts";
@@ -103,7 +103,7 @@ function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }:
     .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
-/** Finds the ways to answer a run's approvals, and the page of the run until it has ended. */
+/** Finds the ways to answer what a run asks, and the page of the run until it has ended. */
 export async function answerWays(
   outcome: Outcome,
   { forms, page: opensPage }: ClientFacts,
@@ -112,7 +112,7 @@ export async function answerWays(
   const { openCommand, config } = deps;
   const run = outcome.kind === "run" || outcome.kind === "task" ? outcome.view.run : undefined;
   const isUnread =
-    open !== undefined && run !== undefined && pendingIn(outcome).some((approval) => open.isUnread(approval));
+    open !== undefined && run !== undefined && pendingIn(outcome).some((waiting) => open.isUnread(waiting));
   const isOpen = run !== undefined && !isFinal(run.status) && ((!forms && !opensPage) || isUnread);
   // The page shows the journal too.
   const page =
@@ -124,8 +124,7 @@ export async function answerWays(
   return { forms, opensPage, isUnread, openCommand, page, decidesOnPage, model };
 }
 
-const pendingIn = (outcome: Outcome): Approval[] =>
-  outcome.kind === "run" ? pendingApprovals(outcome.view) : [];
+const pendingIn = (outcome: Outcome): Waiting[] => (outcome.kind === "run" ? waitingIn(outcome.view) : []);
 
 /** Renders the run for an MCP App, with its journal. */
 async function pictureOf(
@@ -240,19 +239,23 @@ function jsonSchema(schema: z.ZodObject): Json {
   return json;
 }
 
-/** The fields of an object with their types. Of objects inside it, the names of the fields that are always there. */
-function outline({ properties = {} }: Json): Json {
+/**
+ * The fields of an object with their types. A field that is always there also names the fields of the objects inside
+ * it that are always there.
+ */
+function outline({ properties = {}, required = [] }: Json): Json {
   const fields = Object.entries(properties as Record<string, Json>); // what JSON Schema says of an object
+  const always = new Set(required as string[]); // the same
   return {
     type: "object",
-    properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field)])),
+    properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field, always.has(name))])),
   };
 }
 
-function typeOnly({ type, enum: values, items, required }: Json): Json {
+function typeOnly({ type, enum: values, items, required }: Json, withNames: boolean): Json {
   return {
-    ...defined({ type, enum: values, required }),
-    ...(items === undefined ? {} : { items: typeOnly(items as Json) }), // arrays here have one item schema
+    ...defined({ type, enum: values, required: withNames ? required : undefined }),
+    ...(items === undefined ? {} : { items: typeOnly(items as Json, withNames) }), // arrays here have one item schema
   };
 }
 

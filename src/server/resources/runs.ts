@@ -35,7 +35,8 @@ interface View {
 const RUN: View = {
   name: "run",
   title: "Run",
-  description: "State of a run: status, todos, subagents, approvals, changed files, usage, answer.",
+  description:
+    "State of a run: status, todos, subagents, approvals, questions, changed files, usage, answer.",
   mimeType: "application/json",
   text: ({ view }) => JSON.stringify(runDocument(view), null, 2),
 };

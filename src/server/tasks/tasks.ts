@@ -12,13 +12,19 @@ import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import { type Approval, type ModelCall, type Principal, type RunView, isFinal } from "../../runs/run.ts";
+import {
+  type ModelCall,
+  type Principal,
+  type RunView,
+  type Waiting,
+  isFinal,
+  waitingIn,
+} from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type Taken, formFor, pageMessage, takeAnswer } from "../delivery/answers.ts";
+import { type Taken, formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../protocol/client.ts";
 import { type ServerDeps, originOf } from "../protocol/deps.ts";
-import type { Waiting } from "../protocol/outcome.ts";
 import {
   type ElicitationRequest,
   type InputRequests,
@@ -32,7 +38,7 @@ import {
 import type { Revision } from "../protocol/revisions.ts";
 import { answerWays } from "../protocol/tool.ts";
 import { guarded } from "../resources/resource.ts";
-import { pendingApprovals } from "../views/run-report.ts";
+import type { PersonRequest } from "../views/question-form.ts";
 
 export interface TasksScope {
   deps: ServerDeps;
@@ -84,9 +90,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
   if (isHandedOver(view, client)) {
     const waits =
-      pendingApprovals(view).length > 0
-        ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) }
-        : {};
+      waitingIn(view).length > 0 ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) } : {};
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
   const people = await (client.forms ? openQuestions(request, scope) : pageQuestion(request, scope));
@@ -102,9 +106,9 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
  * True if the task of a client that cannot be asked ends with a handle, as its call would have. This remains true
  * once the run has needed a person, because an ended task cannot continue.
  */
-function isHandedOver({ run, approvals }: RunView, { forms, page, models }: ClientFacts): boolean {
+function isHandedOver({ run, approvals, questions }: RunView, { forms, page, models }: ClientFacts): boolean {
   if (forms || page) return false;
-  return approvals.length > 0 || (run.status === "input_required" && !models);
+  return approvals.length + questions.length > 0 || (run.status === "input_required" && !models);
 }
 
 /** The questions people are asked now, and the status message for them. */
@@ -113,7 +117,7 @@ interface Asked {
   note?: string | undefined;
 }
 
-const elicitation = (params: Waiting): ElicitationRequest => ({ method: "elicitation/create", params });
+const elicitation = (params: PersonRequest): ElicitationRequest => ({ method: "elicitation/create", params });
 
 /** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
@@ -132,7 +136,7 @@ const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
 async function pageQuestion(request: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
   const { view } = request;
-  const pending = pendingApprovals(view);
+  const pending = waitingIn(view);
   return pending.length === 0 ? { requests: {} } : pages.ask(view.run.id, pending, pageLink(request, deps));
 }
 
@@ -142,15 +146,16 @@ const pageLink =
     page?.decide(principal, view.run.id, originOf(context));
 
 async function openQuestions(request: TaskRequest, { deps, questions }: TasksScope): Promise<Asked> {
-  const { run } = request.view;
-  const pending = pendingApprovals(request.view);
-  const elsewhere = { pageLink: pageLink(request, deps), openCommand: deps.openCommand(run) };
+  const { view, client } = request;
+  const { run } = view;
+  const pending = waitingIn(view);
+  const asking = { client, openCommand: deps.openCommand(run) };
   const requests: Asked["requests"] = {};
   let note: string | undefined;
-  for (const [index, approval] of pending.entries()) {
-    const { key, problem, link } = questions.show(approval, elsewhere.pageLink);
-    const place = { runId: run.id, position: index + 1, total: pending.length, ...defined({ problem }) };
-    requests[key] = elicitation(await formFor(approval, place, { ...elsewhere, pageLink: link }));
+  for (const waiting of pending) {
+    const { key, problem, link } = questions.show(waiting, pageLink(request, deps));
+    const place = { runId: run.id, ...placeOf(waiting, pending), ...defined({ problem }) };
+    requests[key] = elicitation(await formFor(waiting, place, { ...asking, pageLink: link }));
     if (problem !== undefined) note = `Asked again: ${problem}`;
   }
   return { requests, note };
@@ -167,31 +172,31 @@ async function finalResult(
 
 /** Takes answers to any of the questions, in any order. Ignores answers to unknown or old keys. */
 async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
-  const { runs, principal, view, context } = request;
+  const { runs, principal, view, context, client } = request;
   const { monotonic, logger } = deps;
-  const pending = pendingApprovals(view);
+  const pending = waitingIn(view);
   await takeModelReplies(request, deps);
   for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
     const response = inputResponse(context.mcpReq.inputResponses, key);
     pages.answered(view.run.id, key, response.kind === "elicit" && response.action === "accept");
     const found = questions.find(key, pending);
     if (found === undefined) continue;
-    const { approval, question } = found;
+    const { waiting, question } = found;
     // An earlier process showed the questions that this one has not shown, long enough ago.
     const elapsed = question.shownAt === undefined ? Infinity : monotonic() - question.shownAt;
     const session = { runs, principal, runId: view.run.id, logger };
     const taken: Taken =
       response.kind === "elicit"
-        ? await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" })
+        ? await takeAnswer(session, waiting, response, { elapsed, client, by: "tasks/update" })
         : { kind: "left" };
     // Asks under a new key, because the client regards this one as answered.
     if (taken.kind !== "decided")
-      questions.askAgain(approval, "problem" in taken ? taken.problem : NOT_DECIDED);
+      questions.askAgain(waiting, "problem" in taken ? taken.problem : NOT_DECIDED);
   }
   return {};
 }
 
-const NOT_DECIDED = "the form came back without a decision, so the approval is still open.";
+const NOT_DECIDED = "the form came back without an answer, so it is still open.";
 
 /** Stores what the client's model replied; the first reply to a call counts. */
 async function takeModelReplies(
@@ -220,10 +225,10 @@ const unknownTask = (): ProtocolError =>
     "Unknown task. Use a taskId that run_deep_agent returned.",
   );
 
-/** Approvals remembered at one time; one that is forgotten is asked again under a new key. */
+/** Questions remembered at one time; one that is forgotten is asked again under a new key. */
 const MOST_QUESTIONS = 10_000;
 
-/** Question about an approval, for clients that poll. */
+/** The form for an approval or another question, for clients that poll. */
 export interface Question {
   /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
   readonly key: string;
@@ -241,8 +246,8 @@ interface ShownQuestion extends Question {
 type KeptQuestion = Question & Partial<ShownQuestion> & { since: number };
 
 /**
- * Keys under which tasks ask for approvals: the approval's id and when it was asked, so that no key comes
- * twice in a run. An approval older than this process gets a key of this process, because an earlier one may
+ * Keys under which tasks ask: the id of the approval or question and when it was asked, so that no key comes
+ * twice in a run. One that is older than this process gets a key of this process, because an earlier one may
  * have used up any other.
  */
 export class TaskQuestions {
@@ -256,37 +261,37 @@ export class TaskQuestions {
   }
 
   /** Returns the current question, which counts as shown from now on. `open`: makes the address of a page. */
-  show(approval: Approval, open: ShownQuestion["link"]): ShownQuestion {
-    const question = this.#current(approval);
+  show(waiting: Waiting, open: ShownQuestion["link"]): ShownQuestion {
+    const question = this.#current(waiting);
     const { shownAt = this.#clocks.monotonic(), link = once(open) } = question;
-    return this.#remember(approval, { ...question, shownAt, link });
+    return this.#remember(waiting, { ...question, shownAt, link });
   }
 
-  /** Finds the approval that `key` asks for. Keys of earlier processes are accepted, used ones are not. */
-  find(key: string, approvals: readonly Approval[]): { approval: Approval; question: Question } | undefined {
-    const approval = approvals.find(({ id }) => key.startsWith(`${id}@`));
-    if (approval === undefined) return undefined;
-    const question = this.#current(approval);
-    const since = Number.parseInt(key.slice(approval.id.length + 1), 36);
+  /** Finds what `key` asks for. Keys of earlier processes are accepted, used ones are not. */
+  find(key: string, pending: readonly Waiting[]): { waiting: Waiting; question: Question } | undefined {
+    const waiting = pending.find(({ id }) => key.startsWith(`${id}@`));
+    if (waiting === undefined) return undefined;
+    const question = this.#current(waiting);
+    const since = Number.parseInt(key.slice(waiting.id.length + 1), 36);
     const isUsedUp = question.problem !== undefined && key !== question.key;
-    return isUsedUp || Number.isNaN(since) || since > question.since ? undefined : { approval, question };
+    return isUsedUp || Number.isNaN(since) || since > question.since ? undefined : { waiting, question };
   }
 
   /** Asks again under a new key, with the reason. */
-  askAgain(approval: Approval, problem: string): void {
-    const since = Math.max(this.#clocks.clock(), this.#current(approval).since + 1);
-    this.#remember(approval, { key: questionKey(approval, since), since, shownAt: undefined, problem });
+  askAgain(waiting: Waiting, problem: string): void {
+    const since = Math.max(this.#clocks.clock(), this.#current(waiting).since + 1);
+    this.#remember(waiting, { key: questionKey(waiting, since), since, shownAt: undefined, problem });
   }
 
-  #current(approval: Approval): KeptQuestion {
-    const known = this.#questions.get(nameOf(approval));
+  #current(waiting: Waiting): KeptQuestion {
+    const known = this.#questions.get(nameOf(waiting));
     if (known !== undefined) return known;
-    const since = Math.max(approval.requestedAt, this.#started);
-    return { key: questionKey(approval, since), since, shownAt: undefined };
+    const since = Math.max(waiting.requestedAt, this.#started);
+    return { key: questionKey(waiting, since), since, shownAt: undefined };
   }
 
-  #remember<Known extends KeptQuestion>(approval: Approval, question: Known): Known {
-    this.#questions.keep(nameOf(approval), question);
+  #remember<Known extends KeptQuestion>(waiting: Waiting, question: Known): Known {
+    this.#questions.keep(nameOf(waiting), question);
     return question;
   }
 }
@@ -297,8 +302,8 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-const questionKey = ({ id }: Approval, since: number): string => `${id}@${since.toString(36)}`;
-const nameOf = ({ runId, id }: Approval): string => `${runId}/${id}`;
+const questionKey = ({ id }: Waiting, since: number): string => `${id}@${since.toString(36)}`;
+const nameOf = ({ runId, id }: Waiting): string => `${runId}/${id}`;
 
 /** Runs remembered at one time; one that is forgotten is asked about again, with a new address. */
 const MOST_PAGES = 1000;
@@ -306,20 +311,21 @@ const MOST_PAGES = 1000;
 interface Shown {
   /** When it was asked under its present key. */
   at: number;
-  params: Waiting;
-  approvals: ReadonlySet<string>;
-  /** The client has opened the page: nothing more is asked of it for these approvals. */
+  params: PersonRequest;
+  /** Ids of what the page shows. */
+  pending: ReadonlySet<string>;
+  /** The client has opened the page: nothing more is asked of it for these. */
   isOpened: boolean;
   /** A sentence about it for the status message. */
   note?: string;
 }
 
-const OPENED = "The page was opened: the decision is made there.";
-const PAGE_CLOSED = "Asked again: the page was not opened, so the approval is still open.";
+const OPENED = "The page was opened: the answer is given there.";
+const PAGE_CLOSED = "Asked again: the page was not opened, so it is still open.";
 
 /**
  * The one question that a task has for clients which open the local page: the same key and address on every
- * poll, until the page was opened or there is something new to decide. A client that did not open it is asked
+ * poll, until the page was opened or something new waits. A client that did not open it is asked
  * under a new key.
  */
 export class TaskPages {
@@ -333,11 +339,11 @@ export class TaskPages {
   /** Returns no question when the page is open already, or cannot be served. */
   async ask(
     runId: string,
-    pending: readonly Approval[],
+    pending: readonly Waiting[],
     open: () => Promise<string | undefined>,
   ): Promise<Asked> {
     const shown = this.#shown.get(runId);
-    if (shown !== undefined && pending.every(({ id }) => shown.approvals.has(id))) {
+    if (shown !== undefined && pending.every(({ id }) => shown.pending.has(id))) {
       const { at, params, isOpened, note } = shown;
       return { requests: isOpened ? {} : { [pageKey(runId, at)]: elicitation(params) }, note };
     }
@@ -345,8 +351,8 @@ export class TaskPages {
     if (url === undefined) return { requests: {} };
     const params = { mode: "url" as const, message: pageMessage(runId, pending), url };
     const at = this.#laterThan(shown);
-    const approvals = new Set(pending.map(({ id }) => id));
-    this.#shown.keep(runId, { at, params, approvals, isOpened: false });
+    const ids = new Set(pending.map(({ id }) => id));
+    this.#shown.keep(runId, { at, params, pending: ids, isOpened: false });
     return { requests: { [pageKey(runId, at)]: elicitation(params) } };
   }
 

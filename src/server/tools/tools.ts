@@ -112,7 +112,7 @@ const checkDeepAgent = defineTool({
   kind: "read",
   scopes: [],
   description:
-    "Status, progress, open approvals and answer of a run, or your recent runs without run_id. Returns as soon " +
+    "Status, progress, open approvals and questions, and answer of a run, or your recent runs without run_id. Returns as soon " +
     "as something changes. Call it until status is completed, failed or cancelled.",
   input: z.strictObject({
     run_id: runId.optional(),
@@ -158,6 +158,7 @@ const answerDeepAgent = defineTool({
   handle: async (args, { runs, principal, deps }) => {
     const { run_id: id, approval_id: approvalId } = args;
     const before = await runs.view(principal, id);
+    if (before?.questions.some((question) => question.id === approvalId)) return refused(NEVER_BY_A_MODEL);
     const decision = decisionOf(args, before?.approvals ?? []);
     if (typeof decision === "string") return refused(decision);
     if (before && isUnseen(before, approvalId, decision))
@@ -169,6 +170,9 @@ const answerDeepAgent = defineTool({
     return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
   },
 });
+
+const NEVER_BY_A_MODEL =
+  "This is a question to a person, which no tool can answer: tell the user to answer it where check_deep_agent says.";
 
 /** True if the decision lets a call run that the report of its run does not show whole. */
 function isUnseen(view: RunView, approvalId: string, decision: Decision): boolean {

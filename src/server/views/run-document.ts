@@ -5,24 +5,28 @@ import {
   type AgentPath,
   type Approval,
   type ModelUsage,
+  type OpenQuestion,
   type RunView,
   type SubagentView,
+  type Waiting,
   agentName,
+  isQuestion,
   isWithin,
   stoppedAtLimit,
+  waitingIn,
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
+import { questionText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { code, fenced, quote } from "./quoting.ts";
-import { pendingApprovals } from "./run-report.ts";
 
 /**
- * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
+ * The JSON a client reads of a run: the names of the tools' reports, but all approvals and questions, and nothing cut
  * short. Times are ISO 8601, absent facts are left out.
  */
 export function runDocument(view: RunView): object {
-  const { run, approvals, grants, subagents, filesChanged, activity, place, models } = view;
+  const { run, approvals, questions, grants, subagents, filesChanged, activity, place, models } = view;
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -42,8 +46,9 @@ export function runDocument(view: RunView): object {
     failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
     todos: run.todos,
-    agents: subagents.map((subagent) => agentDocument(subagent, pendingApprovals(view))),
+    agents: subagents.map((subagent) => agentDocument(subagent, waitingIn(view))),
     approvals: approvals.map(approvalDocument),
+    questions: questions.map(questionDocument),
     approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
       tool,
       calls: text,
@@ -99,8 +104,10 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
 /** `call_ids`: the calls that started it and those it works for, outermost first. */
 function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
-  pending: readonly Approval[],
+  pending: readonly Waiting[],
 ): object {
+  const own = pending.filter((one) => isSameAgent(one.agent, agent));
+  const pendingQuestions = own.filter(isQuestion).length;
   return {
     agent: agentTypes(agent),
     name: agent.slice(-1).map(agentName).join(""),
@@ -109,7 +116,8 @@ function agentDocument(
     status,
     step,
     tool_calls: toolCalls,
-    pending_approvals: pending.filter((approval) => isSameAgent(approval.agent, agent)).length,
+    pending_approvals: own.length - pendingQuestions,
+    pending_questions: pendingQuestions,
   };
 }
 
@@ -131,6 +139,25 @@ function approvalDocument(approval: Approval): object {
     expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
     decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
     decided_by: approval.decidedBy,
+  };
+}
+
+/** `asked`: the question as it was asked, with its fields. */
+function questionDocument(asked: OpenQuestion): object {
+  const { id, agent, question, status, answer } = asked;
+  const { kind, ...content } = question;
+  return {
+    id,
+    kind,
+    agent: agentLabel(agent),
+    text: questionText(question),
+    asked: content,
+    status,
+    requested_at: isoTime(asked.requestedAt),
+    expires_at: asked.expiresAt === undefined ? undefined : isoTime(asked.expiresAt),
+    answered_at: asked.decidedAt === undefined ? undefined : isoTime(asked.decidedAt),
+    answered_by: asked.decidedBy,
+    answer,
   };
 }
 
@@ -181,6 +208,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "todos":
       return ["The todos changed."];
     case "subagent_queued":
+    case "model_requested":
       return [];
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
@@ -196,10 +224,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "model_called":
       return data.text === "" ? [] : ["said:", quote(data.text)];
     case "file_changed":
-      return [
-        `changed ${code(data.path)}.`,
-        ...((data.diff ?? "") === "" ? [] : [fenced(data.diff ?? "", "diff")]),
-      ];
+      return [`changed ${code(data.path)}.`, ...diffOf(data.diff)];
     case "message_received":
       return ["was told:", quote(data.text)];
     case "approval_requested":
@@ -207,13 +232,11 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "approval_decided":
       return [`${code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
-      return ["asks:", quote(data.text)];
+      return [askedLine(data), quote(data.text)];
     case "question_answered":
       return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":
       return [`A client's signed answer was not used: ${code(data.reason)}.`];
-    case "model_requested":
-      return [];
     case "model_awaited":
       return ["waits for the client's model."];
     case "compacted": {
@@ -226,5 +249,12 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["Warning:", quote(data.message)];
   }
 }
+
+function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
+  if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;
+  return kind === "ask" ? "asks:" : "uses a tool that asks:";
+}
+
+const diffOf = (diff = ""): string[] => (diff === "" ? [] : [fenced(diff, "diff")]);
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);

@@ -6,6 +6,7 @@ import { beginningOf, cutMiddle, displayName, firstSentence, oneLine } from "../
 import {
   type Approval,
   DEADLINE,
+  type OpenQuestion,
   GENERAL_PURPOSE,
   type Principal,
   type Run,
@@ -14,12 +15,15 @@ import {
   type RunView,
   type SubagentView,
   isFinal,
+  isQuestion,
   stoppedAtLimit,
+  waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
 import { runUri } from "../resources/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
+import { addressLines, addressOf, askedBy, shownText } from "./question-form.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
@@ -32,6 +36,7 @@ const MAX = {
   todos: 100,
   agents: 50,
   approvals: 20,
+  questions: 20,
   files: 100,
 };
 /** After the run what its subagents did matters less than the answer: failed ones come first. */
@@ -76,6 +81,19 @@ export const RunReport = z.object({
       expires_at: z.string().optional(),
     }),
   ),
+  /** First those that wait. */
+  questions: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.enum(["ask", "interrupt", "elicitation"]),
+      agent: z.string(),
+      /** Says who asks, such as another MCP server. */
+      asked_by: z.string(),
+      text: z.string(),
+      status: z.enum(["pending", "answered", "declined", "withdrawn"]),
+      expires_at: z.string().optional(),
+    }),
+  ),
   files_changed: z.array(z.string()),
   page: z.string().optional(),
   usage: z.object({
@@ -92,17 +110,17 @@ export type RunReport = z.output<typeof RunReport>;
 /** The part of a report that matters after a run was changed. */
 export const RunChange = RunReport.pick({ run_id: true, status: true, message: true, next: true });
 
-/** Ways to decide on approvals of this client's runs. */
+/** Ways to decide on approvals and to answer questions of this client's runs. */
 export interface AnswerWays {
   /** Command with which a person decides in a terminal. Absent: a terminal does not show the run. */
   openCommand?: (run: Run) => string | undefined;
   /** The client shows forms. */
   forms: boolean;
-  /** The client opens the page, on which approvals are decided. */
+  /** The client opens the page, which takes decisions and answers. */
   opensPage?: boolean;
   /** The client closed such a question before anyone could read it. */
   isUnread?: boolean;
-  /** `answer_deep_agent` is allowed. */
+  /** `answer_deep_agent` is allowed, which decides on approvals. */
   model: boolean;
   /** Link to the page of this run, where people see it; by itself it decides nothing. */
   page?: string | undefined;
@@ -139,6 +157,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     })),
     agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
+    questions: capped("questions", view.questions.toSorted(pendingFirst), MAX.questions).map(questionReport),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: {
       input_tokens: run.usage.inputTokens,
@@ -153,6 +172,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     ...(note === undefined ? [] : [note]),
     statusMessage(view, ways),
     ...deniedInTime(view),
+    ...unansweredInTime(view),
     ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
@@ -176,6 +196,24 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }
+
+function questionReport(asked: OpenQuestion): RunReport["questions"][number] {
+  const { id, question, agent, status, expiresAt } = asked;
+  const address = addressOf(question);
+  const text = cutMiddle(shownText(question), MAX.detail);
+  return {
+    id,
+    kind: question.kind,
+    agent: agentLabel(agent),
+    asked_by: askedBy(asked),
+    text: [text, ...(address === undefined ? [] : addressLines(address))].join("\n"),
+    status,
+    ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
+  };
+}
+
+const pendingFirst = (one: OpenQuestion, other: OpenQuestion): number =>
+  Number(other.status === "pending") - Number(one.status === "pending");
 
 /** Decisions for a reader of the report. "The same" is for people alone. */
 const reportedDecisions = (approval: Approval): string[] =>
@@ -221,7 +259,7 @@ function cutToBytes(text: string, limit: number): string {
  * Markdown, so texts of models and names of files are quoted.
  */
 export function reportText(report: RunReport): string {
-  const { answer = "", todos, agents, approvals, files_changed: files, usage } = report;
+  const { answer = "", todos, agents, approvals, questions, files_changed: files, usage } = report;
   const sections = [
     ...(report.status === "completed" && report.stop_reason === undefined
       ? [answer, report.message]
@@ -239,6 +277,7 @@ export function reportText(report: RunReport): string {
       }),
     ),
     ...approvals.map(approvalText),
+    ...questions.filter(({ status }) => status === "pending").map(questionText),
     section(
       "Files changed",
       files.map((file) => `- ${asText(file)}`),
@@ -278,16 +317,21 @@ function approvalText(approval: RunReport["approvals"][number]): string {
   ].join("\n");
 }
 
+function questionText({ id, asked_by: by, text, expires_at: at }: RunReport["questions"][number]): string {
+  const expiry = at === undefined ? [] : [`The agent continues without an answer at ${at}`];
+  return [`Question ${id}: ${by}`, ...expiry, "", indented(text)].join("\n");
+}
+
 function statusMessage(view: RunView, ways: AnswerWays): string {
   const { run } = view;
   switch (run.status) {
     case "working":
       return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id and after: ${run.lastSeq} to wait for it.`;
     case "input_required":
-      if (pendingApprovals(view).length === 0) {
+      if (waitingIn(view).length === 0) {
         return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It continues when such a client calls check_deep_agent with this run_id.`;
       }
-      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run, ways)}`;
+      return `Run ${run.id} waits for a person to ${wanted(view)}. ${howToAnswer(view, ways)}`;
     case "completed":
       return run.stopReason === undefined
         ? `Run ${run.id} completed.`
@@ -297,6 +341,14 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "cancelled":
       return `Run ${run.id} was cancelled: ${sentence(asText(run.cancelReason ?? "no reason given"))} ${CONTINUE}`;
   }
+}
+
+function wanted(view: RunView): string {
+  const waiting = waitingIn(view);
+  return [
+    ...(waiting.every(isQuestion) ? [] : ["decide on what is listed under approvals"]),
+    ...(waiting.some(isQuestion) ? ["answer what is listed under questions"] : []),
+  ].join(" and to ");
 }
 
 const CONTINUE = "To continue its conversation, call run_deep_agent with its thread_id.";
@@ -313,18 +365,36 @@ function deniedInTime({ approvals }: RunView): string[] {
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
-function howToAnswer(run: Run, ways: AnswerWays): string {
+/** Names the newest of the questions that nobody answered in time. */
+function unansweredInTime({ questions }: RunView): string[] {
+  const last = questions.findLast(({ decidedBy }) => decidedBy === DEADLINE);
+  if (last === undefined) return [];
+  return [
+    `Nobody answered in time: "${asText(shownText(last.question))}"; the agent continued without an answer.`,
+  ];
+}
+
+function howToAnswer(view: RunView, ways: AnswerWays): string {
   const { forms, opensPage, isUnread, model, openCommand } = ways;
-  if (model) return "Ask the user, then call answer_deep_agent with their decision.";
+  const { run } = view;
+  const waiting = waitingIn(view);
+  const hasQuestions = waiting.some(isQuestion);
+  const decided = "Ask the user, then call answer_deep_agent with their decision.";
+  if (model && !hasQuestions) return decided;
+  if (model && !waiting.every(isQuestion)) {
+    const others = { approvals: [], questions: view.questions };
+    return `${decided} The user answers the questions. ${howToAnswer({ ...view, ...others }, ways)}`;
+  }
   if (forms && !isUnread)
     return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
   if (opensPage === true && !isUnread)
     return "Tell the user, then call check_deep_agent: it opens the page for them.";
   const why = isUnread
     ? "This client closed the question before anyone could read it."
-    : "This client cannot show an approval form.";
+    : `This client cannot show ${hasQuestions ? "the form of a question" : "an approval form"}.`;
   const places = [...deciding(ways, openCommand?.(run)), IN_ANOTHER_CLIENT];
-  return `${why} Tell the user to decide ${places.slice(0, 2).join(", or ")}. check_deep_agent with after: ${run.lastSeq} waits for their decision.`;
+  const [act, outcome] = hasQuestions ? ["answer", "answer"] : ["decide", "decision"];
+  return `${why} Tell the user to ${act} ${places.slice(0, 2).join(", or ")}. check_deep_agent with after: ${run.lastSeq} waits for their ${outcome}.`;
 }
 
 const IN_ANOTHER_CLIENT = "in a client that shows forms, by check_deep_agent with this run_id there";
@@ -342,7 +412,8 @@ function deciding({ page, decidesOnPage }: AnswerWays, command: string | undefin
 function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
   const { status } = view.run;
   if (status !== "working" && status !== "input_required") return {};
-  const tool = status === "input_required" && ways.model ? "answer_deep_agent" : "check_deep_agent";
+  const isForModel = status === "input_required" && ways.model && pendingApprovals(view).length > 0;
+  const tool = isForModel ? "answer_deep_agent" : "check_deep_agent";
   return { next: { tool, after_seconds: POLL_SECONDS[status] } };
 }
 

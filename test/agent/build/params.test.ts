@@ -81,7 +81,6 @@ describe("parameters of an agent", () => {
       { subagents: [untyped({ name: "far", description: "d", graphId: "g" })] },
       "an assistant of a LangGraph server",
     ],
-    ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a provider's own tool"],
     ["a gate that is a text", { interruptOn: { ls: untyped("yes") } }, "interruptOn has \"yes\" for 'ls'"],
     ["a gate that is nothing", { interruptOn: { ls: untyped(null) } }, "interruptOn has null for 'ls'"],
     [
@@ -108,8 +107,13 @@ describe("parameters of an agent", () => {
     ["limits of nothing and without end", { limits: { maxIterations: 0, tokens: Infinity } }, undefined],
     [
       "an operation of a permission",
-      { permissions: [{ operations: [untyped("delete")], paths: ["/**"] }] },
+      { permissions: [{ operations: [untyped("delete")], paths: ["/**"], mode: "deny" }] },
       "A permission has 'delete'",
+    ],
+    [
+      "a permission without a mode",
+      { permissions: [untyped({ operations: ["read"], paths: ["/**"] })] },
+      "A permission needs a `mode`",
     ],
     [
       "a mode of a permission",

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
-import { toAgentTool } from "../../../src/agent/calls/tool.ts";
+import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { argumentsCheck } from "../../../src/agent/calls/arguments.ts";
 import type { ToolInput } from "../../../src/agent/contracts/call.ts";
 

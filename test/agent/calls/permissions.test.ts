@@ -25,7 +25,11 @@ const write = (path: string): ScriptedToolCall => ({
   args: { file_path: path, content: "x" },
 });
 const go = { kind: "task", task: "go" } as const;
-const deny = (operation: "read" | "write", ...paths: string[]) => ({ operations: [operation], paths });
+const deny = (operation: "read" | "write", ...paths: string[]) => ({
+  operations: [operation],
+  paths,
+  mode: "deny" as const,
+});
 
 /** Main agent and subagent alike make their calls one reply after another, then end. */
 function agentMaking(

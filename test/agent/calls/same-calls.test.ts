@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { AgentTool } from "../../../src/agent/contracts/call.ts";
-import { toAgentTool } from "../../../src/agent/calls/tool.ts";
-import { sameCalls } from "../../../src/agent/calls/gate.ts";
+import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
+import { sameCalls } from "../../../src/agent/calls/seal.ts";
 import { editFileTool } from "../../../src/tools/edit-file.ts";
 import { executeTool } from "../../../src/tools/execute.ts";
 import { resolveOptions } from "../../../src/tools/options.ts";

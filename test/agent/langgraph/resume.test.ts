@@ -57,7 +57,7 @@ describe("resuming an agent", () => {
   it("refuses a bare answer when several are open, and runs nothing", async () => {
     const { resume, files, ids, graph } = await waiting([write("/a.md"), write("/b.md")]);
     expect(await refusal(resume(approve))).toBe(
-      `Several approvals are pending; answer by interrupt id: ${ids.join(", ")}`,
+      `Several approvals are pending; give one decision for each call of one reply, in the order of the calls, or answer by interrupt id: ${ids.join(", ")}`,
     );
     expect(await files()).toEqual([]);
     const stream = async () => graph.stream(new Command({ resume: approve }), thread);

@@ -89,29 +89,3 @@ describe("below a graph of somebody else, an answer without an id", () => {
     expect((await graph.getState(thread)).next).toEqual([]);
   });
 });
-
-describe("a program for deepagents, which answers a reply with one list", () => {
-  it("is refused where several questions are open, and ported by the lines of the guide", async () => {
-    const ran: string[] = [];
-    const take = ({ id }: { id: string }) => `removed ${ran.push(id) && id}`;
-    const agent = createDeepAgent({
-      checkpointer: new MemorySaver(),
-      tools: [tool(take, { name: "remove", description: "d", schema: z.object({ id: z.string() }) })],
-      interruptOn: { remove: true },
-      model: scriptedModel(({ call }) =>
-        call === 0 ? { toolCalls: ["a", "b", "c"].map(remove) } : { text: "end" },
-      ),
-    });
-    await agent.invoke(go, thread);
-    const decisions = [{ type: "approve" }, { type: "reject" }, { type: "approve" }];
-    await expect(agent.invoke(new Command({ resume: { decisions } }), thread)).rejects.toThrow(
-      "Several approvals are pending; answer by interrupt id",
-    );
-    expect(ran).toEqual([]);
-    const { tasks } = await agent.getState(thread);
-    const ids = tasks.flatMap(({ interrupts }) => interrupts.flatMap(({ id }) => id ?? []));
-    const resume = Object.fromEntries(ids.map((id, at) => [id, { decisions: [decisions[at]] }]));
-    await agent.invoke(new Command({ resume }), thread);
-    expect(ran.sort()).toEqual(["a", "c"]);
-  });
-});

@@ -5,6 +5,7 @@ import { AGENT_FOLDERS, loadAgentFiles } from "../../../src/agent/build/agent-fi
 import { assembleDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
+import { withEvents } from "../../../src/agent/langgraph/step-of-task.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { filesIn } from "../../support/files-in.ts";
@@ -17,7 +18,10 @@ async function run(params: DeepAgentParams) {
   const model = scriptedModel(() => ({ text: "end" }));
   const agent = assembleDeepAgent({ model, ...params });
   const warnings: string[] = [];
-  const stream = await agent.stream({ messages: [new HumanMessage("go")] }, { streamMode: "custom" });
+  const stream = await agent.stream(
+    { messages: [new HumanMessage("go")] },
+    withEvents({ streamMode: "custom" as const }),
+  );
   for await (const chunk of stream) {
     const { kind, message } = Object(Object(chunk).deepagent);
     if (kind === "warning") warnings.push(String(message));

@@ -238,7 +238,10 @@ describe("a text that the backend does not take", () => {
   it.each<[string, () => DeepAgentParams]>([
     ["its paths are those of the machine", () => ({ backend: new FilesystemBackend({ rootDir: folder() }) })],
     ["it is read-only", () => ({ backend: new PolicyBackend(new StateBackend(), { readOnly: true }) })],
-    ["rules forbid it", () => ({ permissions: [{ operations: ["write"], paths: ["/**"] }] })],
+    [
+      "rules forbid it",
+      () => ({ permissions: [{ operations: ["write"], paths: ["/**"], mode: "deny" as const }] }),
+    ],
   ])("because %s stays with the thread, where the file tools find it", async (_why, params) => {
     const result = lines(4000, "row");
     const long = tool(() => result, { name: "long", description: "is long", schema: z.object({}) });

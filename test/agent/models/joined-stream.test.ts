@@ -3,7 +3,7 @@ import { AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messa
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
 import { ToolBinder } from "../../../src/agent/models/tool-binder.ts";
-import { joinStream } from "../../../src/agent/models/call-model.ts";
+import { joined } from "../../../src/agent/models/joined-stream.ts";
 import { isCut, LONGEST_REPLY, safeReply } from "../../../src/agent/models/reply.ts";
 import { streamAnswers } from "../../../src/agent/models/resolve.ts";
 
@@ -74,8 +74,8 @@ const ANSWERS: Readonly<Record<string, AIMessageChunkFields[]>> = {
 };
 
 async function answer(pieces: readonly AIMessageChunkFields[], isJoined: boolean): Promise<unknown> {
-  const model = new Streaming(pieces);
-  if (isJoined) joinStream(model);
+  const given = new Streaming(pieces);
+  const model = isJoined ? joined(given) : given;
   const tokens: string[] = [];
   const reply = await model.invoke("go", {
     runId: "00000000-0000-4000-8000-000000000000",
@@ -94,9 +94,7 @@ describe("the pieces of an answer", () => {
   );
 
   test("reach who reads the stream", async () => {
-    const model = new Streaming([{ content: "a" }, { content: "b" }]);
-    joinStream(model);
-    joinStream(model);
+    const model = joined(new Streaming([{ content: "a" }, { content: "b" }]));
     const seen: unknown[] = [];
     for await (const { content } of await model.stream("go")) seen.push(content);
     expect(seen).toEqual(["a", "b"]);
@@ -104,7 +102,7 @@ describe("the pieces of an answer", () => {
 
   // Reading the arguments anew at every piece would take a quarter of an hour.
   test.each([
-    ["by the model", (model: Streaming) => model],
+    ["by the model", (model: Streaming) => joined(model)],
     [
       "by the model that binding tools makes",
       (model: Streaming) => new ToolBinder().bind({ model, tools: [LS] }),
@@ -116,14 +114,12 @@ describe("the pieces of an answer", () => {
       call(0, "", { id: "x", name: "write_file" }),
       ...(args.match(/.{1,24}/g) ?? []).map((piece) => call(0, piece)),
     ]);
-    joinStream(model);
     const { tool_calls: calls } = await bound(model).invoke("go");
     expect(calls).toMatchObject([{ id: "x", name: "write_file", args: { content } }]);
   });
 
   const arrived = async (pieces: readonly AIMessageChunkFields[]) => {
-    const model = new Streaming(pieces);
-    joinStream(model);
+    const model = joined(new Streaming(pieces));
     return safeReply(await model.invoke("go"), []);
   };
 
@@ -181,7 +177,69 @@ describe("the pieces of an answer", () => {
       override _streamResponseChunks = BaseChatModel.prototype._streamResponseChunks;
     }
     const model = new Plain([]);
-    joinStream(model);
-    expect(model._streamResponseChunks).toBe(BaseChatModel.prototype._streamResponseChunks);
+    expect(joined(model)).toBe(model);
+  });
+
+  describe("of a program's own model", () => {
+    /** It keeps its tools in a private field; a copy of it has them. */
+    class Own extends Streaming {
+      #tools = 0;
+
+      override bindTools(tools: unknown[] = []): Own {
+        const copy = new Own(this.pieces);
+        copy.#tools = tools.length;
+        return copy;
+      }
+
+      override async *_streamResponseChunks(
+        ...call: Parameters<BaseChatModel["_streamResponseChunks"]>
+      ): AsyncGenerator<ChatGenerationChunk> {
+        const { pieces } = new Streaming([...this.pieces, { content: ` ${this.#tools}` }]);
+        yield* new Streaming(pieces)._streamResponseChunks(...call);
+      }
+    }
+
+    test.each([
+      ["that binds a copy", new Own([{ content: "tools:" }])],
+      [
+        "that binds an object made of itself",
+        new (class extends Streaming {
+          tools = 0;
+          override bindTools(tools: unknown[] = []): Streaming {
+            return Object.assign(Object.create(this) as this, { tools: tools.length });
+          }
+          override async *_streamResponseChunks(): AsyncGenerator<ChatGenerationChunk> {
+            const message = new AIMessageChunk({ content: `tools: ${this.tools}` });
+            yield new ChatGenerationChunk({ message, text: message.text });
+          }
+        })([]),
+      ],
+    ])("come from the model with its tools, and change nothing of it: %s", async (_name, model) => {
+      const before = Object.getOwnPropertyNames(model);
+      for (let turn = 0; turn < 2; turn += 1) {
+        expect((await new ToolBinder().bind({ model, tools: [LS] }).invoke("go")).text).toBe("tools: 1");
+      }
+      await new ToolBinder().bind({ model, tools: [] }).invoke("go");
+      expect(Object.getOwnPropertyNames(model)).toEqual(before);
+    });
+
+    test("are told to tracers under the model's name", async () => {
+      const told = async (ask: Pick<BaseChatModel, "invoke">) => {
+        const seen: unknown[] = [];
+        await ask.invoke("go", {
+          callbacks: [
+            {
+              handleChatModelStart: (serialized, _messages, _run, _parent, extra, tags, metadata, name) =>
+                void seen.push(serialized, extra, tags, metadata, name),
+            },
+          ],
+        });
+        return seen;
+      };
+      const own = new Own([{ content: "a" }]);
+      expect(await told(joined(own))).toEqual(await told(own));
+      const bound = own.withConfig({ tags: ["b"], stop: ["c"] });
+      expect(await told(joined(bound))).toEqual(await told(bound));
+    });
   });
 });

@@ -1,5 +1,5 @@
-import { AIMessage, AIMessageChunk } from "@langchain/core/messages";
-import { expect, it } from "vitest";
+import { AIMessage, AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messages";
+import { describe, expect, it } from "vitest";
 import { safeReply } from "../../../src/agent/models/reply.ts";
 
 it.each([
@@ -35,4 +35,22 @@ it("has the arguments of a streamed call once", () => {
   expect(reply.tool_calls).toMatchObject([{ id: "a", name: "ls", args: { path: "/only-once" } }]);
   expect(reply.text).toBe("I look.");
   expect(JSON.stringify(reply).split("only-once")).toHaveLength(2);
+});
+
+describe("a streamed answer in blocks", () => {
+  const streamed = (content: AIMessageChunkFields["content"]) =>
+    safeReply(new AIMessageChunk({ ...(content && { content }) }), []).reply;
+
+  it("is a message whose text is a string, as one that was not streamed", () => {
+    const reply = streamed([
+      { type: "text", text: "hel", index: 0 },
+      { type: "text", text: "lo", index: 1 },
+    ]);
+    expect([reply.constructor, reply.content]).toEqual([AIMessage, "hello"]);
+  });
+
+  it("keeps blocks that say more than their text", () => {
+    const cited = [{ type: "text", text: "so", citations: [{ url: "https://example.com" }] }];
+    expect(streamed(cited).content).toEqual(cited);
+  });
 });

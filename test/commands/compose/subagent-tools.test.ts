@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from "vitest";
 import { z } from "zod";
-import { toAgentTool } from "../../../src/agent/calls/tool.ts";
+import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { chooseTools, type ToolWishes } from "../../../src/agent/build/agent-files.ts";
 import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
 import { openWorld } from "../../support/harness.ts";

@@ -26,6 +26,7 @@ const picture: RunPicture = {
       step: "12 findings",
       tool_calls: 1,
       pending_approvals: 0,
+      pending_questions: 0,
     },
     {
       agent: "general-purpose",
@@ -36,6 +37,7 @@ const picture: RunPicture = {
       step: "read_file /workspace/docs/a.md",
       tool_calls: 3,
       pending_approvals: 0,
+      pending_questions: 0,
     },
   ],
   created_at: "2026-01-01T12:00:00.000Z",
@@ -65,6 +67,7 @@ const anyPicture = fc.record<RunPicture>({
       step: fc.string({ unit: "binary", maxLength: 200 }),
       tool_calls: fc.nat(9999),
       pending_approvals: fc.nat(2),
+      pending_questions: fc.nat(2),
     }),
     { maxLength: 30 },
   ),
@@ -113,6 +116,7 @@ describe("renderTree", () => {
         description: `${kind} ${index} 👩‍👩‍👧`,
         status: kind === "asking" ? ("working" as const) : (kind as keyof typeof MARKS), // a key of the counts
         pending_approvals: kind === "asking" ? 1 : 0,
+        pending_questions: 0,
       })),
     );
   }

@@ -18,7 +18,7 @@ test.each<Breaking>(["killed", "failing"])(
     const again = { inputResponses: all, requestState: first.requestState };
     const look = connect(file);
     const used = look.prepare("SELECT count(*) FROM used_answers").pluck();
-    const decided = look.prepare("SELECT count(*) FROM approvals WHERE status = 'approved'").pluck();
+    const decided = look.prepare("SELECT count(*) FROM questions WHERE status = 'approved'").pluck();
 
     let broken = 0;
     for (let number = 1; used.get() === 0; number += 1) {

@@ -229,7 +229,7 @@ test("2025 era: an answer that is too late is refused, and an event says so", as
   const [approval] = (await service.view(ME, id))?.approvals ?? [];
   // As another process does it, of which this one hears later than of the answer.
   connectDatabase(file)
-    .prepare("UPDATE approvals SET status = 'rejected', decided_at = 1, decided_by = 'terminal' WHERE id = ?")
+    .prepare("UPDATE questions SET status = 'rejected', decided_at = 1, decided_by = 'terminal' WHERE id = ?")
     .run(approval?.id);
   answer(approve);
   await expect

@@ -5,7 +5,7 @@ import { createPageLinks } from "../../../src/server/protocol/deps.ts";
 import { ME, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Browser, type FormAnswer, type PageRequest } from "../../support/clients.ts";
 import { visit } from "../page/support.ts";
-import { approvalRuns, connect, depsFor, type DepsOptions } from "../support.ts";
+import { approvalRuns, connect, depsFor, questionRuns, type DepsOptions } from "../support.ts";
 import { overMemory } from "../tasks/raw.ts";
 
 const OPENED: FormAnswer = { action: "accept" };
@@ -166,3 +166,26 @@ test("a task asks under one key until it is answered, and anew when the page was
   await reach(service, taskId, "completed");
   expect(notes).toEqual(["a"]);
 });
+
+test.each(CLIENT_KINDS)(
+  "%s: a question is answered on the page, whose address the client opens",
+  async (kind) => {
+    const { service } = questionRuns({
+      kind: "interrupt",
+      value: "Which seat?",
+    });
+    const { pages, browser } = browsing(async () => {
+      const [question] = await service.pendingQuestions(ME, 1);
+      const { runId = "", id = "" } = question ?? {};
+      await service.answer(ME, runId, id, { type: "value", value: "12A" }, "page");
+      return OPENED;
+    });
+    const client = await connect(withPage(service), { kind, browser });
+    const { structured } = await client.call("run_deep_agent", { task: "book" });
+    expect(structured).toMatchObject({ status: "completed", answer: '{"type":"value","value":"12A"}' });
+    expect(pages).toHaveLength(1);
+    expect(pages[0]?.message).toMatch(
+      /waits for your answer\. The page shows all of it:\n- The main agent uses a tool that asks: Which seat\?/,
+    );
+  },
+);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ME, note, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { APPROVE, type Asked, type Ended, rawClient } from "../raw-client.ts";
-import { approvalRuns, depsFor, type DepsOptions } from "../support.ts";
+import { approvalRuns, depsFor, questionRuns, type DepsOptions } from "../support.ts";
 
 const TASK = { task: "note a" };
 
@@ -181,4 +181,56 @@ test("without the capability nothing is asked: a handle, not a protocol error", 
   );
   const ended = await client.result<Ended>("run_deep_agent", TASK);
   expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "input_required" } });
+});
+
+test("the answer to a question counts once, for the call that asked, and only signed", async () => {
+  const { service } = questionRuns({
+    kind: "ask",
+    text: "Which secret colour?",
+    fields: [{ name: "colour", type: "choice", options: ["red", "blue"], required: true }],
+  });
+  const client = await rawClient(depsFor(async () => service));
+  const first = await client.result<Asked>("run_deep_agent", TASK);
+  const [key = ""] = Object.keys(first.inputRequests);
+  const payload = Buffer.from(first.requestState.split(".")[1] ?? "", "base64url").toString();
+  expect(payload).not.toMatch(/secret|colour|red/);
+  const answering = (colour: string, requestState: string) => ({
+    inputResponses: { [key]: { action: "accept", content: { colour } } },
+    requestState,
+  });
+  const forged = `${first.requestState.slice(0, -2)}xx`;
+  const refused = await client.call("run_deep_agent", TASK, answering("red", forged));
+  expect(refused["error"]).toMatchObject({ code: -32602 });
+  const malformed = await client.result<Asked>(
+    "run_deep_agent",
+    TASK,
+    answering("green", first.requestState),
+  );
+  const [[again, request] = ["", undefined]] = Object.entries(malformed.inputRequests);
+  expect(again).not.toBe(key);
+  expect(request?.params.message).toContain("'colour' wants one of: red, blue.");
+  const replayed = await client.result<Ended>("run_deep_agent", TASK, answering("red", first.requestState));
+  expect(replayed).toMatchObject({ isError: true });
+  const good = {
+    inputResponses: { [again]: { action: "accept", content: { colour: "red" } } },
+    requestState: malformed.requestState,
+  };
+  const other = await client.result<Ended>("run_deep_agent", { task: "other" }, good);
+  expect(other).toMatchObject({ isError: true });
+  const runId = (await service.list(ME, { limit: 1 }))[0]?.id ?? "";
+  expect((await reach(service, runId, "input_required")).questions).toMatchObject([{ status: "pending" }]);
+  const third = await client.result<Asked>("check_deep_agent", { run_id: runId });
+  const [last = ""] = Object.keys(third.inputRequests);
+  const ended = await client.result<Ended>(
+    "check_deep_agent",
+    { run_id: runId },
+    {
+      inputResponses: { [last]: { action: "accept", content: { colour: "red" } } },
+      requestState: third.requestState,
+    },
+  );
+  expect(ended.structuredContent).toMatchObject({
+    status: "completed",
+    answer: '{"type":"fields","values":{"colour":"red"}}',
+  });
 });

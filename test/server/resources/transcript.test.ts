@@ -154,3 +154,21 @@ test("no text of a model, a person or a file looks like a line of the transcript
     }),
   );
 });
+
+test("tells who asked which question, and how it was answered", () => {
+  const asked = (data: object) => at("question_asked", { questionId: "q", text: "Size?\n# Done", ...data });
+  const events = [
+    asked({ kind: "ask" }),
+    asked({ kind: "interrupt" }),
+    asked({ kind: "elicitation", server: "shop` x" }),
+    at("question_answered", { kind: "ask", outcome: "answered", answer: "44", by: "page" }),
+  ];
+  const lines = transcriptOf(aView(), events).split("\n");
+  expect(lines.filter((line) => line.startsWith("**"))).toEqual([
+    "**12:00:01** asks:",
+    "**12:00:01** uses a tool that asks:",
+    "**12:00:01** is asked by the MCP server `` shop` x ``:",
+    "**12:00:01** was answered, by ` page `.",
+  ]);
+  expect(lines.filter((line) => line.startsWith("# "))).toEqual(["# Run run_1"]);
+});

@@ -11,7 +11,7 @@ import { z } from "zod";
 import type { RunService } from "../../../src/runs/service.ts";
 import { approve, calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
-import { approvalRuns, connect, depsFor, plainRuns, type DepsOptions } from "../support.ts";
+import { approvalRuns, connect, depsFor, plainRuns, questionRuns, type DepsOptions } from "../support.ts";
 import { FORMS, overHttp, overMemory, TASKS, type Reply, type Rpc } from "./raw.ts";
 import { attempts } from "../../support/effort.ts";
 
@@ -234,9 +234,9 @@ test.each([{ action: "cancel" }, { action: "decline" }, { action: "nonsense" }])
     await update(rpc, taskId, { [key]: response });
     const [[next, message] = ["", ""]] = await questions(rpc, taskId);
     expect(next).not.toBe(key);
-    expect(message).toContain("came back without a decision");
+    expect(message).toContain("came back without an answer");
     const { task } = await get(rpc, taskId);
-    expect(task.statusMessage).toContain("Asked again: the form came back without a decision");
+    expect(task.statusMessage).toContain("Asked again: the form came back without an answer");
     // The client has answered the old key already.
     await update(rpc, taskId, { [key]: APPROVE });
     expect((await questions(rpc, taskId)).map(([other]) => other)).toEqual([next]);
@@ -333,4 +333,70 @@ test("a call that does not fit a form is handed to the page by the same link on 
   expect(again?.[1]).toContain("did not show the whole call");
   expect(kept).toEqual([]);
   expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
+});
+
+describe("questions that are not about approval", () => {
+  const SIZE = {
+    kind: "ask" as const,
+    text: "Which size?",
+    fields: [{ name: "size", type: "number" as const, required: true as const }],
+  };
+
+  test("are input requests; an answer that does not fit is asked for again, with the reason", async () => {
+    const { service } = questionRuns(SIZE);
+    const rpc = await open("memory", service);
+    const taskId = await create(rpc);
+    const { questions: asked } = await reach(service, taskId, "input_required");
+    const [[key, message] = ["", ""]] = await questions(rpc, taskId);
+    expect(key.startsWith(`${asked[0]?.id}@`)).toBe(true);
+    expect(message).toMatch(/^The main agent asks:\n\n {4}Which size\?/);
+    await update(rpc, taskId, { [key]: accept({ size: "large" }) });
+    const [[next, again] = ["", ""]] = await questions(rpc, taskId);
+    expect(next).not.toBe(key);
+    expect(again).toMatch(/^'size' wants a number\./);
+    // The client has answered the old key already.
+    await update(rpc, taskId, { [key]: accept({ size: 1 }) });
+    await update(rpc, taskId, { [next]: accept({ size: 44 }) });
+    const { run, questions: answered } = await reach(service, taskId, "completed");
+    expect(run.answer).toBe('{"type":"fields","values":{"size":44}}');
+    expect(answered).toMatchObject([{ status: "answered", decidedBy: "tasks/update" }]);
+  });
+
+  test.each([{ action: "decline" }, { action: "cancel" }, accept({})])(
+    "%j from a program, faster than anyone reads, answers nothing",
+    async (response) => {
+      let now = 1_000_000;
+      const { service } = questionRuns(SIZE, { clock: () => now });
+      const rpc = await open("memory", service, { clock: () => (now += 1) });
+      const taskId = await create(rpc);
+      await reach(service, taskId, "input_required");
+      const [[key] = [""]] = await questions(rpc, taskId);
+      await update(rpc, taskId, { [key]: response });
+      const [[next] = [""]] = await questions(rpc, taskId);
+      expect(next).not.toBe(key);
+      now += 2000;
+      await update(rpc, taskId, { [next]: { action: "decline" } });
+      const { run } = await reach(service, taskId, "completed");
+      expect(run.answer).toBe('{"type":"decline"}');
+    },
+  );
+
+  test("end the task of a client without forms with a handle that lists them", async () => {
+    const { service } = questionRuns(SIZE);
+    const rpc = await open("memory", service);
+    const capabilities = { extensions: TASKS };
+    const taskId = await create(rpc, "ask", capabilities);
+    await reach(service, taskId, "input_required");
+    const { raw } = await get(rpc, taskId, capabilities);
+    expect(raw).toMatchObject({
+      status: "completed",
+      statusMessage: expect.stringContaining(`deepagent-mcp runs open ${taskId}`),
+      result: {
+        structuredContent: {
+          status: "input_required",
+          questions: [{ text: "Which size?", status: "pending" }],
+        },
+      },
+    });
+  });
 });

@@ -3,6 +3,8 @@ import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DynamicStructuredTool } from "@langchain/core/tools";
+import type { CallResult } from "../contracts/call.ts";
+import { toOutcome } from "./outcome.ts";
 
 /**
  * True if a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain also
@@ -18,21 +20,22 @@ export function isObserved({ callbacks }: RunnableConfig): boolean {
  * Runs a call and tells whoever observes the graph through callbacks (tracers, `streamEvents`, stream mode
  * `tools`) of its beginning and end, as LangChain's own tools do.
  */
-export function withToolCallbacks<Outcome>(
+export function withToolCallbacks(
   call: ToolCall,
   offered: DynamicStructuredTool,
   config: RunnableConfig,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
+  work: () => Promise<CallResult>,
+): Promise<CallResult> {
   return isObserved(config) ? reportToCallbacks(call, offered, config, work) : work();
 }
 
-async function reportToCallbacks<Outcome>(
-  { name, args, id }: ToolCall,
+async function reportToCallbacks(
+  call: ToolCall,
   offered: DynamicStructuredTool,
   { callbacks, tags, metadata }: RunnableConfig,
-  work: () => Promise<Outcome>,
-): Promise<Outcome> {
+  work: () => Promise<CallResult>,
+): Promise<CallResult> {
+  const { name, args, id } = call;
   const manager = CallbackManager.configure(callbacks, undefined, tags, undefined, metadata);
   if (!manager) return work();
   const tool = offered.toJSON();
@@ -49,9 +52,9 @@ async function reportToCallbacks<Outcome>(
     id,
   );
   try {
-    const outcome = await work();
-    await told.handleToolEnd(outcome);
-    return outcome;
+    const result = await work();
+    await told.handleToolEnd(toOutcome(call, result));
+    return result;
   } catch (error) {
     await told.handleToolError(error);
     throw error;

@@ -1,0 +1,47 @@
+/** Everything that governs one call: its agent, the step it belongs to, and who is asked and remembers. */
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import type { ThreadFiles } from "../../backends/backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Meter } from "../budget/meter.ts";
+import type { AgentTool, CallScope } from "../contracts/call.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
+import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
+import type { HitlRequest } from "../contracts/question.ts";
+import type { EditRules } from "./check.ts";
+import type { Effects } from "./effects.ts";
+
+export interface CallStep {
+  readonly agent: CallingAgent;
+  /** All calls of its reply. */
+  readonly reply: readonly ToolCall[];
+  readonly scope: CallScope;
+  readonly runtime: AgentRuntime;
+  readonly files: ThreadFiles;
+  readonly meter: Meter;
+  readonly questions: Questions;
+  readonly effects: Effects;
+  /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
+  readonly accountsForCalls: (subagent: string) => boolean;
+  /** Makes a tool of the agent of one that middleware brings. */
+  readonly adopt: (tool: StructuredToolInterface) => AgentTool;
+}
+
+/** The part of an agent that its calls depend on. */
+export interface CallingAgent extends EditRules {
+  readonly middleware: readonly Middleware[];
+  readonly limits: AgentLimits;
+  readonly log: Logger;
+}
+
+/** Questions to a person about one call. */
+export interface Questions {
+  /** Digests of the call as earlier questions about it showed it, from before the run paused or the process ended. */
+  shown(): Promise<readonly string[]>;
+  /**
+   * Returns the answer.
+   *
+   * @throws a pause (`isPause`), as long as there is no answer.
+   */
+  ask(question: HitlRequest): Promise<unknown>;
+}

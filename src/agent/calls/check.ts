@@ -1,0 +1,77 @@
+/** Checks calls, and the edits that people make of them, by the tools and rules of their agent. */
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { Backend } from "../../backends/backend.ts";
+import { invalidArguments } from "../../tools/call.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
+import type { Gate } from "../contracts/middleware.ts";
+import type { ArgumentsCheck } from "./arguments.ts";
+import type { Permissions } from "./permissions.ts";
+
+/** The rules by which calls, and a person's edits of them, are checked. */
+export interface EditRules {
+  readonly tools: ReadonlyMap<string, AgentTool>;
+  /** Rules for paths, where there are any. */
+  readonly permissions: Permissions | undefined;
+  /** The forms that edits of calls have to have, by tool. */
+  readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
+}
+
+/** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
+export type CheckedCall =
+  | { toolCall: ToolCall; tool?: AgentTool; gate?: Gate | undefined }
+  | { invalid: ToolResult };
+
+interface CheckOptions {
+  backend: Backend;
+  /** The tool to run instead of the agent's own. */
+  given?: AgentTool | undefined;
+  /** The call was checked in an earlier process: a tool that takes or allows it no more does not undo it. */
+  begun?: boolean;
+}
+
+/**
+ * Gives the call with its arguments as the tool takes them, so that gates and people see what will run, and the gate
+ * of the rules for paths.
+ */
+export async function checkCall(
+  rules: EditRules,
+  toolCall: ToolCall,
+  { backend, given, begun = false }: CheckOptions,
+): Promise<CheckedCall> {
+  const own = rules.tools.get(toolCall.name);
+  const tool = given ?? own;
+  if (!tool) return { toolCall };
+  const checked = tool.validate(toolCall.args);
+  if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
+  const call = { toolCall: { ...toolCall, args: checked.args }, tool };
+  if (!own || !rules.permissions) return call;
+  const known = begun ? undefined : rules.permissions.denial(own, checked.args);
+  if (known !== undefined) return { invalid: toolError(known) };
+  const { denial, gate } = await rules.permissions.judge(own, checked.args, backend);
+  return denial === undefined || begun ? { ...call, gate } : { invalid: toolError(denial) };
+}
+
+export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResult {
+  return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
+}
+
+/**
+ * Checks a person's edit of a call. Returns its arguments, if the agent has the tool, it takes them, they are of the form
+ * that edits of it have, and no rule forbids it.
+ */
+export function checkEdit(
+  { tools, permissions, editForms }: EditRules,
+  name: string,
+  args: unknown,
+): ValidatedArgs {
+  const tool = tools.get(name);
+  if (!tool) return { ok: false, message: `${name} is not a tool of this agent` };
+  const checked = tool.validate(args);
+  if (!checked.ok) return checked;
+  // The arguments as they will run; a stored edit is checked once more before that.
+  const issues = editForms.get(name)?.(checked.args) ?? [];
+  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
+  const denial = permissions?.denial(tool, checked.args);
+  return denial === undefined ? checked : { ok: false, message: denial };
+}

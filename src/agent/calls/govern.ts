@@ -1,0 +1,208 @@
+/** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
+import { toolError } from "../../tools/tool.ts";
+import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
+import { type CallTime, type Deadline, callTime } from "../budget/meter.ts";
+import type { AgentTool, CallResult, CallScope } from "../contracts/call.ts";
+import type { ToolCallRequest } from "../contracts/middleware.ts";
+import { earlierCalls } from "../step/files.ts";
+import type { CallStep } from "./call-step.ts";
+import { checkCall, unknownTool } from "./check.ts";
+import { EffectGuard } from "./effects.ts";
+import { Approval, type Go, UNASKED } from "./gate.ts";
+import { MiddlewareFailure, nestLayers } from "./layers.ts";
+import {
+  type EndedCall,
+  noteEdit,
+  noteOpenWrites,
+  reportEnd,
+  reportRecalled,
+  reportStart,
+} from "./report-call.ts";
+
+export type Governed =
+  | { kind: "done" | "failed"; call: ToolCall; result: CallResult }
+  /** A person is asked. Nothing with an effect has happened since the last answer. */
+  | { kind: "waits"; pause: unknown };
+
+/**
+ * Carries out the call that a reply made.
+ *
+ * @throws only what nobody may answer: an aborted signal, a lost lease, storage that may work again.
+ */
+export async function govern(made: ToolCall, step: CallStep): Promise<Governed> {
+  try {
+    const ended = await carryOut(made, step);
+    const result = reportEnd(ended, step);
+    return { kind: result.status === "error" ? "failed" : "done", call: ended.call, result };
+  } catch (error) {
+    if (!step.scope.isPause(error)) throw error;
+    return { kind: "waits", pause: error };
+  }
+}
+
+/**
+ * The order matters. Unknown tools and bad arguments are answered without asking anybody. A gated call is asked about
+ * before anything with an effect. The layers come next, and the call that they pass on is checked once more against
+ * the approved one.
+ */
+async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
+  const { agent, scope, meter, runtime } = step;
+  const { state, context } = scope;
+  const { callId } = context;
+  const effects = new EffectGuard(step.effects);
+  const begun = await effects.wasBegun();
+  const checked = await checkCall(agent, made, { begun, backend: context.backend });
+  if ("invalid" in checked) return { call: made, result: checked.invalid };
+  if (!begun && isBeyondLimit(state.messages, callId, agent.limits)) {
+    return notRun(made, "the limit of tool calls for this run is reached");
+  }
+  const { toolCall, gate } = checked;
+  const reply = { calls: step.reply, tools: agent.tools };
+  const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
+  const request = { toolCall, tool: checked.tool?.offered, state, runtime };
+  const approval = new Approval(step);
+  // Approval for an unknown tool waits until a wrapper supplies the tool.
+  const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };
+  if (!verdict.run) return { call: toolCall, ...verdict };
+  const call = verdict.toolCall;
+  // A person may have chosen another tool.
+  const tool = agent.tools.get(call.name) ?? checked.tool;
+  const known = await effects.recall(tool, call, step.files);
+  if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
+    return notRun(call, `${describeLimit(meter.timeOver())} is reached`);
+  }
+  reportStart(call, scope.step, known !== undefined);
+  if (known) {
+    reportRecalled(call, known, tool, scope.step);
+    return { call, result: known };
+  }
+  const ran = await runThroughLayers({ ...request, toolCall: call, tool: tool?.offered }, verdict, {
+    step,
+    effects,
+    approval,
+    tool,
+  });
+  const result = verdict.edited ? noteEdit(ran, call) : ran;
+  await effects.finish(call, result);
+  return { call, result: noteOpenWrites(result, open) };
+}
+
+const notRun = (call: ToolCall, why: string): EndedCall => ({
+  call,
+  result: toolError(`${call.name} was not run: ${why}.`),
+});
+
+/** One call on its way through the layers. */
+interface Running {
+  step: CallStep;
+  effects: EffectGuard;
+  approval: Approval;
+  /** The agent's tool for the call; layers may bring another one. */
+  tool: AgentTool | undefined;
+}
+
+/** Turns an error of a tool or layer into a result; pauses and aborts are thrown on. */
+async function runThroughLayers(
+  request: ToolCallRequest,
+  verdict: Go,
+  running: Running,
+): Promise<CallResult> {
+  const { step, effects, tool } = running;
+  const { agent, meter, scope } = step;
+  const { toolCall } = request;
+  const time = callTime(scope.config.signal, tool?.kind === "delegate" ? undefined : meter, agent.limits);
+  const runs = new Map(tool ? [[signature(toolCall), verdict]] : []);
+  const approved = { ...running, runs, scope: timed(scope, time) };
+  const run = nestLayers(agent.middleware, (inner, begin) => runApproved(inner, begin, approved), {
+    isPause: scope.isPause,
+    race: (done) => time.race(done),
+  });
+  const isAborted = (): boolean => scope.context.signal.aborted;
+  try {
+    const result = await run(request);
+    // An error of a call that was aborted with its run is discarded: the run continues later, or has told the model.
+    const results = [result, ...(result.further ?? [])];
+    if (results.some(({ status }) => status === "error")) scope.context.signal.throwIfAborted();
+    return result;
+  } catch (error) {
+    if (scope.isPause(error)) await effects.withdraw();
+    if (scope.isPause(error) || isAborted()) throw error;
+    // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
+    if (isTransient(error) && tool?.kind === "delegate") throw error;
+    if (error instanceof MiddlewareFailure) return toolError(middlewareText(toolCall), { code: error.code });
+    agent.log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
+    return toolError(failureText(toolCall, error, time));
+  }
+}
+
+interface ApprovedCall extends Running {
+  /** Approved calls, by the signature of the call that a layer passes on. */
+  runs: Map<string, Go>;
+  scope: CallScope;
+}
+
+/** The innermost handler: asks again when a layer changed what was approved. */
+async function runApproved(
+  request: ToolCallRequest,
+  begin: () => void,
+  { step, runs, scope, approval, effects }: ApprovedCall,
+): Promise<CallResult> {
+  const { agent, accountsForCalls } = step;
+  const { backend } = scope.context;
+  const given = broughtTool(request, step);
+  const checked = await checkCall(agent, request.toolCall, { given, backend });
+  if ("invalid" in checked) return checked.invalid;
+  if (!checked.tool) return unknownTool(agent, request.toolCall);
+  const key = signature(checked.toolCall);
+  let go = runs.get(key);
+  if (!go) {
+    const verdict = await approval.of({ ...request, toolCall: checked.toolCall }, { gate: checked.gate });
+    if (!verdict.run) return verdict.result;
+    runs.set(key, (go = verdict));
+  }
+  const { toolCall: call, approved } = go;
+  const tool = given ?? agent.tools.get(call.name) ?? checked.tool;
+  // A stopped run begins nothing more, because another process may work on it already.
+  scope.config.signal?.throwIfAborted();
+  await effects.begin(tool, call, { backend, accountsForCalls });
+  approval.begin();
+  // Subagents and questions of the agent may still wait for a person.
+  if (tool.kind !== "delegate" && tool.kind !== "plan") begin();
+  for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
+    const context = { ...scope.context, approved, expectedVersion, evenReadOnly };
+    const result = await tool.run(call, { ...scope, context });
+    if (expectedVersion === undefined || !isConflict(result) || attempt === MAX_ATTEMPTS) return result;
+    const verdict = await approval.again();
+    if (!verdict.run) return verdict.result;
+    ({ expectedVersion, evenReadOnly } = verdict);
+  }
+}
+
+/** The tool that a layer put in the place of the agent's own, or brought for a call that it offered itself. */
+const broughtTool = ({ tool }: ToolCallRequest, { agent, adopt }: CallStep): AgentTool | undefined =>
+  !tool || agent.tools.get(tool.name)?.offered === tool ? undefined : adopt(tool);
+
+/** Maximum number of attempts for a call whose file others change at the same time, in other places. */
+const MAX_ATTEMPTS = 5;
+
+/** True if the call did nothing because its file is not the version shown to the person. */
+function isConflict({ artifact }: CallResult): boolean {
+  return (artifact as { code?: unknown } | null | undefined)?.code === "conflict"; // ours, or anything
+}
+
+const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
+
+function timed(scope: CallScope, { signal }: Deadline): CallScope {
+  if (!signal) return scope;
+  return { ...scope, context: { ...scope.context, signal }, config: { ...scope.config, signal } };
+}
+
+const middlewareText = ({ name }: ToolCall): string =>
+  `A middleware failed around this call. It is unknown whether ${name} ran: check before you call it again.`;
+
+function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
+  if (time.isOver()) return `${name} ${time.why()}.`;
+  return isAbortError(error) ? `${name} was cancelled.` : errorMessage(error);
+}

@@ -1,0 +1,49 @@
+/** Digests of calls: an approval counts for what was shown, and for later calls only if they are the same. */
+import { createHash } from "node:crypto";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { canonicalJson } from "../../core/json.ts";
+import { displayName, oneLine } from "../../core/text.ts";
+import type { BoundPreview } from "../../tools/tool.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { SameCalls } from "../contracts/question.ts";
+
+/** Binds an approval to the call and, if its tool can say it, to the effect of the call. */
+export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
+  const call = digest([name, args]);
+  return preview?.effect === undefined
+    ? call
+    : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
+}
+
+const digest = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
+
+export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
+
+/** Questions of earlier versions are sealed without the effect. */
+export const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
+
+/**
+ * Defines which later calls count as the same as this one when a person approves "the same" for the run. These are
+ * changes of the same file by the same tool, and otherwise only calls with the same arguments and the same effect. For
+ * a command, the effect includes whether a sandbox confines it.
+ */
+export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
+  const name = oneLine(displayName(tool.name), 64);
+  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  if (path !== undefined) {
+    // If links lead somewhere else, the same path may later name another file.
+    return {
+      key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
+      text: `${name} of ${preview.destination ?? displayName(path)}, whatever it changes there`,
+    };
+  }
+  const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";
+  return {
+    key: keyOf([tool.name, "arguments", args, preview.summary, preview.place ?? null]),
+    text: `${name} with exactly the ${subject} shown here`,
+  };
+}
+
+const keyOf = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url");

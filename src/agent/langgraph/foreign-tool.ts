@@ -1,0 +1,76 @@
+/** Makes one form of every kind of tool: those of this project, of LangChain, and plain functions. */
+import { ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { type StructuredToolInterface, tool as langChainTool } from "@langchain/core/tools";
+import { isCommand } from "@langchain/langgraph";
+import { ConfigurationError } from "../../core/errors.ts";
+import { invalidArguments } from "../../tools/call.ts";
+import { argumentsPreview } from "../../tools/call-preview.ts";
+import type { ToolKind } from "../../tools/tool.ts";
+import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
+import { specTool } from "../calls/tool.ts";
+import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
+import { fromOutcome } from "./outcome.ts";
+
+/** Makes an `AgentTool` of any accepted form. */
+export function toAgentTool(input: ToolInput): AgentTool {
+  const given: unknown = input; // what callers without types pass
+  if (typeof given !== "object" && typeof given !== "function") {
+    throw new ConfigurationError(
+      "INVALID_TOOL",
+      `${JSON.stringify(given)} is not a tool. \`tools\` takes tools themselves, not their names.`,
+    );
+  }
+  if ("offered" in input) return input;
+  if ("handle" in input) return specTool(input);
+  if ("lc_namespace" in input) return fromStructuredTool(input as StructuredToolInterface, "execute"); // a runnable is called alike
+  if (typeof input.invoke !== "function" || !input.name) {
+    throw new ConfigurationError(
+      "INVALID_TOOL",
+      "A tool needs a name, a description, a schema and a function.",
+    );
+  }
+  const made = langChainTool(
+    (args: Record<string, unknown>, config: RunnableConfig) => input.invoke(args, config),
+    {
+      name: input.name,
+      description: input.description,
+      schema: input.schema,
+    },
+  );
+  return fromStructuredTool(made, input.kind ?? "execute");
+}
+
+/** True for a tool that runs at the model's provider: it has a type, or one field named after it, and nothing to call. */
+export const isProviderTool = (input: ToolInput | ProviderTool): input is ProviderTool =>
+  typeof input === "object" &&
+  !["invoke", "handle", "offered", "lc_namespace"].some((field) => field in input) &&
+  ("type" in input || (!("name" in input) && Object.keys(input).length === 1));
+
+function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): AgentTool {
+  const check = argumentsCheck(offered.schema);
+  return {
+    name: offered.name,
+    kind,
+    offered,
+    validate: (args) => validateBy(check, offered.name, args),
+    run: async (call, { config, state }) => {
+      // LangChain's tools read the run from their configuration.
+      const runtime = { ...config, config, state, toolCallId: call.id };
+      const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, runtime);
+      if (ToolMessage.isInstance(output) || isCommand(output)) return fromOutcome(output);
+      return { content: typeof output === "string" ? output : JSON.stringify(output ?? null) };
+    },
+    preview: async (args) => argumentsPreview(offered.name, args),
+    pathOf: () => undefined,
+  };
+}
+
+function validateBy(check: ArgumentsCheck, name: string, args: unknown): ValidatedArgs {
+  const issues = check(args);
+  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
+  if (typeof args !== "object" || args === null || Array.isArray(args)) {
+    return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
+  }
+  return { ok: true, args: { ...args } };
+}

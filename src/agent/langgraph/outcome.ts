@@ -1,0 +1,85 @@
+/** Results of calls as the messages and commands of LangChain, and back. */
+import { BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { Command, isCommand } from "@langchain/langgraph";
+import { defined } from "../../core/defined.ts";
+import type { CallResult } from "../contracts/call.ts";
+
+/** The result of a call as LangChain has it: a message, or a change of the state with any number of messages. */
+export type Outcome = ToolMessage | Command;
+
+/** Shows a result to LangChain and the graph, with everything that a tool of LangChain said besides. */
+export function toOutcome(call: ToolCall, result: CallResult): Outcome {
+  const { native, update } = result;
+  if (isCommand(native)) return toCommand(call, result, native);
+  const message = toMessage(call, result);
+  return update ? new Command({ update: { messages: [message], ...update } }) : message;
+}
+
+function toMessage(
+  { id = "", name }: ToolCall,
+  { content, status, artifact, native }: CallResult,
+): ToolMessage {
+  if (!ToolMessage.isInstance(native)) {
+    return new ToolMessage({ content, name, tool_call_id: id, status: status ?? "success", artifact });
+  }
+  const isSame = native.content === content && native.status === status && native.artifact === artifact;
+  if (isSame) return native;
+  // A copy of its class with all its fields, in their order.
+  const copy = Object.assign(Object.create(Object.getPrototypeOf(native) as object) as ToolMessage, native);
+  const own = { content, ...defined({ status, artifact }) };
+  return Object.assign(copy, own, { lc_kwargs: { ...native.lc_kwargs, ...own } });
+}
+
+function toCommand(call: ToolCall, result: CallResult, native: Command): Command {
+  const { goto, graph, resume, update: given } = native;
+  const results = [result, ...(result.further ?? [])];
+  const place = (message: unknown): unknown => {
+    const own = ToolMessage.isInstance(message) ? results.shift() : undefined;
+    return own ? toMessage(call, { ...own, native: message }) : message;
+  };
+  const others = defined({ goto, graph, resume });
+  const added = result.update ?? {};
+  if (Array.isArray(given)) return new Command({ ...others, update: [...given, ...Object.entries(added)] });
+  const messages = messagesIn(native)?.map(place) ?? given?.["messages"];
+  return new Command({ ...others, update: { ...defined({ messages }), ...added } });
+}
+
+/** Reads the answer of a tool or layer of LangChain. */
+export function fromOutcome(outcome: Outcome): CallResult {
+  if (!isCommand(outcome)) return fromMessage(outcome);
+  const [first = { content: "" }, ...further] = (messagesIn(outcome) ?? []).flatMap((message) =>
+    ToolMessage.isInstance(message) ? [fromMessage(message)] : [],
+  );
+  const { messages: _shown, ...update } = Array.isArray(outcome.update) ? {} : { ...outcome.update };
+  return {
+    ...first,
+    native: outcome,
+    ...(Object.keys(update).length > 0 ? { update } : {}),
+    ...(further.length > 0 ? { further } : {}),
+  };
+}
+
+const fromMessage = (message: ToolMessage): CallResult => ({
+  content: message.content,
+  ...defined({ status: message.status, artifact: message.artifact as unknown }),
+  native: message,
+});
+
+function messagesIn({ update }: Command): unknown[] | undefined {
+  const messages: unknown = Array.isArray(update) ? undefined : update?.["messages"];
+  return Array.isArray(messages) ? messages : undefined;
+}
+
+/**
+ * Shows the messages of a node's answer to LangGraph's stream mode `messages`, which looks at the fields of an
+ * answer and not into the update of a command. `streamed`: the one that the model has streamed itself.
+ */
+export function showMessages(answer: Command, streamed?: BaseMessage): Command {
+  const { update } = answer;
+  const given: unknown = Array.isArray(update)
+    ? update.findLast(([channel]) => channel === "messages")?.[1]
+    : update?.["messages"];
+  const shown = [given].flat().filter((message) => BaseMessage.isInstance(message) && message !== streamed);
+  return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
+}

@@ -1,0 +1,116 @@
+/** Joins the pieces of streamed answers in linear time. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import {
+  AIMessageChunk,
+  type AIMessageChunkFields,
+  type BaseMessageChunk,
+  _mergeDicts,
+  _mergeLists,
+  mergeContent,
+  mergeUsageMetadata,
+} from "@langchain/core/messages";
+import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { LONGEST_REPLY, cutPiece, replyOf, sizeOfPiece } from "./reply.ts";
+
+type Stream = BaseChatModel["_streamResponseChunks"];
+
+/**
+ * A delegate of `model` that joins the pieces of its streamed answers in linear time, up to `longest` bytes. LangChain
+ * builds a message of all pieces for each new one, and each message parses the arguments of all its calls again.
+ * Listeners, by callbacks or by `stream`, still get the pieces at once. The model itself is not changed.
+ */
+export function joined<Model extends object>(model: Model, longest = LONGEST_REPLY): Model {
+  const binding = ownerOf(model, "_mergeConfig"); // LangChain's model with further options
+  const bound: unknown = Reflect.get(model, "bound");
+  if (binding && typeof bound === "object" && bound !== null)
+    return delegate(model, binding, "bound", joined(bound, longest));
+  const base = ownerOf(model, "_generateUncached"); // LangChain's class of all chat models, in any copy of it
+  const stream = Reflect.get(model, "_streamResponseChunks") as Stream; // every chat model has it
+  // LangChain sees that a model can stream by this method being overridden.
+  if (!base || stream === Reflect.get(base, "_streamResponseChunks")) return model;
+  return delegate(model, base, "_streamResponseChunks", async function* (...call: Parameters<Stream>) {
+    let isFirst = true;
+    for await (const piece of stream.apply(model as unknown as BaseChatModel, call)) {
+      const { message } = piece;
+      yield isFirst && AIMessageChunk.isInstance(message) ? new JoinedPieces(piece, message, longest) : piece;
+      isFirst = false;
+    }
+  });
+}
+
+/** The object that defines `method` for `object`. */
+const ownerOf = (object: object | null, method: string): object | undefined =>
+  object === null || Object.hasOwn(object, method)
+    ? (object ?? undefined)
+    : ownerOf(Object.getPrototypeOf(object) as object | null, method);
+
+/** `object` with another `member`, which only the methods of `base` see; all others may read private fields. */
+const delegate = <Type extends object>(object: Type, base: object, member: string, value: unknown): Type =>
+  new Proxy(object, {
+    get: (target, key) => {
+      if (key === member) return value;
+      const own: unknown = Reflect.get(target, key);
+      const isOfBase = Object.hasOwn(base, key) && own === Reflect.get(base, key);
+      return typeof own === "function" && !isOfBase ? (own.bind(target) as unknown) : own;
+    },
+  });
+
+/** The first piece of an answer, which takes up those that follow. Their message is made when it is asked for. */
+class JoinedPieces extends ChatGenerationChunk {
+  #message: BaseMessageChunk | undefined;
+  #fields: AIMessageChunkFields;
+  /** Number of bytes that it may still add. */
+  #room: number;
+  #isCut = false;
+
+  constructor(piece: ChatGenerationChunk, first: AIMessageChunk, longest: number) {
+    super(piece);
+    this.#room = longest;
+    this.#fields = merged({ content: "" }, this.#fitting(first));
+    Object.defineProperty(this, "message", {
+      enumerable: true,
+      get: () => (this.#message ??= replyOf(this.#fields, this.#isCut)),
+      set: (message: BaseMessageChunk) => (this.#message = message),
+    });
+  }
+
+  override concat(piece: ChatGenerationChunk): ChatGenerationChunk {
+    const next = piece.message;
+    if (!AIMessageChunk.isInstance(next)) return super.concat(piece);
+    const fitting = this.#fitting(next);
+    // LangChain names the first piece after the run.
+    const id = this.#message?.id ?? this.#fields.id;
+    this.#fields = merged({ ...this.#fields, ...(id === undefined ? {} : { id }) }, fitting);
+    this.#message = undefined;
+    this.text += fitting === next ? piece.text : fitting.text;
+    this.generationInfo = { ...this.generationInfo, ...piece.generationInfo };
+    return this;
+  }
+
+  #fitting(piece: AIMessageChunk): AIMessageChunk {
+    const size = sizeOfPiece(piece);
+    const fitting = size <= this.#room ? piece : cutPiece(piece, this.#room);
+    this.#isCut ||= fitting !== piece;
+    this.#room = Math.max(this.#room - size, 0);
+    return fitting;
+  }
+}
+
+/** Declared for blocks of content, it merges whatever has an index or an id. */
+const mergeLists = _mergeLists as <Item>(left?: Item[], right?: Item[]) => Item[] | undefined;
+
+/** Merges like `AIMessageChunk.concat`, but does not parse arguments. */
+function merged(before: AIMessageChunkFields, next: AIMessageChunk): AIMessageChunkFields {
+  const usage = before.usage_metadata ?? next.usage_metadata;
+  const chunks = next.tool_call_chunks ?? [];
+  return {
+    content: mergeContent(before.content ?? "", next.content),
+    additional_kwargs: _mergeDicts(before.additional_kwargs, next.additional_kwargs) ?? {},
+    response_metadata: _mergeDicts(before.response_metadata, next.response_metadata) ?? {},
+    tool_call_chunks: mergeLists(before.tool_call_chunks, chunks) ?? [],
+    // Calls that came in pieces are read from the pieces.
+    tool_calls: (chunks.length > 0 ? undefined : mergeLists(before.tool_calls, next.tool_calls)) ?? [],
+    ...(usage && { usage_metadata: mergeUsageMetadata(before.usage_metadata, next.usage_metadata) }),
+    ...((before.id ?? next.id) !== undefined && { id: before.id ?? next.id }),
+  };
+}
