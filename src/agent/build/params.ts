@@ -152,7 +152,7 @@ export interface DeepAgentParams<
   /** Graph steps per run. Default 1000. */
   recursionLimit?: number;
   /** LangGraph's transformers of the streams that `streamEvents` version 3 gives. */
-  streamTransformers?: ReadonlyArray<() => StreamTransformer<unknown>>;
+  streamTransformers?: ReadonlyArray<() => StreamTransformer>;
   /** One log line for each model call and each tool call, at level `debug`. Default false. */
   debug?: boolean;
   /** Default: warnings about these parameters as JSON lines on standard error; with `debug`, its lines too. */
