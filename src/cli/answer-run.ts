@@ -17,8 +17,8 @@ import { fieldsOf, questionText } from "../tools/check-answer.ts";
 import type { Answer, Question } from "../tools/tool.ts";
 import type { ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun } from "./local-runs.ts";
+import { freeAnswer } from "../server/views/question-form.ts";
 import { askOpenRequests } from "./terminal/ask.ts";
-import { freeValue } from "./terminal/ask-question.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { colorsFor } from "./terminal/text.ts";
@@ -168,8 +168,7 @@ function answerFrom(question: Question, flags: FlagValues): { answer: Answer } |
   }
   if (fields !== undefined)
     return { problem: `Give each field: ${fields.map(({ name }) => `--field ${name}=VALUE`).join(" ")}.` };
-  const read = freeValue(question, text);
-  return read.ok ? { answer: { type: "value", value: read.value } } : read;
+  return freeAnswer(question, text);
 }
 
 /** Values by name. A name that is given several times has several. */

@@ -1,10 +1,16 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
-import { shortTime } from "../../core/clock.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
 import { type OpenQuestion, type Principal, alreadyAnswered } from "../../runs/run.ts";
 import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { whoAsks } from "../../server/views/approval-form.ts";
+import {
+  addressLines,
+  addressOf,
+  expiryText,
+  freeAnswer,
+  isJsonWanted,
+} from "../../server/views/question-form.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
@@ -57,18 +63,19 @@ const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
 
 /** A question as lines: who asks, its words in full, and further facts such as its expiry. */
 export function questionLines(
-  { agent, question, expiresAt }: OpenQuestion,
+  asked: OpenQuestion,
   style: BodyStyle,
 ): { title: string[]; body: string[]; notes: string[] } {
+  const { agent, question } = asked;
   const lines = (text: string): string[] => wrapped(text, style);
-  const expiry =
-    expiresAt === undefined ? [] : lines(`The agent continues without an answer at ${shortTime(expiresAt)}.`);
   return {
     title: lines(whoAsksWhat(question, whoAsks(agent))),
     body: [questionText(question), ...moreOf(question)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
-    notes: [...(isWarned(question) ? lines(WARNING) : []), ...expiry].map((line) => style.colors.dim(line)),
+    notes: [...(isWarned(question) ? [WARNING] : []), ...expiryText(asked)]
+      .flatMap(lines)
+      .map((line) => style.colors.dim(line)),
   };
 }
 
@@ -88,19 +95,12 @@ const WARNING =
 /** Lines that belong to the words: the address with its host first, or all that a tool sent. */
 function moreOf(question: Question): string[] {
   if (question.kind === "elicitation" && question.mode === "url") {
-    const url = webAddress(question.url);
-    return url === undefined
-      ? [`Not a web address: ${question.url}`]
-      : [`Host: ${url.host}`, `Address: ${url.href}`];
+    const url = addressOf(question);
+    return url === undefined ? [`Not a web address: ${question.url}`] : addressLines(url);
   }
   if (question.kind !== "interrupt" || typeof question.value === "string") return [];
   const json = JSON.stringify(question.value, null, 2) ?? "";
   return json === questionText(question) ? [] : [cutMiddle(json, MAX.value)];
-}
-
-function webAddress(text: string): URL | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
 /** The fields as lines, with the names that `--field` takes. */
@@ -131,14 +131,14 @@ class Declined {
 
 async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
   if (question.kind === "elicitation" && question.mode === "url")
-    return openedOrNot(question.url, asker, elsewhere);
+    return openedOrNot(question, asker, elsewhere);
   const read = async (prompt: string): Promise<string | Declined> => {
     const typed = (await asker.line(prompt, elsewhere)).trim();
     const message = DECLINE.exec(typed)?.[1];
     return message === undefined ? typed : new Declined(message.trim());
   };
   const fields = fieldsOf(question);
-  if (fields === undefined) return freeAnswer(question, read, asker);
+  if (fields === undefined) return askFreely(question, read, asker);
   const values: [string, string | string[]][] = [];
   for (const field of fields) {
     const value = await askField(field, { asker, read, isOnly: fields.length === 1 });
@@ -148,49 +148,27 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
   return { type: "fields", values: Object.fromEntries(values) };
 }
 
-async function openedOrNot(url: string, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
+async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
   const { bold, cyan } = asker.colors;
   const choice = (key: string, label: string): string => unbroken(`${bold(cyan(key))} ${label}`);
-  const choices = [
-    ...(webAddress(url) === undefined ? [] : [choice("o", "I have opened it")]),
-    choice("d", "decline to answer"),
-  ];
+  const opened = addressOf(question) === undefined ? [] : [choice("o", "I have opened it")];
+  const choices = [...opened, choice("d", "decline to answer")];
   for (let isFirst = true; ; isFirst = false) {
     const key = (await asker.key(`${choices.join("  ")} › `, isFirst, elsewhere)).toLowerCase();
     if (key === "d") return { type: "decline" };
-    if (key === "o" && choices.length > 1) return { type: "opened" };
+    if (key === "o" && opened.length > 0) return { type: "opened" };
   }
 }
 
 type Read = (prompt: string) => Promise<string | Declined>;
 
-async function freeAnswer(question: Question, read: Read, asker: Asker): Promise<Answer> {
+async function askFreely(question: Question, read: Read, asker: Asker): Promise<Answer> {
   for (;;) {
     const typed = await read(isJsonWanted(question) ? "Answer as JSON › " : "Answer, as text or JSON › ");
     if (typed instanceof Declined) return typed.answer;
-    const found = freeValue(question, typed);
-    if (found.ok) return { type: "value", value: found.value };
+    const found = freeAnswer(question, typed);
+    if (found.ok) return found.answer;
     asker.print(asker.colors.yellow(found.problem));
-  }
-}
-
-/** A tool that says in a schema that it wants more than a text gets JSON. */
-const isJsonWanted = (question: Question): boolean =>
-  question.kind === "interrupt" && question.schema !== undefined && question.schema["type"] !== "string";
-
-/** The value in a text for a question without fields: JSON if it looks like an object or a list. */
-export function freeValue(
-  question: Question,
-  text: string,
-): { ok: true; value: unknown } | { ok: false; problem: string } {
-  if (text.trim() === "") return { ok: false, problem: "The answer is missing." };
-  if (!isJsonWanted(question) && !/^\s*[[{]/.test(text)) return { ok: true, value: text };
-  try {
-    return { ok: true, value: JSON.parse(text) };
-  } catch {
-    return isJsonWanted(question)
-      ? { ok: false, problem: "The answer is not valid JSON." }
-      : { ok: true, value: text };
   }
 }
 

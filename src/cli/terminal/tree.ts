@@ -21,7 +21,7 @@ const Agent = z.object({
   step: z.string(),
   tool_calls: z.number(),
   pending_approvals: z.number(),
-  pending_questions: z.number().optional(),
+  pending_questions: z.number(),
 });
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
@@ -165,7 +165,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 const urgency = (family: readonly Row[]): number =>
   Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
 
-function stateOf({ status, pending_approvals, pending_questions = 0 }: AgentPicture): State {
+function stateOf({ status, pending_approvals, pending_questions }: AgentPicture): State {
   if (status === "completed") return "finished";
   return pending_approvals + pending_questions > 0 && status === "working" ? "needs you" : status;
 }

@@ -140,7 +140,8 @@ const Content = z.record(
 );
 type Content = z.output<typeof Content>;
 
-function freeAnswer(question: Question, given: unknown): ReadAnswer {
+/** The answer in a text for a question without fields: JSON if it looks like an object or a list. */
+export function freeAnswer(question: Question, given: unknown): ReadAnswer {
   if (typeof given !== "string" || given.trim() === "")
     return { ok: false, problem: "The answer is missing." };
   const isJson = isJsonWanted(question);
@@ -154,7 +155,7 @@ function freeAnswer(question: Question, given: unknown): ReadAnswer {
 }
 
 /** True if whoever asks states a form of the answer, and it is not a text. */
-const isJsonWanted = (question: Question): boolean =>
+export const isJsonWanted = (question: Question): boolean =>
   question.kind === "interrupt" && question.schema !== undefined && question.schema["type"] !== "string";
 
 type Choice = Extract<Field, { type: "choice" }>;

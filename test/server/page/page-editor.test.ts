@@ -18,7 +18,7 @@ async function typeOver(editor: Locator, text: string): Promise<void> {
   await editor.page().keyboard.insertText(text);
 }
 
-const mounted = (page: Page) => page.locator("[data-mounted]").first().waitFor();
+const mounted = (page: Page) => page.locator("[data-code][data-mounted]").first().waitFor();
 
 test("the editor is loaded on its own, and says before an approval what would be wrong with it", async () => {
   const { service, runId } = await waitingRun("a");
