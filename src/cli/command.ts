@@ -201,21 +201,28 @@ export function overview(commands: readonly Command[]): string {
 /** Settings that most people give, which help shows first. */
 const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
 
-/** Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. */
+/**
+ * Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. A flag
+ * of one action alone is left to the help of that action.
+ */
 export function commandHelp(command: Command, action?: Action, all = false): string {
   const flags = flagsOf(command);
   const { actions = [], examples = [] } = command;
-  const ofActions = new Set(actions.flatMap(({ flags }) => flags));
-  const isOwn = ({ name }: Flag): boolean => !ofActions.has(name) || action?.flags.includes(name) !== false;
+  const usersOf = ({ name }: Flag): readonly Action[] => actions.filter(({ flags }) => flags.includes(name));
+  const isOwn = (flag: Flag): boolean => {
+    const users = usersOf(flag);
+    if (users.length === 0) return true;
+    return action ? users.includes(action) : all || users.length > 1;
+  };
   const own = flags.filter(
     (flag) => flag.setting === undefined && (all || flag !== HELP_ALL_FLAG) && isOwn(flag),
   );
   const settings = flags.filter((flag) => flag.setting !== undefined);
   const { settings: shownFirst = COMMON } = command;
   const common = settings.filter(({ setting = "" }) => !command.configurable || shownFirst.includes(setting));
-  const users = ({ name }: Flag): string => {
-    const names = action ? [] : actions.filter(({ flags }) => flags.includes(name)).map(({ name }) => name);
-    return names.length === 0 ? "" : `${names.join(", ")}: `;
+  const usersText = (flag: Flag): string => {
+    const users = action ? [] : usersOf(flag);
+    return users.length === 0 ? "" : `${users.map(({ name }) => name).join(", ")}: `;
   };
   const usage = action ? `${command.name} ${action.name} ${action.words}`.trim() : command.usage;
   return [
@@ -230,7 +237,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
       "Actions",
       action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
     ),
-    ...part("Flags", table(own.map((flag) => [labelOf(flag), users(flag) + flag.help]))),
+    ...part("Flags", table(own.map((flag) => [labelOf(flag), usersText(flag) + flag.help]))),
     ...(all
       ? SETTING_GROUPS.flatMap(([title, beginnings]) => {
           const isIn = ({ setting = "" }: Flag): boolean =>
@@ -238,6 +245,9 @@ export function commandHelp(command: Command, action?: Action, all = false): str
           return part(title, table(settings.filter(isIn).map((flag) => [labelOf(flag), settingHelp(flag)])));
         })
       : part("Settings", table(common.map((flag) => [labelOf(flag), shortHelp(flag)])))),
+    ...(actions.length > 0 && !action && !all
+      ? ["", `${PROGRAM} ${command.name} ACTION --help lists the flags of an action.`]
+      : []),
     ...(command.configurable ? ["", all ? ORDER : MORE] : []),
     "",
   ].join("\n");

@@ -94,7 +94,7 @@ export const SETTINGS: readonly Setting[] = [
 export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
   ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
   ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile"]],
-  ["Approvals and commands", ["approvals", "execute"]],
+  ["Approvals, questions and commands", ["approvals", "questions", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
   ["Clients and people", ["delivery", "page", "notify"]],

@@ -35,7 +35,7 @@ describe("names of options that do not exist", () => {
     ],
     ["all that are wrong", agent({ sub_agents: [], bakend: 1 }), "'subagents' here. createDeepAgent has no"],
     ["a misspelt one", agent({ interuptOn: { execute: true } }), "did you mean 'interruptOn'?"],
-    ["one of another library", agent({ streamTransformers: [] }), "its options are model, fallbackModels"],
+    ["one of another library", agent({ verbose: true }), "its options are model, fallbackModels"],
     ["of a gate", gated({ allowed_decisions: ["approve"] }), "it is called 'allowedDecisions' here"],
     ["of a subagent", agent({ subagents: [{ ...worker, interrupt_on: {} }] }), "subagents[0] has no option"],
     [
@@ -61,7 +61,7 @@ describe("names of options that do not exist", () => {
     ["of delegation", agent({ delegation: { system_prompt: "p" } }), "it is called 'systemPrompt' here"],
     [
       "of a permission",
-      agent({ permissions: [{ operations: ["read"], path: ["/**"] }] }),
+      agent({ permissions: [{ operations: ["read"], path: ["/**"], mode: "deny" }] }),
       "did you mean 'paths'?",
     ],
     [
@@ -206,7 +206,7 @@ describe("values of another kind", () => {
     ["no object at all", agent("claude"), "createDeepAgent takes a plain object of options; got a text"],
     [
       "a rule without paths",
-      agent({ permissions: [{ operations: ["write"] }] }),
+      agent({ permissions: [{ operations: ["write"], mode: "deny" }] }),
       "needs operations (read, write)",
     ],
     [

@@ -69,7 +69,8 @@ describe("help", () => {
   it.each(COMMANDS.map((each) => [each.name, each] as const))("of %s fits on a screen", (_, each) => {
     const short = commandHelp(each);
     expect(short.trimEnd().split("\n").length).toBeLessThanOrEqual(40);
-    for (const { name } of each.flags) expect(short).toContain(`--${name}`);
+    const ofActions = (each.actions ?? []).map((action) => commandHelp(each, action)).join("");
+    for (const { name } of each.flags) expect(short + ofActions).toContain(`--${name}`);
     const all = commandHelp(each, undefined, true);
     for (const [title] of SETTING_GROUPS) if (each.configurable) expect(all).toContain(`\n${title}\n`);
   });

@@ -10,7 +10,7 @@ test("closing waits for the beat under way", async () => {
   let ended = false;
   const file = databaseFile();
   const runs = Object.assign(sqliteRuns(connect(file)), {
-    denyExpired: async () => {
+    expire: async () => {
       begin();
       await nextTurn();
       ended = true;

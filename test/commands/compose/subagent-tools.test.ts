@@ -108,7 +108,7 @@ test("a run tells once which tools its subagents go without, and they have no ot
   expect(JSON.stringify(contents).match(/names the tool 'Gerp'[^"]*Did you mean/g)).toHaveLength(1);
   const { request } = world.brain.thoughts.find((thought) => thought.task.includes("read it")) ?? {};
   const tools = (request?.body["tools"] ?? []) as { name: string }[]; // the provider's request
-  expect(tools.map(({ name }) => name).sort()).toEqual(["ls", "read_file", "write_todos"]);
+  expect(tools.map(({ name }) => name).sort()).toEqual(["ask_user", "ls", "read_file", "write_todos"]);
 });
 
 test("subagents of files use models that the operator named, and the run tells once which others they asked for", async () => {
