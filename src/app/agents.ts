@@ -26,6 +26,7 @@ import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
@@ -41,6 +42,7 @@ import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import type { Owner } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
+import { type Web, webOf } from "./web.ts";
 
 /** The memories of all principals. */
 interface Memories {
@@ -131,6 +133,8 @@ export async function openAgents(
   const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
+  const web = webOf(config, env);
+  if (web?.problem !== undefined) logger.warn("web.no_search", { reason: web.problem });
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
     owner: Owner,
@@ -142,7 +146,8 @@ export async function openAgents(
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     const found = withModels(described, lent, namedModels(settings, choice));
-    const own = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
+    const servers = Object.keys(config.mcpServers);
+    const own = { ...found, interruptOn, skipped, servers, web: web?.tools ?? [], log: logger };
     const foreign = await withForeignTools(tools, own);
     return buildAgent({
       ...foreign,
@@ -152,6 +157,7 @@ export async function openAgents(
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
       ...configured(config),
+      ...defined({ web: web?.options }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -222,6 +228,8 @@ interface OwnParts {
   notices: readonly string[];
   /** Names of the configured MCP servers. */
   servers: readonly string[];
+  /** The agent's tools for the web. */
+  web: Web["tools"];
   log: Logger;
 }
 
@@ -237,7 +245,8 @@ async function withForeignTools(
     const asked = gated.filter((name) => names.has(name));
     return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
   };
-  const offer: ToolOffer = { tools, servers: own.servers, missing: problems.map(({ server }) => server) };
+  const missing = problems.map(({ server }) => server);
+  const offer: ToolOffer = { tools, servers: own.servers, missing, web: own.web };
   const warnings = [...own.notices];
   const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
     const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
@@ -246,6 +255,7 @@ async function withForeignTools(
       ...subagent,
       ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
+      ...defined({ webTools: chosen.webTools }),
     };
   });
   // Without servers the agent does not work; it is only inspected.

@@ -11,6 +11,7 @@ import {
   storageS3Schema,
   subagentSchema,
   text,
+  webSchema,
   whole,
 } from "./sections.ts";
 
@@ -190,6 +191,7 @@ export const ConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  web: webSchema.prefault({}),
   execute: z
     .strictObject({
       mode: z

@@ -1,7 +1,9 @@
-/** Sections of the configuration: HTTP, other MCP servers, mounts. */
+/** Sections of the configuration: HTTP, the web, other MCP servers, mounts. */
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
+import { SEARCH_PROVIDERS } from "../web/search/options.ts";
+import { readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 
 /** A text that is not empty. */
@@ -212,6 +214,49 @@ const server = z
       ? { command: command ?? "", args, env, cwd, ...policy }
       : { url, headers, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
   });
+
+/** A host that web_fetch may reach at a private address. */
+const webHost = z.string().superRefine((entry, context) => {
+  const host = readHost(entry);
+  if (typeof host === "string") context.addIssue({ code: "custom", message: host });
+});
+
+/** Access to the web. */
+export const webSchema = z.strictObject({
+  mode: z
+    .enum(["ask", "allow", "off"])
+    .default("ask")
+    .describe(
+      "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
+    ),
+  hosts: z
+    .array(webHost)
+    .default([])
+    .describe(
+      "Hosts that web_fetch may reach although their addresses are private, on any port, such as `wiki.corp.example`, `*.corp.example` or `127.0.0.1:8080`. Default: only the public internet is read.",
+    ),
+  search: z
+    .strictObject({
+      provider: z
+        .enum(SEARCH_PROVIDERS)
+        .optional()
+        .describe(
+          "Provider of web_search; tavily, brave and exa need TAVILY_API_KEY, BRAVE_API_KEY or EXA_API_KEY in the environment. Default: by `command` or `url`, else the provider of the first of these keys; without one there is no search.",
+        ),
+      url: z
+        .url({ protocol: /^https?$/, error: "must be an http or https address" })
+        .optional()
+        .describe("Address of a SearXNG, or of a gateway to the provider."),
+      command: z
+        .array(text)
+        .min(1)
+        .optional()
+        .describe(
+          'Program with its arguments that searches: it gets `{ "query", "count" }` as JSON on standard input and prints `{ "results": [{ "title", "url", "snippet", "date" }] }`.',
+        ),
+    })
+    .prefault({}),
+});
 
 /** Other MCP servers, in the form clients use. */
 export const mcpServersSchema = z
