@@ -41,6 +41,19 @@ export const priceOf = (
   prices: Readonly<Record<string, ModelPrice>> = {},
 ): ListPrice | undefined => longestMatch(model, prices) ?? listPrice(model);
 
+/**
+ * The same before a call, by the name that the model was chosen with: providers report longer names, such as one with
+ * a date.
+ */
+export function modelPrice(
+  name: string,
+  prices: Readonly<Record<string, ModelPrice>> = {},
+): Pick<ModelPrice, "input" | "output"> | undefined {
+  const longer = Object.keys(prices).find((price) => price.startsWith(name));
+  const price = priceOf(name, prices) ?? (longer === undefined ? undefined : prices[longer]);
+  return price && { input: price.input, output: price.output };
+}
+
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
 export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {
   const listed = priceOf(reportedModel(reply), prices);
