@@ -143,11 +143,8 @@ export async function openAgents(
     const chat = choice.ok ? await lent.get(own.spec ?? config.model) : UNUSED_MODEL;
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
+    if (own.notice !== undefined) skipped.push(own.notice);
     const found = withModels(described, lent, namedModels(settings, choice, own.spec));
-    if (own.notice !== undefined && tools !== undefined) {
-      logger.warn("run.model_not_used", { problem: own.notice });
-      skipped.push(own.notice);
-    }
     const parts = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
     const foreign = await withForeignTools(tools, parts);
     return buildAgent({
@@ -222,7 +219,7 @@ const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], n
 interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
-  /** Notices about files of subagents and the model of the run, which are in the log already. */
+  /** Notices about files of subagents, which are in the log already, and about the model of the run. */
   skipped: readonly string[];
   /** Further notices about subagents. */
   notices: readonly string[];

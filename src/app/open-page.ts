@@ -2,7 +2,6 @@
 import { basename } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
@@ -66,12 +65,17 @@ function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "
 function settingsOf({ workspace, workspaceFolder }: Config): StartSettings {
   if (workspaceFolder !== undefined) {
     const folder = "A folder of its own";
-    return { folder, folderSetBy: "The setting workspaceFolder gives each run its folder, and is read when the server starts." };
+    return {
+      folder,
+      folderSetBy:
+        "The setting workspaceFolder gives each run its folder, and is read when the server starts.",
+    };
   }
   return workspace === undefined
     ? {}
     : {
         folder: basename(workspace),
-        folderSetBy: "The setting workspace names it, and is read when the server starts. All runs of this server work in it.",
+        folderSetBy:
+          "The setting workspace names it, and is read when the server starts. All runs of this server work in it.",
       };
 }

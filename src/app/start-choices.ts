@@ -17,7 +17,10 @@ interface ChoiceSettings {
 export function startChoices(settings: ChoiceSettings, main: ModelChoice): StartChoices {
   const { config, env, lendable = false } = settings;
   const { costUsd, tokens, modelCalls, toolCalls, workTime, prices } = config.limits;
-  const wanted = [main, ...config.allowedModels.map((model) => usableModel(model, { config, env, lendable }))];
+  const wanted = [
+    main,
+    ...config.allowedModels.map((model) => usableModel(model, { config, env, lendable })),
+  ];
   const models = new Map<string, OfferedModel>();
   for (const [index, choice] of wanted.entries()) {
     const spec = choice.ok ? choice.spec : (config.allowedModels[index - 1] ?? "");

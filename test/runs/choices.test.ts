@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { type RunLimits, type StartChoices, choiceProblem, lowerLimits } from "../../src/runs/choices.ts";
 import { readChoices } from "../../src/server/page/start-form.ts";
-import { ME, calling, databaseFile, openServer, reach, startRun } from "./support.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { ME, databaseFile, openServer, reach, startRun } from "./support.ts";
 
 const OFFERED: StartChoices = {
   models: [
@@ -67,7 +68,7 @@ test("a run keeps what was chosen for it, also for the server that takes it up a
   const seen: unknown[] = [];
   const agent = ({ model, limits }: { model?: string; limits?: RunLimits }) => {
     seen.push({ model, limits });
-    return { model: calling() };
+    return { model: scriptedModel(() => ({ text: "done" })) };
   };
   const choices = { model: "b:small", limits: { costUsd: 1 } };
   const offers = { choices: () => OFFERED };

@@ -36,10 +36,8 @@ function listPrice(model: string): ListPrice | undefined {
 }
 
 /** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
-export const priceOf = (
-  model: string,
-  prices: Readonly<Record<string, ModelPrice>> = {},
-): ListPrice | undefined => longestMatch(model, prices) ?? listPrice(model);
+const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
+  longestMatch(model, prices) ?? listPrice(model);
 
 /**
  * The same before a call, by the name that the model was chosen with: providers report longer names, such as one with

@@ -45,8 +45,7 @@ const start: FormWork["work"] = async (sent) => {
   const task = textOf(sent.form, "task");
   const read = readChoices(sent.form);
   const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
-  const started =
-    wrong ?? (await runs.start(session.principal, { task, ...(read.ok ? read.choices : {}) }));
+  const started = wrong ?? (await runs.start(session.principal, { task, ...(read.ok ? read.choices : {}) }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
   const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };
@@ -179,8 +178,7 @@ interface Further {
 async function goOn(sent: SentForm, { field, run, threadId, task }: Further): Promise<void> {
   const { runs, session } = sent.context;
   const choices = choicesOf(run, await runs.readiness(session.principal));
-  const started =
-    task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId, ...choices });
+  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId, ...choices });
   if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
   // A session of one run is not to be left with a page that it may not see.
   return sent.reply.redirect(runPath(session.run ?? started.run.id));

@@ -251,11 +251,9 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "message_received":
       return ["was told:", quote(data.text)];
     case "approval_requested":
-      return [`waits for approval of ${code(data.tool)}: ${data.call === undefined ? code(data.summary) : asked(data.call)}`];
+      return [`waits for approval of ${code(data.tool)}: ${asked(data.call) ?? code(data.summary)}`];
     case "approval_decided":
-      return [
-        `${data.call === undefined ? code(data.tool) : asked(data.call)}: ${code(data.decision)}, decided by ${code(data.by)}.`,
-      ];
+      return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
       return [askedLine(data), quote(data.text)];
     case "question_answered":
@@ -275,8 +273,9 @@ function proseOf({ kind, data }: RunEvent): string[] {
   }
 }
 
-/** The act is one of our words unless the journal was changed. */
-const asked = (call: AskedCall): string => `${asText(call.act)} ${code(objectText(call))}`;
+/** `undefined`: an older version asked. */
+const asked = (call: AskedCall | undefined): string | undefined =>
+  call && `${asText(call.act)} ${code(objectText(call))}`;
 
 function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
   if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;

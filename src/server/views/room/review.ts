@@ -1,6 +1,6 @@
 /** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
 import { displayText, oneLine } from "../../../core/text.ts";
-import { askedCall, askedCallText } from "../../../runs/asked-words.ts";
+import { askedCall, objectText } from "../../../runs/asked-words.ts";
 import {
   type Approval,
   DEADLINE,
@@ -31,8 +31,11 @@ export const headline = (asked: Waiting): Html =>
     : callHeadline(asked);
 
 /** The same as text. */
-export const headlineText = (asked: Waiting): string =>
-  isQuestion(asked) ? questionLine(asked) : askedCallText(askedCall(asked));
+export function headlineText(asked: Waiting): string {
+  if (isQuestion(asked)) return questionLine(asked);
+  const call = askedCall(asked);
+  return `${call.act} ${objectText(call)}`;
+}
 
 export const requestIcon = (asked: Waiting): IconName =>
   isQuestion(asked) ? questionIcon(asked) : approvalIcon(asked);

@@ -4,7 +4,7 @@ import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type Html, html } from "../html.ts";
 import { limitWords, price } from "../limit-words.ts";
-import { grouped } from "./figures.ts";
+import { tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
 
@@ -31,18 +31,11 @@ export function startChips(
   refused: Refused | undefined,
 ): Html {
   const chosen = refused?.chosen ?? new URLSearchParams();
-  const hasModel = model !== undefined || refusal === undefined;
-  const chips: Chip[] = [
-    ...(folder === undefined
-      ? []
-      : [{ kind: "folder" as const, plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) }]),
-    ...(hasModel && model !== undefined
-      ? [{ kind: "model" as const, plain: model, lead: "", menu: modelMenu(models, chosen) }]
-      : []),
-    limitChip(limits, models, chosen),
-  ];
-  return html`${chips.map((one) => chip(one, refused?.fault === one.kind))}
-  ${hasModel ? undefined : NO_MODEL}`;
+  const show = (one: Chip): Html => chip(one, refused?.fault === one.kind);
+  const isMissing = model === undefined && refusal !== undefined;
+  return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
+  ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen) })}
+  ${isMissing ? NO_MODEL : undefined}${show(limitChip(limits, models, chosen))}`;
 }
 
 const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
@@ -79,7 +72,7 @@ interface Option {
 }
 
 const option = ({ name, value, title, end, note, word, isChosen, isOff = false }: Option): Html =>
-  html`<label class="menu-item pick${isOff ? " off" : ""}"${isOff ? undefined : html` data-closes`}>
+  html`<label class="menu-item pick${isOff ? " off" : ""}" ${isOff ? undefined : html` data-closes`}>
     <input
       type="radio"
       class="hide"
@@ -88,8 +81,8 @@ const option = ({ name, value, title, end, note, word, isChosen, isOff = false }
       ${word === undefined ? undefined : html` data-word="${word}"`}
       ${isChosen ? html` checked` : undefined}
       ${isOff ? html` disabled` : undefined}
-    />${icon("tick")}<span class="anywhere">${title}</span>${end && html`<span class="end num">${end}</span>`}
-    ${note && html`<small>${note}</small>`}
+    />${icon("tick")}<span class="cut" title="${title}">${title}</span
+    >${end && html`<span class="end num">${end}</span>`} ${note && html`<small>${note}</small>`}
   </label>`;
 
 function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams): Html {
@@ -103,7 +96,7 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams): Ht
       name: "model",
       value: index === 0 ? "" : spec,
       title: name,
-      end: cost === undefined ? "no price" : `${figure(cost.input)} · ${figure(cost.output)}`,
+      end: problem === undefined ? priceText(cost) : undefined,
       note: problem === undefined ? note : oneLine(problem, 300),
       word: index === 0 ? undefined : spec,
       isChosen: index === 0 ? !isListed : spec === wanted,
@@ -126,7 +119,8 @@ function nameOf(spec: string): [provider: string, name: string] {
   return colon === -1 ? ["", spec] : [spec.slice(0, colon), spec.slice(colon + 1)];
 }
 
-const figure = (usd: number): string => `$${usd}`;
+const priceText = (price: OfferedModel["price"]): string =>
+  price === undefined ? "no price" : `$${price.input} · $${price.output}`;
 
 /** Costs that are offered, as far as they are below the server's. */
 const COSTS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
@@ -187,9 +181,13 @@ function costOptions(
       })}
       <div class="other">
         <label class="menu-item pick">
-          <input type="radio" class="hide" name="cost" value="other" ${wanted === "other" ? html` checked` : undefined} />${icon(
-            "tick",
-          )}<span>Other</span>
+          <input
+            type="radio"
+            class="hide"
+            name="cost"
+            value="other"
+            ${wanted === "other" ? html` checked` : undefined}
+          />${icon("tick")}<span>Other</span>
         </label>
         <input
           class="field"
@@ -221,7 +219,7 @@ function amount(
       name="${name}"
       inputmode="numeric"
       maxlength="12"
-      placeholder="${most === undefined ? "no limit" : `at most ${grouped(most)}`}"
+      placeholder="${most === undefined ? "no limit" : `at most ${tokens(most)}`}"
       value="${chosen.get(name) ?? ""}"
       data-unit="${unit}"
   /></label>`;
