@@ -1,4 +1,4 @@
-/** What a start may choose for its run: a model that the operator allows, and limits below those of the server. */
+/** Choices for one run: a model that the operator allows, and limits below those of the server. */
 import { z } from "zod";
 import { shownName } from "../core/text.ts";
 
@@ -21,7 +21,7 @@ type LimitName = keyof RunLimits;
 const NAMES: readonly LimitName[] = ["costUsd", "tokens", "modelCalls", "toolCalls", "workTime"];
 
 export interface RunChoices {
-  /** As `StartChoices` names it. Default: the model of the server. */
+  /** A model of `StartChoices`. Default: that of the server. */
   model?: string;
   limits?: RunLimits;
 }
@@ -35,7 +35,7 @@ export interface OfferedModel {
   price?: { input: number; output: number };
 }
 
-/** What the operator allows. */
+/** The choices that the operator allows. */
 export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */
   models: readonly OfferedModel[];

@@ -196,7 +196,7 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
   return `${blocks.join("\n\n")}\n`;
 }
 
-/** What was chosen for this run alone. */
+/** Names the choices for this run alone. */
 function chosenFor({ model, limits }: RunView["run"]): string[] {
   const words = limitWords(limits ?? {});
   return [

@@ -1,4 +1,4 @@
-/** What counts for a new run, as chips below its task. Their menus change it for this run alone. */
+/** The settings of a new run as chips below its task. Their menus change them for this run alone. */
 import { oneLine } from "../../../core/text.ts";
 import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";

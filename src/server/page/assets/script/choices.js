@@ -1,4 +1,4 @@
-/** What is chosen for a new run: the chips say it, also after an update from the server. */
+/** Chips of a new run: they say what is chosen for it, also after an update from the server. */
 import { setText } from "./set-text.js";
 
 const wordOf = ({ type, checked, value, dataset: { word, unit, before = "" } }) => {
