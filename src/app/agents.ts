@@ -40,6 +40,7 @@ import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsOf } from "./instructions.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import type { Owner } from "./owned-places.ts";
+import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
 import { type Web, webOf } from "./web.ts";
@@ -133,22 +134,22 @@ export async function openAgents(
   const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
-  const web = webOf(config, env);
-  if (web?.problem !== undefined) logger.warn("web.no_search", { reason: web.problem });
+  const web = webOf(config, env, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
-    owner: Owner,
+    owner: Owner & Pick<Run, "model" | "limits">,
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
-    const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
+    const own = chosenModel(owner, startChoices(settings, choice));
+    const chat = choice.ok ? await lent.get(own.spec ?? config.model) : UNUSED_MODEL;
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
-    const found = withModels(described, lent, namedModels(settings, choice));
-    const servers = Object.keys(config.mcpServers);
-    const own = { ...found, interruptOn, skipped, servers, web: web?.tools ?? [], log: logger };
-    const foreign = await withForeignTools(tools, own);
+    if (own.notice !== undefined) skipped.push(own.notice);
+    const found = withModels(described, lent, namedModels(settings, choice, own.spec));
+    const parts = { ...found, interruptOn, skipped, ...namesOf(config, web), log: logger };
+    const foreign = await withForeignTools(tools, parts);
     return buildAgent({
       ...foreign,
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
@@ -156,8 +157,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
-      ...configured(config),
-      ...defined({ web: web?.options }),
+      ...configured(withLimits(config, owner.limits), web),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -178,8 +178,15 @@ export async function openAgents(
   };
 }
 
+/** Names that subagents may use besides those of built-in tools: MCP servers, and tools for the web. */
+const namesOf = ({ mcpServers }: Config, web: Web | undefined) => ({
+  servers: Object.keys(mcpServers),
+  web: web?.tools ?? [],
+});
+
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config) => ({
+const configured = (config: Config, web: Web | undefined) => ({
+  ...defined({ web: web?.options }),
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
@@ -222,7 +229,7 @@ const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], n
 interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
-  /** Notices about files of subagents, which are in the log already. */
+  /** Notices about files of subagents, which are in the log already, and about the model of the run. */
   skipped: readonly string[];
   /** Further notices about subagents. */
   notices: readonly string[];

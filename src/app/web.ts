@@ -3,7 +3,7 @@ import type { DeepAgentParams } from "../agent/agent.ts";
 import { packageVersion } from "../config/paths.ts";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
-import { defined } from "../core/defined.ts";
+import { type Logger, silentLogger } from "../core/logger.ts";
 import { WEB_TOOL_NAMES, type WebToolName } from "../tools/options.ts";
 import { type SearchChoice, searchChoice } from "../web/search/choose.ts";
 import type { RunSettings } from "./settings.ts";
@@ -12,15 +12,18 @@ import type { RunSettings } from "./settings.ts";
 export interface Web {
   options: Exclude<DeepAgentParams["web"], undefined | string>;
   tools: readonly WebToolName[];
-  /** Reason why the configured search is missing. */
-  problem?: string;
 }
 
-/** `undefined`: agents do not reach the web. */
-export function webOf(config: Pick<Config, "web">, env: RunSettings["env"]): Web | undefined {
+/** `undefined`: agents do not reach the web. A search that is configured and cannot be made is logged. */
+export function webOf(
+  config: Pick<Config, "web">,
+  env: RunSettings["env"],
+  log: Logger = silentLogger,
+): Web | undefined {
   const { mode, hosts } = config.web;
   if (mode === "off") return undefined;
   const choice = searchOf(config, env);
+  if (!choice.ok) log.warn("web.no_search", { reason: choice.problem });
   const search = choice.ok ? choice.found?.search : undefined;
   return {
     options: {
@@ -30,7 +33,6 @@ export function webOf(config: Pick<Config, "web">, env: RunSettings["env"]): Web
       userAgent: `${PROGRAM}/${packageVersion()}`,
     },
     tools: WEB_TOOL_NAMES.filter((name) => name !== "web_search" || search !== undefined),
-    ...defined({ problem: choice.ok ? undefined : choice.problem }),
   };
 }
 
