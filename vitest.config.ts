@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { PAGE_ASSET, pageAsset } from "./scripts/page-assets.mjs";
+import { LONG_FILES } from "./test/support/long-files.ts";
 import { requirementTags } from "./test/support/programs.ts";
 
 /** Folders whose tests start processes and wait for them. */
@@ -37,6 +38,7 @@ export default defineConfig(async ({ mode }) => ({
     // Leaves styles as they are; otherwise they would be empty here.
     css: true,
     include: ["test/**/*.test.ts"],
+    exclude: mode === "daily" ? [...LONG_FILES] : [],
     globalSetup: "test/support/suite.ts",
     // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.
     tags: await requirementTags(mode),

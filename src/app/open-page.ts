@@ -14,7 +14,7 @@ import { openPageServer } from "../server/page/page-server.ts";
 import { duration } from "../server/views/room/duration.ts";
 import { grouped, tokens } from "../server/views/room/figures.ts";
 import type { StartSettings } from "../server/views/room/home.ts";
-import type { PageServer, ServerDeps } from "../server/protocol/deps.ts";
+import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 
 export interface OpenPage {
   config: Config;

@@ -1,7 +1,7 @@
 /** One approval in a review: the exact call, and the decision. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import type { Approval, PersonDecision } from "../../../runs/run.ts";
-import { editableArguments } from "../../page/decision.ts";
+import { editableArguments } from "./editable-arguments.ts";
 import {
   type ApprovalViewer,
   type Viewer,
@@ -9,7 +9,7 @@ import {
   linesPath,
   mayDecide,
   runPath,
-} from "../../page/sessions.ts";
+} from "../../contracts/viewer.ts";
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
