@@ -1,8 +1,13 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { PAGE_ASSET, pageAsset } from "./scripts/page-assets.mjs";
+import { THREAD_TEXT, threadText } from "./scripts/thread-texts.mjs";
 import { LONG_FILES } from "./test/support/long-files.ts";
 import { requirementTags } from "./test/support/programs.ts";
 
@@ -32,8 +37,26 @@ const pageTexts = {
       : undefined,
 } as const;
 
+/** Takes the code of threads in as text, as the build does. */
+const threadTexts = {
+  name: "thread-texts",
+  enforce: "pre",
+  resolveId: (source: string, importer = "") =>
+    THREAD_TEXT.test(source) ? `\0${join(dirname(importer), source)}` : undefined,
+  load: async (id: string) => {
+    if (!THREAD_TEXT.test(id)) return undefined;
+    // The code is too long to be parsed as part of a module.
+    const code = await threadText(id.slice(1));
+    const folder = fileURLToPath(new URL("node_modules/.cache/threads", import.meta.url));
+    const file = join(folder, `${createHash("sha256").update(code).digest("hex")}.js`);
+    await mkdir(folder, { recursive: true });
+    if (!existsSync(file)) await writeFile(file, code);
+    return `import { readFileSync } from "node:fs"; export default readFileSync(${JSON.stringify(file)}, "utf8");`;
+  },
+} as const;
+
 export default defineConfig(async ({ mode }) => ({
-  plugins: [pageTexts],
+  plugins: [pageTexts, threadTexts],
   test: {
     // Leaves styles as they are; otherwise they would be empty here.
     css: true,

@@ -10,6 +10,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 import { PAGE_ASSET, pageAsset } from "./page-assets.mjs";
+import { THREAD_TEXT, threadText } from "./thread-texts.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -59,15 +60,26 @@ const saverWithoutDriver = {
   },
 };
 
-/** Files of packages that are in the page's scripts. */
-const pageInputs = [];
+/** Files of packages that are in texts: the page's scripts and the code of threads. */
+const textInputs = [];
 
 const pageAssets = {
   name: "page-assets",
   load: {
     filter: { id: PAGE_ASSET },
     handler: async (path) => ({
-      code: `export default ${JSON.stringify(await pageAsset(path, pageInputs))};`,
+      code: `export default ${JSON.stringify(await pageAsset(path, textInputs))};`,
+      moduleType: "js",
+    }),
+  },
+};
+
+const threadTexts = {
+  name: "thread-texts",
+  load: {
+    filter: { id: THREAD_TEXT },
+    handler: async (id) => ({
+      code: `export default ${JSON.stringify(await threadText(id, textInputs))};`,
       moduleType: "js",
     }),
   },
@@ -111,7 +123,7 @@ const bundleLibrary = () =>
     input: { index: "src/index.ts", "testing/backend-contract": "src/testing/backend-contract.ts" },
     // All of LangChain's packages are its user's, but this one.
     external: [...INSTALLED, /^(@langchain\/(?!langgraph-checkpoint-sqlite$)|(langchain|zod)(\/|$))/],
-    plugins: [saverWithoutDriver],
+    plugins: [saverWithoutDriver, threadTexts],
     output: { dir: draft, chunkFileNames: "library/[name]-[hash].js" },
   });
 
@@ -120,7 +132,7 @@ const bundleProgram = () =>
   bundle({
     input: { "deepagent-mcp": "src/main.ts" },
     external: INSTALLED,
-    plugins: [zodNamespace, smallSchemaCheck, saverWithoutDriver, pageAssets],
+    plugins: [zodNamespace, smallSchemaCheck, saverWithoutDriver, pageAssets, threadTexts],
     output: {
       dir: join(draft, "bin"),
       chunkFileNames: "chunks/[name]-[hash].js",
@@ -148,10 +160,10 @@ const packagesOf = (chunks) =>
     }),
   );
 
-/** The packages in the bundles and in the page's scripts, by name: where they are and what they say of themselves. */
+/** The packages in the bundles and in the texts, by name: where they are and what they say of themselves. */
 async function bundledPackages(bundles) {
   const bundled = bundles.flat().flatMap(({ moduleIds }) => moduleIds);
-  const inputs = [...bundled, ...pageInputs.map((path) => join(root, path))];
+  const inputs = [...bundled, ...textInputs.map((path) => join(root, path))];
   const folders = new Set(inputs.flatMap((path) => PACKAGE.exec(path)?.[0] ?? []));
   const read = async (folder) => {
     const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));

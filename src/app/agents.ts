@@ -39,6 +39,7 @@ import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsOf } from "./instructions.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import type { Owner } from "./owned-places.ts";
+import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
 
@@ -133,17 +134,19 @@ export async function openAgents(
   const fallbacks = usableFallbacks(config, settings, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
-    owner: Owner,
+    owner: Owner & Pick<Run, "model" | "limits">,
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
-    const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
+    const own = chosenModel(owner, startChoices(settings, choice));
+    const chat = choice.ok ? await lent.get(own.spec ?? config.model) : UNUSED_MODEL;
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
-    const found = withModels(described, lent, namedModels(settings, choice));
-    const own = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
-    const foreign = await withForeignTools(tools, own);
+    if (own.notice !== undefined) skipped.push(own.notice);
+    const found = withModels(described, lent, namedModels(settings, choice, own.spec));
+    const parts = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
+    const foreign = await withForeignTools(tools, parts);
     return buildAgent({
       ...foreign,
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
@@ -151,7 +154,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
-      ...configured(config),
+      ...configured(withLimits(config, owner.limits)),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -216,7 +219,7 @@ const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], n
 interface OwnParts {
   interruptOn: InterruptOn;
   subagents: readonly SubagentConfig[];
-  /** Notices about files of subagents, which are in the log already. */
+  /** Notices about files of subagents, which are in the log already, and about the model of the run. */
   skipped: readonly string[];
   /** Further notices about subagents. */
   notices: readonly string[];

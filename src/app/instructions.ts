@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
-import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationError, errorMessage } from "../core/errors.ts";
 
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
@@ -15,7 +15,7 @@ export async function instructionsOf({
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new ConfigurationError(
       "system_prompt_file",
-      `The file of systemPromptFile cannot be read (${error.code}).`,
+      `The file of systemPromptFile cannot be read (${error.code}). Restore it, or correct the setting.`,
     );
   });
   if (text.length > LONGEST_INSTRUCTIONS) {
@@ -25,4 +25,16 @@ export async function instructionsOf({
     );
   }
   return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
+}
+
+/** The reason why a run could not read its instructions. It names no path, so clients may see it. */
+export async function promptFileProblem(
+  config: Parameters<typeof instructionsOf>[0],
+): Promise<string | undefined> {
+  try {
+    await instructionsOf(config);
+    return undefined;
+  } catch (error) {
+    return errorMessage(error);
+  }
 }

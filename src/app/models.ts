@@ -96,13 +96,18 @@ export function usableFallbacks(
   });
 }
 
-/** The models that the operator named, among which subagent files may choose. */
+/**
+ * The models that the operator named, among which subagent files may choose. `chosen`: the one that the run works with
+ * in place of the server's.
+ */
 export const namedModels = (
   { config, env, lendable }: { config: NamingConfig; env: Environment; lendable?: boolean },
   choice: ModelChoice,
+  chosen?: string,
 ): NamedModels => ({
-  main: choice.ok ? choice.spec : undefined,
+  main: chosen ?? (choice.ok ? choice.spec : undefined),
   others: [
+    ...(chosen !== undefined && choice.ok ? [choice.spec] : []),
     ...config.fallbackModels,
     ...config.allowedModels,
     ...config.subagents.flatMap(({ model }) => model ?? []),

@@ -2,7 +2,6 @@
 import { basename } from "node:path";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
@@ -11,9 +10,7 @@ import { forgetPage, notePage } from "../server/page/find-page.ts";
 import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
-import { duration } from "../server/views/room/duration.ts";
-import { grouped, tokens } from "../server/views/room/figures.ts";
-import type { StartSettings } from "../server/views/room/home.ts";
+import type { StartSettings } from "../server/views/room/start-choices.ts";
 import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 
 export interface OpenPage {
@@ -65,17 +62,20 @@ function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "
   };
 }
 
-function settingsOf({ workspace, workspaceFolder, limits }: Config): StartSettings {
-  const { costUsd, tokens: most, modelCalls, toolCalls, workTime } = limits;
-  const folder = workspaceFolder === undefined ? workspace && basename(workspace) : "A folder of its own";
-  return {
-    ...defined({ folder }),
-    limits: [
-      ...(costUsd === undefined ? [] : [`$${costUsd.toFixed(2)}`]),
-      ...(most === undefined ? [] : [`${tokens(most)} tokens`]),
-      ...(modelCalls === undefined ? [] : [`${grouped(modelCalls)} model calls`]),
-      ...(toolCalls === undefined ? [] : [`${grouped(toolCalls)} tool calls`]),
-      ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
-    ],
-  };
+function settingsOf({ workspace, workspaceFolder }: Config): StartSettings {
+  if (workspaceFolder !== undefined) {
+    const folder = "A folder of its own";
+    return {
+      folder,
+      folderSetBy:
+        "The setting workspaceFolder gives each run its folder, and is read when the server starts.",
+    };
+  }
+  return workspace === undefined
+    ? {}
+    : {
+        folder: basename(workspace),
+        folderSetBy:
+          "The setting workspace names it, and is read when the server starts. All runs of this server work in it.",
+      };
 }

@@ -1,18 +1,17 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
-import { folderProblem } from "../config/paths.ts";
-import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
-import type { Readiness, RunService } from "../runs/service.ts";
+import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
+import { startRefusal } from "./checks/preflight.ts";
 import { retentionOf } from "./lifecycle.ts";
-import { subagentModelProblem } from "./models.ts";
 import { openStorage } from "./open-storage.ts";
+import { startChoices } from "./start-choices.ts";
 import { withStoredKeys } from "./stored-keys.ts";
 import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
 
@@ -60,7 +59,7 @@ async function withKeys(settings: RunSettings): Promise<RunSettings> {
   return { ...settings, env };
 }
 
-/** @throws ConfigurationError when servers that are there have another folder at the path of the workspace */
+/** @throws ConfigurationError when other programs at work have another folder at the path of the workspace */
 async function enter(storage: Storage, { config }: RunSettings, choice: ModelChoice): Promise<void> {
   const environment = environmentOf(config, choice);
   const others = await storage.enter(environment);
@@ -93,8 +92,9 @@ function assemble(
     treeWithThread: async (run) => (await agents()).tree.withThread(run),
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
-    preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
+    preflight: async () => (storage.isOutdated() ? OUTDATED : startRefusal(settings, choice)),
     ...(choice.ok ? { model: choice.spec } : {}),
+    choices: () => startChoices(settings, choice),
     mayClaim: () => !storage.isOutdated(),
     environment: environmentOf(config, choice),
     // A server without a workspace still answers questions about runs, and leaves the work to others.
@@ -121,26 +121,10 @@ async function endOf(runs: RunService, principal: Principal, runId: string): Pro
   await events[Symbol.asyncIterator]().next();
 }
 
-/** Why no run can be started now. */
-function obstacle(settings: RunSettings, choice: ModelChoice): Readiness["refusal"] {
-  const { workspace } = settings.config;
-  if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
-  if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
-  const message = choice.ok ? subagentModelProblem(settings.config, settings) : choice.message;
-  if (message === undefined) return undefined;
-  const [key] = choice.ok ? [] : (choice.keys ?? []);
-  const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
-  return { code: "model_not_configured", message, ...remedy };
-}
-
 const WORKSPACE_NOT_SHARED =
-  "The workspace is another folder than the one that other servers on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a server that has its folder.";
+  "The workspace is another folder than the one that other programs on this Postgres have at the same path, so they could not continue each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a program that has its folder.";
 const OUTDATED = {
   code: "restart_needed",
   message:
     "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and continue in the newer version.",
 } as const;
-const SET_WORKSPACE =
-  'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
-const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
-const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;

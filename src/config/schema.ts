@@ -147,7 +147,7 @@ export const ConfigSchema = z.strictObject({
     .array(text)
     .default([])
     .describe(
-      "More models, as `provider:model`, that subagent files of the workspace may name. Without this setting they may name `model`, `fallbackModels` and the models of `subagents`.",
+      "More models, as `provider:model`: those that a person may choose for one run, and that subagent files of the workspace may name. Without this setting a run works with `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
     ),
   systemPrompt: z
     .string()

@@ -6,7 +6,8 @@ import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/te
 import { type Json, toJson } from "../core/json.ts";
 import { answerText, questionText } from "../tools/check-answer.ts";
 import type { Answer, CallPreview, Todo } from "../tools/tool.ts";
-import { type Approval, DEADLINE, type OpenQuestion, agentName, sameAs, stoppedAtLimit } from "./run.ts";
+import { type AskedCall, answeredText, askedCall, askedCallText, decidedText } from "./asked-words.ts";
+import { type Approval, type OpenQuestion, agentName, stoppedAtLimit } from "./run.ts";
 
 /** Longest line, in characters. */
 const LINE = 200;
@@ -21,6 +22,8 @@ const FileChange = Call.extend({
   added: z.number().optional(),
   removed: z.number().optional(),
 });
+/** Names the call that a person is asked about; absent in older rows. */
+const AskedCallData = z.object({ act: Text, object: Text, kind: z.enum(["command", "file", "tool"]) });
 const QuestionKind = z.enum(["ask", "interrupt", "elicitation"]);
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
@@ -109,8 +112,8 @@ const EVENTS = {
   file_changed: ofAgent("change", FileChange),
   approval_requested: ofAgent(
     "decision",
-    z.object({ approvalId: Text, tool: Text, summary: Text }),
-    ({ summary }) => `waits for approval: ${summary}`,
+    z.object({ approvalId: Text, tool: Text, summary: Text, call: AskedCallData.optional() }),
+    ({ call, summary }) => `waits for approval: ${call === undefined ? summary : askedCallText(call)}`,
   ),
   /**
    * `decision` is that of the person, `approve_same` (all calls that count as the same are approved too) or
@@ -118,8 +121,15 @@ const EVENTS = {
    */
   approval_decided: ofAgent(
     "decision",
-    z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
-    ({ tool, decision, by }) => `${decidedText(decision, by)}: ${tool}`,
+    z.object({
+      approvalId: Text,
+      tool: Text,
+      decision: Text,
+      by: Text,
+      call: AskedCallData.optional(),
+    }),
+    ({ tool, call, decision, by }) =>
+      `${decidedText(decision, by)}: ${call === undefined ? tool : askedCallText(call)}`,
   ),
   /** A question that is not about approval: of the agent, of a tool, or of another MCP server. */
   question_asked: ofAgent(
@@ -177,28 +187,6 @@ const EVENTS = {
 };
 
 const ASKS = { ask: "asks", interrupt: "uses a tool that asks", elicitation: "is asked by the MCP server " };
-
-function answeredText(outcome: string, answer: string | undefined, by: string): string {
-  if (outcome === "expired") return "continued without an answer, because nobody answered in time";
-  if (outcome === "withdrawn") return "needs no answer any more";
-  if (outcome === "declined") return `got no answer (${by})`;
-  return `was answered: ${answer ?? ""} (${by})`;
-}
-
-function decidedText(decision: string, by: string): string {
-  if (by === DEADLINE) return "denied, because nobody decided in time";
-  const decided = DECIDED[decision] ?? "decided";
-  if (decision === "withdrawn") return decided;
-  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
-}
-
-const DECIDED: Readonly<Record<string, string>> = {
-  approve: "approved",
-  approve_same: "approved for the whole run",
-  edit: "approved with changes",
-  reject: "rejected",
-  withdrawn: "no longer needed",
-};
 
 export type RunEventKind = keyof typeof EVENTS;
 
@@ -356,6 +344,7 @@ export function requestedEntry(approval: Approval): JournalEntry {
       approvalId: approval.id,
       tool: approval.tool,
       summary: oneLine(approval.preview.summary, LINE),
+      call: storedCall(approval),
     },
   };
 }
@@ -364,8 +353,13 @@ export function decidedEntry(approval: Approval, decision: string, by: string): 
   return {
     kind: "approval_decided",
     agent: approval.agent,
-    data: { approvalId: approval.id, tool: approval.tool, decision, by },
+    data: { approvalId: approval.id, tool: approval.tool, decision, by, call: storedCall(approval) },
   };
+}
+
+function storedCall(approval: Approval): AskedCall {
+  const call = askedCall(approval);
+  return { ...call, object: headOf(call.object, TEXT) };
 }
 
 export function messageEntry(messageId: string, text: string): JournalEntry {

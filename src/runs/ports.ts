@@ -12,6 +12,7 @@ import type {
   TracePlace,
 } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
+import type { RunChoices } from "./choices.ts";
 import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
 import type { PrunePlan, PruneContext, PruneReport, Retention } from "./retention.ts";
@@ -86,7 +87,8 @@ export interface SeenLease {
   heartbeatAt: number;
 }
 
-export interface StartRequest {
+/** A new run, with what is chosen for it. A message to a run at work changes nothing of what was chosen. */
+export interface StartRequest extends RunChoices {
   task: string;
   /**
    * Continues this thread, which must belong to the principal. While a run works in it, the task becomes a message to

@@ -9,6 +9,7 @@ import type {
 import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
 import type { Answer, CallPreview, Question, Todo } from "../tools/tool.ts";
+import type { RunLimits } from "./choices.ts";
 import type { Place } from "./queue.ts";
 
 export type { AgentPath, Decision, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
@@ -61,6 +62,10 @@ export interface Run {
   task: string;
   /** Name that a person gave it. Default: its task stands for it. */
   name?: string;
+  /** Specification of the model that was chosen for it. Default: that of the server. */
+  model?: string;
+  /** Limits that were chosen for it. Where the server's are lower, those count. */
+  limits?: RunLimits;
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */
   createdAt: number;

@@ -3,6 +3,7 @@ import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/ids.ts";
+import type { StartChoices } from "./choices.ts";
 import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -43,11 +44,14 @@ type StartRefusal =
   | "too_many_open_runs"
   | "model_not_configured"
   | "workspace_missing"
+  | "configuration_invalid"
+  | "model_not_allowed"
+  | "limit_not_allowed"
   | "restart_needed"
   | "shutting_down";
 
 /** Tells before a start what a new run gets. */
-export interface Readiness {
+export interface Readiness extends Partial<StartChoices> {
   /** Specification of its model, such as `anthropic:claude-sonnet-4-5`. Absent: there is none, or it is not told. */
   model?: string;
   /** Reason why no run can start now. */
@@ -333,6 +337,8 @@ export interface RunServiceOptions {
   preflight(principal: Principal): Promise<Readiness["refusal"]>;
   /** Specification of the model of new runs. Default: it is not told. */
   model?: string;
+  /** Returns what a start may choose for its run. Default: nothing. */
+  choices?: () => StartChoices;
   /**
    * Names the working environment of this server's agents, such as the workspace and the model. Only servers with the
    * same `environment` work on a run, so it never continues in another folder.

@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import type { IdSource } from "../core/ids.ts";
 import { shownName, wellFormed } from "../core/text.ts";
+import { type ChoiceProblem, type StartChoices, choiceProblem } from "./choices.ts";
 import type { Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, parsePoint } from "./run.ts";
@@ -113,6 +114,7 @@ export interface StartContext {
   runs: RunRepository;
   checkpoints: RunServiceOptions["checkpoints"];
   preflight: () => Promise<Readiness["refusal"]>;
+  choices: () => StartChoices;
   limits: Pick<NewRun, "environment" | "openRuns">;
   newId: IdSource;
   clock: Clock;
@@ -156,9 +158,9 @@ function storable({ task, idempotencyKey, ...rest }: StartRequest): StartRequest
 async function create(
   principal: Principal,
   request: StartRequest,
-  { runs, checkpoints, preflight, limits, newId, clock }: StartContext,
+  { runs, checkpoints, preflight, choices, limits, newId, clock }: StartContext,
 ): Promise<Created | Extract<StartOutcome, { ok: false }>> {
-  const refusal = await preflight();
+  const refusal = (await preflight()) ?? chosenProblem(request, choices);
   if (refusal !== undefined) return { ok: false, code: refusal.code, message: refusal.message };
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
   const thread =
@@ -174,6 +176,9 @@ async function create(
   const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
   return runs.create(principal, request, { ...fresh, now: clock() });
 }
+
+const chosenProblem = (request: StartRequest, choices: StartContext["choices"]): ChoiceProblem | undefined =>
+  request.model === undefined && request.limits === undefined ? undefined : choiceProblem(request, choices());
 
 /** `undefined`: the run at work in the thread has ended. */
 async function tellInstead(

@@ -11,6 +11,7 @@ import { defined } from "../core/defined.ts";
 import { StorageError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { callTexts } from "./call-texts.ts";
+import type { StartChoices } from "./choices.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { type HoldContext, holderFor } from "./hold.ts";
@@ -79,6 +80,8 @@ export function createRunService(options: RunServiceOptions): RunService {
   return new Supervisor(options);
 }
 
+const NO_CHOICES = (): StartChoices => ({ models: [], limits: {} });
+
 const EVENTS_PER_PAGE = 1000;
 /** Read at once to bring a view up to date: more would keep others from their turn. */
 const EVENTS_AT_ONCE = 250;
@@ -144,6 +147,7 @@ class Supervisor implements RunService {
       runs: this.#runs,
       checkpoints,
       preflight: () => this.#options.preflight(principal),
+      choices: this.#options.choices ?? NO_CHOICES,
       limits: { environment, openRuns },
       newId: this.#newId,
       clock: this.#clock,
@@ -152,7 +156,7 @@ class Supervisor implements RunService {
 
   async readiness(principal: Principal): Promise<Readiness> {
     const refusal = await this.#options.preflight(principal);
-    return defined({ model: this.#options.model, refusal });
+    return { ...defined({ model: this.#options.model, refusal }), ...this.#options.choices?.() };
   }
 
   answered(principal: Principal, runId: string, begunAt: number): Promise<void> {

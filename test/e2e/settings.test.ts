@@ -45,7 +45,7 @@ test("instructions from a setting and a file, skills of the workspace and of the
 
   writeFileSync(file, "x".repeat(100_001));
   const failed = await client.call("run_deep_agent", { task: "Say hello once more" });
-  expect(failed).toMatchObject({ structured: { status: "failed" } });
+  expect(failed).toMatchObject({ isError: true });
   expect(failed.text).toContain("The file of systemPromptFile has more than 100000 characters");
 });
 

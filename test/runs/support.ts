@@ -161,7 +161,11 @@ export async function follow(
 }
 
 /** The run's view once it has `status`. */
-export async function reach(service: RunService, runId: string, status: RunStatus): Promise<RunView> {
+export async function reach(
+  service: Pick<RunService, "view" | "watch">,
+  runId: string,
+  status: RunStatus,
+): Promise<RunView> {
   const current = await service.view(ME, runId);
   if (current?.run.status === status) return current;
   for await (const _event of service.watch(ME, runId, { signal: new AbortController().signal })) {

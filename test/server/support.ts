@@ -45,7 +45,7 @@ export function depsFor(runs: () => Promise<PrincipalRuns>, options: DepsOptions
         clock,
         key: STATE_KEY,
         openCommand,
-        settings: { limits: [] },
+        settings: {},
         logger: silentLogger,
       }),
     silentLogger,

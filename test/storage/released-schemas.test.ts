@@ -41,6 +41,7 @@ it("no step that a database may have been made by changes", () => {
         "4 e4294ce9d1d6",
         "5 d411fbbab3bf",
         "6 1261e424bc23",
+        "7 21c77d5d71e8",
       ],
       "store": [
         "1 c4d724ae837a",

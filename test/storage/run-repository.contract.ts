@@ -119,6 +119,15 @@ export function runRepositoryContract(
         expect(await runs.create("you", conflict, fresh())).toMatchObject({ kind: "created" });
       });
 
+      test("keeps the model and the limits that were chosen for it", async () => {
+        const chosen = { model: "a:b", limits: { costUsd: 0.25, tokens: 9 } };
+        const run = await begin(ME, chosen);
+        expect(run).toMatchObject(chosen);
+        expect((await claim()).run).toMatchObject(chosen);
+        const plain = await begin();
+        expect([plain.model, plain.limits]).toEqual([undefined, undefined]);
+      });
+
       test("goes into a thread of the principal that nobody works in", async () => {
         const first = await begin();
         const next = { task: "more", threadId: first.threadId };

@@ -36,10 +36,21 @@ function listPrice(model: string): ListPrice | undefined {
 }
 
 /** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
-export const priceOf = (
-  model: string,
+const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
+  longestMatch(model, prices) ?? listPrice(model);
+
+/**
+ * The same before a call, by the name that the model was chosen with: providers report longer names, such as one with
+ * a date.
+ */
+export function modelPrice(
+  name: string,
   prices: Readonly<Record<string, ModelPrice>> = {},
-): ListPrice | undefined => longestMatch(model, prices) ?? listPrice(model);
+): Pick<ModelPrice, "input" | "output"> | undefined {
+  const longer = Object.keys(prices).find((price) => price.startsWith(name));
+  const price = priceOf(name, prices) ?? (longer === undefined ? undefined : prices[longer]);
+  return price && { input: price.input, output: price.output };
+}
 
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
 export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {

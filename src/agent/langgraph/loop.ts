@@ -24,7 +24,7 @@ const BEFORE_MODEL = "before_model";
 const AFTER_MODEL = "after_model";
 const AFTER_AGENT = "after_agent";
 
-/** Where a turn leads: to one task for each call, to another node, or to the end. */
+/** The next place of the agent: one task for each call, another node, or the end. */
 type Goto = Send[] | string;
 
 /** The nodes that follow a reply. */

@@ -32,7 +32,7 @@ interface Turned {
   added: readonly BaseMessage[];
   /** Messages of the update that were streamed before. */
   streamed: readonly BaseMessage[];
-  /** `end`: the run is over. `again`: the reply says nothing, and a limit forbids another call of the model. */
+  /** `end`: the run has ended. `again`: the reply says nothing, and a limit forbids another call of the model. */
   next?: "end" | "again";
   /** The place to which a layer sends the agent. */
   jumpTo?: JumpTarget | undefined;

@@ -10,7 +10,7 @@ import {
 } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
-import { priceOf } from "../../agent/budget/prices.ts";
+import { modelPrice } from "../../agent/budget/prices.ts";
 import { commandLine } from "../../config/program.ts";
 import { type Config, type ModelSettings, modelsOf } from "../../config/schema.ts";
 import { type Check, type Facts, within } from "./check.ts";
@@ -34,7 +34,7 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
 }
 
 /** Chooses a model whose package is installed, too. */
-function usableModel(
+export function usableModel(
   model: string | undefined,
   { config: { dataDir }, env, lendable }: ModelFacts,
 ): ModelChoice {
@@ -52,7 +52,7 @@ function otherModels({
 }: ModelFacts["config"]): { model: string; by: string }[] {
   return [
     ...fallbackModels.map((model) => ({ model, by: "fallback" })),
-    ...allowedModels.map((model) => ({ model, by: "allowed for subagent files" })),
+    ...allowedModels.map((model) => ({ model, by: "allowed for runs and subagent files" })),
     ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
   ];
 }
@@ -109,10 +109,7 @@ export function checkPrices({
     const choice = modelChoice({ model, env, lendable });
     return choice.ok ? [choice.name] : [];
   });
-  // Providers report longer names than the one that was chosen, such as one with a date.
-  const isPriced = (name: string): boolean =>
-    priceOf(name, prices) !== undefined || Object.keys(prices).some((price) => price.startsWith(name));
-  const missing = [...new Set(names)].filter((name) => !isPriced(name));
+  const missing = [...new Set(names)].filter((name) => modelPrice(name, prices) === undefined);
   if (missing.length === 0) return [{ name: "Cost limit", ok: true, text: `$${costUsd} for each run` }];
   const text = `limits.costUsd is set, but the price of ${missing.join(" and ")} is not known, so every run would end after its first model call. Set it in limits.prices of the configuration file, or remove the limit.`;
   return [{ name: "Cost limit", ok: false, text }];

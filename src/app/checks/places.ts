@@ -7,7 +7,7 @@ import type { Config } from "../../config/schema.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { ServerMounts } from "../file-tree.ts";
-import { instructionsOf } from "../instructions.ts";
+import { promptFileProblem } from "../instructions.ts";
 import { type Check, type Facts, within } from "./check.ts";
 
 export function checkWorkspace({
@@ -66,17 +66,12 @@ async function checkDataDir({ dataDir }: Config): Promise<Check> {
   }
 }
 
-/** Reads the prompt file as a run would. */
 export async function checkPromptFile(config: Config): Promise<Check[]> {
   const { systemPromptFile: file } = config;
   if (file === undefined) return [];
-  const name = "Prompt file";
-  try {
-    await instructionsOf(config);
-    return [{ name, ok: true, text: file }];
-  } catch (error) {
-    return [{ name, ok: false, text: `${errorMessage(error)}\n${file}` }];
-  }
+  const problem = await promptFileProblem(config);
+  const text = problem === undefined ? file : `${problem}\n${file}`;
+  return [{ name: "Prompt file", ok: problem === undefined, text }];
 }
 
 /** Finds read-only folders that do not exist: commands would miss the first kind, and the second protects nothing. */

@@ -1,6 +1,6 @@
 /** The forms of the page: people decide, start, tell, cancel and change. */
 import type { Scope } from "../../config/sections.ts";
-import { alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
+import { type Run, alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
 import type { Refused } from "../views/room/pieces.ts";
@@ -15,6 +15,7 @@ import { pageAnswer } from "./question-form.ts";
 import type { Reply } from "./responses.ts";
 import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { filePath, filesPath, runPath } from "../contracts/viewer.ts";
+import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 
 /** A form of the session's own page. */
@@ -42,12 +43,14 @@ export const workOf = (path: string, action: string | undefined): FormWork | und
 const start: FormWork["work"] = async (sent) => {
   const { runs, session } = sent.context;
   const task = textOf(sent.form, "task");
-  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task });
+  const read = readChoices(sent.form);
+  const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
+  const started = wrong ?? (await runs.start(session.principal, { task, ...(read.ok ? read.choices : {}) }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
-  const refused = { field: "task", text: task, problem, fault: FAULTS[code] };
-  const read = (again?: Refused) => homeScreen(sent.context, new URLSearchParams(), again);
-  return showAgain(sent, "/", read, refused);
+  const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };
+  const show = (again?: Refused) => homeScreen(sent.context, new URLSearchParams(), again);
+  return showAgain(sent, "/", show, refused);
 };
 
 const NO_TASK = { ok: false, code: "no_task", message: "Write what an agent should do." } as const;
@@ -55,6 +58,8 @@ const NO_TASK = { ok: false, code: "no_task", message: "Write what an agent shou
 /** The fact of a new run that is the reason why it could not start. */
 const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
   model_not_configured: "model",
+  model_not_allowed: "model",
+  limit_not_allowed: "limit",
   workspace_missing: "folder",
 };
 
@@ -136,14 +141,14 @@ const DELETED = renderNotice("The run is deleted", "You can close this tab.");
 const goOnAtEnd: FormWork["work"] = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
-  return goOn(sent, { field: "more", threadId: run.threadId, task: textOf(sent.form, "task") });
+  return goOn(sent, { field: "more", run, threadId: run.threadId, task: textOf(sent.form, "task") });
 };
 
 /** Gives the conversation the same task again. */
 const again: FormWork["work"] = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
-  return goOn(sent, { field: "more", threadId: run.threadId, task: run.task });
+  return goOn(sent, { field: "more", run, threadId: run.threadId, task: run.task });
 };
 
 const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
@@ -151,24 +156,29 @@ const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
 
 const fork: FormWork["work"] = async (sent) => {
   const { runs, session } = sent.context;
+  const run = await runOf(sent);
+  if (run === undefined) return sent.show(404, undefined);
   const points = await runs.points(session.principal, sent.runId);
   const [field, task] = ["fork-task", textOf(sent.form, "task")];
   const point = points?.find(({ id }) => id === sent.form.get("point"));
   return point === undefined
     ? refuseOn(sent, { field, text: task, problem: "Choose the moment from which it begins." })
-    : goOn(sent, { field, threadId: point.id, task });
+    : goOn(sent, { field, run, threadId: point.id, task });
 };
 
 interface Further {
   /** Id of the field that it was written in. */
   field: string;
+  /** The run that is continued. */
+  run: Run;
   threadId: string;
   task: string;
 }
 
-async function goOn(sent: SentForm, { field, threadId, task }: Further): Promise<void> {
+async function goOn(sent: SentForm, { field, run, threadId, task }: Further): Promise<void> {
   const { runs, session } = sent.context;
-  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId });
+  const choices = choicesOf(run, await runs.readiness(session.principal));
+  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId, ...choices });
   if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
   // A session of one run is not to be left with a page that it may not see.
   return sent.reply.redirect(runPath(session.run ?? started.run.id));

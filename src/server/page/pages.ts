@@ -8,7 +8,7 @@ import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { scopedRuns } from "../auth/scopes.ts";
-import type { StartSettings } from "../views/room/home.ts";
+import type { StartSettings } from "../views/room/start-choices.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";

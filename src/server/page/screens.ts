@@ -17,13 +17,14 @@ import {
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
-import { type ListedRun, type StartSettings, renderHome } from "../views/room/home.ts";
+import { type ListedRun, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
 import type { Complaint, Request } from "../views/room/request.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { News, Screen } from "../views/room/shell.ts";
+import type { StartSettings } from "../views/room/start-choices.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";

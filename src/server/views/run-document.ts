@@ -1,5 +1,7 @@
 /** The JSON and the transcript that a client reads of a run. */
 import { isoTime } from "../../core/clock.ts";
+import { type AskedCall, objectText } from "../../runs/asked-words.ts";
+import type { RunLimits } from "../../runs/choices.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import {
   type AgentPath,
@@ -19,7 +21,8 @@ import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
-import { code, fenced, quote } from "./quoting.ts";
+import { limitWords } from "./limit-words.ts";
+import { asText, code, fenced, quote } from "./quoting.ts";
 
 /**
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and questions, and nothing cut
@@ -34,6 +37,8 @@ export function runDocument(view: RunView): object {
     status: run.status,
     task: run.task,
     name: run.name,
+    model: run.model,
+    limits: run.limits && limitsDocument(run.limits),
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),
@@ -67,6 +72,15 @@ export function runDocument(view: RunView): object {
     last_seq: run.lastSeq,
   };
 }
+
+/** Limits that were chosen for the run; the others are those of the server. */
+const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({
+  cost_usd: costUsd,
+  tokens,
+  model_calls: modelCalls,
+  tool_calls: toolCalls,
+  work_seconds: workTime,
+});
 
 /** A price that is not known is "unknown", never 0. */
 function modelDocument(usage: ModelUsage): object {
@@ -171,7 +185,7 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
   const missing = (events[0]?.seq ?? 1) - 1;
   const blocks = [
     `# Run ${run.id}`,
-    `${run.status} · started ${isoTime(run.createdAt)} · ${end}`,
+    [`${run.status} · started ${isoTime(run.createdAt)} · ${end}`, ...chosenFor(run)].join(" · "),
     "## Task",
     quote(run.task),
     "## What happened",
@@ -180,6 +194,15 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
     ...(answer === undefined ? [] : ["## Answer", quote(answer)]),
   ];
   return `${blocks.join("\n\n")}\n`;
+}
+
+/** Names the choices for this run alone. */
+function chosenFor({ model, limits }: RunView["run"]): string[] {
+  const words = limitWords(limits ?? {});
+  return [
+    ...(model === undefined ? [] : [`model ${code(model)}`]),
+    ...(words.length === 0 ? [] : [`limit ${words.join(", ")}`]),
+  ];
 }
 
 /** The line of an event and what belongs below it; nothing for events that only close another. */
@@ -228,9 +251,9 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "message_received":
       return ["was told:", quote(data.text)];
     case "approval_requested":
-      return [`waits for approval of ${code(data.tool)}: ${code(data.summary)}`];
+      return [`waits for approval of ${code(data.tool)}: ${asked(data.call) ?? code(data.summary)}`];
     case "approval_decided":
-      return [`${code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
+      return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
       return [askedLine(data), quote(data.text)];
     case "question_answered":
@@ -249,6 +272,10 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["Warning:", quote(data.message)];
   }
 }
+
+/** `undefined`: an older version asked. */
+const asked = (call: AskedCall | undefined): string | undefined =>
+  call && `${asText(call.act)} ${code(objectText(call))}`;
 
 function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
   if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;

@@ -1,5 +1,6 @@
 /** Rows of the tables of runs, and what is made of them. */
 import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
+import type { RunLimits } from "../../runs/choices.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
 import type {
   Approval,
@@ -29,6 +30,8 @@ export interface RunRow {
   idempotency_key: string | null;
   task: string;
   name: string | null;
+  model: string | null;
+  limits: Json<RunLimits> | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;
@@ -127,6 +130,8 @@ export function toRun(row: RunRow): Run {
     },
     lastSeq: row.last_seq,
     ...(row.name === null ? {} : { name: row.name }),
+    ...(row.model === null ? {} : { model: row.model }),
+    ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),

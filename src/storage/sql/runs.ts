@@ -1,6 +1,7 @@
 /** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
 import { createHash } from "node:crypto";
-import { canonicalJson } from "../../core/json.ts";
+import { defined } from "../../core/defined.ts";
+import { canonicalJson, toJson } from "../../core/json.ts";
 import { answeredEntry, decidedEntry, messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
 import {
@@ -213,9 +214,9 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   }
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-       updated_at, runnable_since, forked_from)
+       updated_at, runnable_since, forked_from, model, limits)
      VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
-       @now, @now, @forked_from)`,
+       @now, @now, @forked_from, @model, @limits)`,
     {
       id: fresh.runId,
       thread_id: threadId,
@@ -225,6 +226,8 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       task: request.task,
       now: fresh.now,
       forked_from: isFork ? named : null,
+      model: request.model ?? null,
+      limits: request.limits === undefined ? null : toJson(request.limits),
     },
   );
   yield* noteCall(principal, fresh.runId, request);
@@ -387,7 +390,10 @@ export function* forgetCall(principal: Principal, runId: string): Steps<void> {
   );
 }
 
-const digestOf = ({ task, threadId }: StartRequest): string =>
-  createHash("sha256")
-    .update(canonicalJson(threadId === undefined ? [task] : [task, threadId]))
+/** Requests with other choices are other requests. */
+function digestOf({ task, threadId, model, limits }: StartRequest): string {
+  const chosen = model === undefined && limits === undefined ? [] : [defined({ model, limits })];
+  return createHash("sha256")
+    .update(canonicalJson([task, ...(threadId === undefined ? [] : [threadId]), ...chosen]))
     .digest("base64url");
+}

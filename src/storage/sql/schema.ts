@@ -224,6 +224,23 @@ ALTER TABLE approvals RENAME TO questions;
 ALTER TABLE questions ADD COLUMN kind TEXT NOT NULL DEFAULT 'approval';
 ALTER TABLE questions ADD COLUMN body TEXT;`;
 
+/**
+ * `runs.model` and `runs.limits` (JSON) are those chosen for one run; null: those of the server count. `run_shares` are
+ * links with which others look at a run until `expires_at`; a row that is deleted ends its link.
+ */
+const CHOICES_AND_SHARES = `
+ALTER TABLE runs ADD COLUMN model TEXT;
+ALTER TABLE runs ADD COLUMN limits TEXT;
+
+CREATE TABLE run_shares (
+  id TEXT PRIMARY KEY,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  opened INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID, STRICT;
+CREATE INDEX run_shares_of_run ON run_shares (run_id);`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -232,6 +249,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 4, name: "cost and subagents of a run", sql: SUMS },
   { version: 5, name: "names of runs", sql: NAMES },
   { version: 6, name: "questions of all kinds", sql: QUESTIONS },
+  { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */
@@ -243,4 +261,5 @@ export const TABLES_OF_RUN = [
   "run_grants",
   "used_answers",
   "model_requests",
+  "run_shares",
 ];

@@ -121,7 +121,9 @@ it("finds what would fail later", async () => {
   expect(code).toBe(1);
   const problems = stdout.split("\n").filter((line) => line.startsWith("✖"));
   expect(problems).toEqual([
-    expect.stringMatching(/^✖ Prompt file +The file of systemPromptFile cannot be read \(ENOENT\)\.$/),
+    expect.stringMatching(
+      /^✖ Prompt file +The file of systemPromptFile cannot be read \(ENOENT\)\. Restore it/,
+    ),
     expect.stringMatching(/^✖ Commands +execute\.sandbox: no-such-docker cannot be started; install it/),
     expect.stringMatching(/^✖ Read-only +execute\.readOnly: \/nowhere\/toolchain does not exist/),
     expect.stringMatching(/^✖ Read-only +files\.readOnly: \/vendor does not exist in the workspace/),

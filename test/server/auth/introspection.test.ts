@@ -89,7 +89,7 @@ test("only so many answers are kept, those that were used last", async () => {
   const tokens = Array.from({ length: 1001 }, () => opaque());
   for (const token of tokens.slice(0, 2)) await verify(token, ASK);
   for (let at = 2; at < 1000; at += 50) {
-    await Promise.all(tokens.slice(at, Math.min(at + 50, 1000)).map((token) => verify(token, ASK)));
+    await Promise.all(tokens.slice(at, Math.min(at + 50, 1000)).map(async (token) => verify(token, ASK)));
   }
   await verify(tokens[0] ?? "", ASK);
   await verify(tokens[1000] ?? "", ASK);

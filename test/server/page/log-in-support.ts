@@ -51,7 +51,7 @@ export async function openSite(
       runs,
       key: async () => Buffer.alloc(32, 7),
       openCommand,
-      settings: { limits: [] },
+      settings: {},
       ...page,
     },
     ...http,

@@ -47,12 +47,12 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     const { service } = openServer(
       databaseFile(),
       { model: calling() },
-      { preflight: () => Promise.resolve(refusal) },
+      {
+        preflight: () => Promise.resolve(refusal),
+        choices: () => ({ models: [], limits: { costUsd: 5, tokens: 2_000_000 } }),
+      },
     );
-    const settings = {
-      folder: `${"a-very-long-folder-".repeat(8)}検潮所`,
-      limits: ["$5.00", "2.00M tokens"],
-    };
+    const settings = { folder: `${"a-very-long-folder-".repeat(8)}検潮所` };
     const page = await home(service, { settings });
     await page.getByRole("heading", { name: "Choose a model first" }).waitFor();
     expect(await page.locator(".ways li").allTextContents()).toEqual([
@@ -61,7 +61,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
       "Choose offline.",
     ]);
     await page.getByText("deepagent-mcp keys set ANTHROPIC_API_KEY").waitFor();
-    expect(await textsOf(page.locator(".chip"))).toEqual([
+    expect(await textsOf(page.locator(".chip.still, .chip [data-chip]"))).toEqual([
       settings.folder,
       "No model yet",
       "Limit $5.00, 2.00M tokens",
@@ -155,7 +155,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await visitor.post(`${visitor.path}/decide`, { ...(await visitor.form()), decision: "reject" });
     await reach(service, runId, "completed");
     const work = (await visitor.get(`${visitor.path}/work?events=all`)).body;
-    expect(work).toContain("rejected (page): note");
+    expect(work).toContain("rejected (page): Call <code>note</code>");
     expect(work).not.toMatch(/note failed|Failed: /);
     const review = (await visitor.get(`${visitor.path}/review`)).body.replace(/\s+/g, " ");
     expect(review).toMatch(/Rejected on the page/);

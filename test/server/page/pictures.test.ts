@@ -71,7 +71,7 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
 
   test("looks as it was accepted", async () => {
     const { service, runs } = await seededRuns();
-    const settings = { folder: "tide-alarms", limits: ["$5.00", "2.00M tokens"] };
+    const settings = { folder: "tide-alarms" };
     const pages = await openPages(service, () => NOW, {
       settings,
       folderOf: ({ environment }) => environment,

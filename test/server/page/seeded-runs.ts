@@ -230,6 +230,13 @@ export async function seededRuns(): Promise<SeededRuns> {
     {
       concurrentRuns: 0,
       model: "claude-sonnet-4-5",
+      choices: () => ({
+        models: [
+          { spec: "claude-sonnet-4-5", price: { input: 3, output: 15 } },
+          { spec: "claude-haiku-4-5", price: { input: 1, output: 5 } },
+        ],
+        limits: { costUsd: 5, tokens: 2_000_000 },
+      }),
       clock: () => NOW,
       tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(FILES) })),
     },

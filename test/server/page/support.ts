@@ -21,7 +21,7 @@ export async function openPages(
     clock,
     key: KEY,
     openCommand,
-    settings: { limits: [] },
+    settings: {},
     logger: silentLogger,
     ...more,
   });

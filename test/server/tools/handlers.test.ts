@@ -68,11 +68,16 @@ test.each(CLIENT_KINDS)(
     await service.start("someone else", { task: "secret" });
     const { structured, text } = await client.call("check_deep_agent", {});
     expect(structured["runs"]).toMatchObject([
-      { run_id: waits.id, status: "input_required", task: "note a", activity: "waits for approval: note" },
+      {
+        run_id: waits.id,
+        status: "input_required",
+        task: "note a",
+        activity: "waits for approval: Call note",
+      },
       { run_id: done.id, status: "cancelled" },
     ]);
     expect(text.indexOf(waits.id)).toBeLessThan(text.indexOf(done.id));
-    expect(text).toContain("waits for approval: note");
+    expect(text).toContain("waits for approval: Call note");
     expect(text).not.toContain("secret");
     expect(text.length).toBeLessThan(1000);
   },

@@ -8,11 +8,12 @@ import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewe
 import { renderDiffCounts } from "../content/diff.ts";
 import { markdownText } from "../content/texts.ts";
 import { type Html, html } from "../html.ts";
+import { limitWords } from "../limit-words.ts";
 import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { renderOutcome } from "./outcome.ts";
-import { type Refused, composeBox, copyButton, diffLooks, mainOf } from "./pieces.ts";
+import { type Fact, type Refused, composeBox, copyButton, diffLooks, mainOf } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 import { cutPath, share } from "./work.ts";
 
@@ -95,10 +96,20 @@ const continuing = ({ run }: RunView, refused: Refused | undefined): Html =>
         placeholder:
           "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
         send: "Send",
+        facts: chosenFor(run),
         refused,
       })}
     </form>
   </section>`;
+
+/** Choices for a run, which count for its continuation too. */
+function chosenFor({ model, limits }: RunView["run"]): Fact[] {
+  const words = limitWords(limits ?? {});
+  return [
+    ...(model === undefined ? [] : [{ kind: "model" as const, text: model }]),
+    ...(words.length === 0 ? [] : [{ kind: "limit" as const, text: `Limit ${words.join(", ")}` }]),
+  ];
+}
 
 function forking(
   { run }: RunView,

@@ -1,5 +1,6 @@
 /** One approval in a review: the exact call, and the decision. */
-import { displayName, oneLine } from "../../../core/text.ts";
+import { displayName } from "../../../core/text.ts";
+import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval, PersonDecision } from "../../../runs/run.ts";
 import { editableArguments } from "./editable-arguments.ts";
 import {
@@ -28,31 +29,13 @@ import {
 } from "./request.ts";
 import { approvalIcon } from "./states.ts";
 
-const MAX_LINE = 200;
-
-type Headed = Pick<Approval, "preview" | "tool" | "args">;
-
-/** Names the act and its object: a command, a file, or a tool of another kind. */
-function doing({ preview: { kind, summary, detail }, tool, args }: Headed): [verb: string, thing: string] {
-  if (kind === "command") return ["Run", oneLine(displayName(detail), MAX_LINE)];
-  const [path, verb] = [pathOf(args), summary.split(" ", 1)[0] ?? ""];
-  return path === "" || !FILE_VERBS.has(verb) ? ["Call", displayName(tool)] : [verb, path];
-}
-
-/** Summaries of the tools that change files begin with one of these. */
-const FILE_VERBS = new Set(["Change", "Create", "Delete", "Edit", "Overwrite", "Write"]);
-
 /** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */
-export function callHeadline(approval: Headed): Html {
-  const [verb, thing] = doing(approval);
-  const isPath = verb !== "Run" && verb !== "Call";
+export function callHeadline(approval: Pick<Approval, "preview" | "tool" | "args">): Html {
+  const { act, object, kind } = askedCall(approval);
   return html`<span class="headline"
-    >${verb} ${isPath ? shownPath(thing) : html`<code class="cut">${thing}</code>`}</span
+    >${act} ${kind === "file" ? shownPath(object) : html`<code class="cut">${object}</code>`}</span
   >`;
 }
-
-/** The same as text. */
-export const callHeadlineText = (approval: Headed): string => doing(approval).join(" ");
 
 /** The call as a review shows it. */
 const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);

@@ -16,9 +16,10 @@ import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { causeOf } from "./outcome.ts";
-import { type Fact, type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
+import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./review.ts";
+import { type StartSettings, startChips } from "./start-choices.ts";
 import { ASKING, type Standing, type State, WORKING, counted, stateIcon } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
@@ -55,12 +56,6 @@ export interface HomeScreen {
   refused: Refused | undefined;
   /** A task to begin with. */
   given: string | undefined;
-}
-
-/** Settings of the server that count for every new run, in a few words each. */
-export interface StartSettings {
-  folder?: string;
-  limits: readonly string[];
 }
 
 export function renderHome(screen: HomeScreen): Html {
@@ -110,15 +105,8 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
 }
 
 /** Names what a new run gets, and says before anything is typed what is missing. */
-function startForm({ settings, readiness: { model, refusal }, refused, given }: HomeScreen): Html {
-  const { folder, limits } = settings;
-  const facts: Fact[] = [
-    ...(folder === undefined ? [] : [{ kind: "folder" as const, text: folder }]),
-    ...(model === undefined && refusal === undefined
-      ? []
-      : [{ kind: "model" as const, text: model ?? "No model yet" }]),
-    { kind: "limit", text: limits.length === 0 ? "No limit" : `Limit ${limits.join(", ")}` },
-  ];
+function startForm({ settings, readiness, refused, given }: HomeScreen): Html {
+  const { refusal } = readiness;
   const isOff = refusal !== undefined && refused === undefined;
   return html`${isOff ? obstacle(refusal) : undefined}
     <form class="compose start" method="post" action="/start" autocomplete="off">
@@ -127,7 +115,7 @@ function startForm({ settings, readiness: { model, refusal }, refused, given }: 
         label: "New task",
         placeholder: "What should an agent do, and what does a good result look like?",
         send: "Start run",
-        facts,
+        choices: startChips(settings, readiness, refused),
         refused,
         given,
         off: isOff ? `${OBSTACLES[refusal.code] ?? NOT_NOW}. What you type is kept.` : undefined,
@@ -140,8 +128,11 @@ type Refusal = NonNullable<Readiness["refusal"]>;
 const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = {
   model_not_configured: "Choose a model first",
   workspace_missing: "Choose a folder first",
+  configuration_invalid: "Correct the settings first",
   restart_needed: "Restart the server first",
 };
+/** Obstacles that may end while the server runs. */
+const AT_ONCE: ReadonlySet<Refusal["code"]> = new Set(["workspace_missing", "configuration_invalid"]);
 const NOT_NOW = "No run can start now";
 
 /** The numbered lines of the message are its remedies. */
@@ -152,7 +143,7 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   return html`<section class="panel needs obstacle" aria-labelledby="obstacle-h">
     <div class="panel-head">
       <h2 id="obstacle-h">${OBSTACLES[code] ?? NOT_NOW}</h2>
-      ${code === "workspace_missing" ? undefined : html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
+      ${AT_ONCE.has(code) ? undefined : html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
     </div>
     <p class="pad lines">${text}</p>
     ${

@@ -67,6 +67,7 @@ export type IconName =
   | "up"
   | "clock"
   | "copy"
+  | "tick"
   | "eye"
   | "help"
   | "list"

@@ -35,7 +35,7 @@ export interface Fact {
   text: string;
 }
 
-const FACT_ICONS = { folder: "folder", model: "gear", limit: "clock" } as const;
+export const FACT_ICONS = { folder: "folder", model: "gear", limit: "clock" } as const;
 
 /** A text that the server did not take. It is shown again where it was written, with the reason. */
 export interface Refused {
@@ -45,6 +45,8 @@ export interface Refused {
   problem: string;
   /** The fact that is the reason. */
   fault?: Fact["kind"] | undefined;
+  /** Fields with what was chosen for the run. */
+  chosen?: URLSearchParams | undefined;
 }
 
 /** A text to copy: given here, the Markdown in an element, or what an address answers. */
@@ -78,6 +80,8 @@ export interface ComposeBox {
   /** Text of the button. */
   send: string;
   facts?: readonly Fact[];
+  /** Choices for the run, beside the facts. */
+  choices?: Html | undefined;
   refused?: Refused | undefined;
   /** The text that it begins with; it has a draft of its own. */
   given?: string | undefined;
@@ -101,7 +105,7 @@ export function composeBox(box: ComposeBox): Html {
     ${textArea(field, refused?.text ?? given)}
     ${refused && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${refused.problem}</span></p>`}
     <div class="compose-foot">
-      ${chips}
+      ${chips}${box.choices}
       <span class="end"
         >${off === undefined ? html`<span class="small faint desk"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>` : html`<span class="small dim">${off}</span>`}<button
           class="btn ink"

@@ -1,5 +1,6 @@
 /** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
 import { displayText, oneLine } from "../../../core/text.ts";
+import { askedCall, objectText } from "../../../runs/asked-words.ts";
 import {
   type Approval,
   DEADLINE,
@@ -13,7 +14,7 @@ import {
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
-import { callHeadline, callHeadlineText, renderApproval } from "./approval.ts";
+import { callHeadline, renderApproval } from "./approval.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
@@ -30,8 +31,11 @@ export const headline = (asked: Waiting): Html =>
     : callHeadline(asked);
 
 /** The same as text. */
-export const headlineText = (asked: Waiting): string =>
-  isQuestion(asked) ? questionLine(asked) : callHeadlineText(asked);
+export function headlineText(asked: Waiting): string {
+  if (isQuestion(asked)) return questionLine(asked);
+  const call = askedCall(asked);
+  return `${call.act} ${objectText(call)}`;
+}
 
 export const requestIcon = (asked: Waiting): IconName =>
   isQuestion(asked) ? questionIcon(asked) : approvalIcon(asked);

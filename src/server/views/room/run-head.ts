@@ -4,6 +4,7 @@ import { type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import { filesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
+import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { headlineText } from "./review.ts";
@@ -56,7 +57,8 @@ function facts(view: RunView, now: number): Html {
   const { states, agents } = standingOf(view);
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const cost = costOf(models);
-  const used = models.find(({ role }) => role === "main")?.model ?? "";
+  const used = models.find(({ role }) => role === "main")?.model ?? run.model ?? "";
+  const limits = limitWords(run.limits ?? {});
   const tokensTip = `${grouped(inputTokens)} in, of which ${grouped(cachedInputTokens)} cached; ${grouped(outputTokens)} out`;
   return html`<dl class="facts">
     <div>
@@ -79,6 +81,7 @@ function facts(view: RunView, now: number): Html {
     ${agents.all === 0 ? undefined : fact("Agents", agentsText(agents), "opt")}
     ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
+    ${limits.length === 0 ? undefined : fact("Limit", limits.join(", "), "opt")}
   </dl>`;
 }
 

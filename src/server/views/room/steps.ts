@@ -1,5 +1,6 @@
 /** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
+import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { type Viewer, stepPath } from "../../contracts/viewer.ts";
@@ -64,13 +65,21 @@ const ASKS: ReadonlySet<RunEvent["kind"]> = new Set(["approval_requested", "ques
 
 const sayRow = (event: RunEvent, text: string): Html =>
   html`<li class="say" id="step-${event.seq}">
-    ${icon(ASKS.has(event.kind) ? "ask" : "say")}<span>${oneLine(withoutMarks(text), 600)}</span
+    ${icon(ASKS.has(event.kind) ? "ask" : "say")}<span>${shownLine(event, text)}</span
     ><span class="num">${timeOf(event.time)}</span>
   </li>`;
 
-/** The words of an event as plain text. Those of a question stand as they were asked. */
-export const plainLine = ({ kind }: RunEvent, text: string): string =>
-  kind === "question_asked" || kind === "question_answered" ? displayText(text) : withoutMarks(text);
+/** The words of an event. Those of a question stand as they were asked, and a call with its object as code. */
+export function shownLine(event: RunEvent, text: string): Html | string {
+  const { kind, data } = event;
+  if (kind === "question_asked" || kind === "question_answered") return oneLine(displayText(text), MAX_LINE);
+  const call = kind === "approval_requested" || kind === "approval_decided" ? data.call : undefined;
+  if (call === undefined) return oneLine(withoutMarks(text), MAX_LINE);
+  const before = text.slice(0, -askedCallText(call).length);
+  return html`${before}${call.act} <code>${objectText(call)}</code>`;
+}
+
+const MAX_LINE = 600;
 
 /** Markdown without its marks, for lines of plain text. */
 export const withoutMarks = (markdown: string): string =>

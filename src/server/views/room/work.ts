@@ -9,7 +9,7 @@ import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { choice, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
-import { MIN_FOLDED, callLine, inRuns, plainLine, stepRows } from "./steps.ts";
+import { MIN_FOLDED, callLine, inRuns, shownLine, stepRows } from "./steps.ts";
 import { type AgentRow, agentRows, renderAgents } from "./timeline.ts";
 
 const MAX = { line: 300, todos: 200, files: 200 };
@@ -205,7 +205,7 @@ function told(event: RunEvent): Html | string | undefined {
   const name = event.agent.at(-1)?.task;
   const line = event.kind === "tool_started" ? callLine(event.data, true) : stepOf(event);
   if (line === undefined) return activityOf(event);
-  const shown = typeof line === "string" ? plainLine(event, line) : line;
+  const shown = typeof line === "string" ? shownLine(event, line) : line;
   return name === undefined ? shown : html`<b>${oneLine(name, 80)}</b> ${shown}`;
 }
 

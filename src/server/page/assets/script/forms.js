@@ -68,7 +68,7 @@ export function restoreTyped() {
 
 /* Writing another answer chooses it. */
 addEventListener("input", ({ target }) => {
-  const choice = target.matches?.("[data-other]") && target.closest(".choice").querySelector("input");
+  const choice = target.matches?.("[data-other]") && target.closest(".choice, .other").querySelector("input");
   if (choice) choice.checked = target.value !== "";
 });
 

@@ -1,6 +1,7 @@
 /** Keeps the screen up to date, and says when that is not possible any more. */
 import { judge } from "./forms.js";
-import { setText, update } from "./screen.js";
+import { update } from "./screen.js";
+import { setText } from "./set-text.js";
 import { isLinked, isOurs, keep, request } from "./session.js";
 
 /*

@@ -22,9 +22,11 @@ addEventListener("click", ({ target }) => {
   const name = target.closest?.("[data-dialog]")?.dataset.dialog;
   if (name !== undefined) document.getElementById(name).showModal();
 });
-addEventListener("click", ({ target }) => {
+addEventListener("click", ({ target, detail }) => {
   const menu = openMenu();
   if (menu === null || !target.isConnected) return;
+  // Arrow keys click at the next choice, and the menu stays open.
+  const isKey = detail === 0 && target.matches("input");
   if (!menu.contains(target)) menu.open = false;
-  else if (target.closest("[data-closes]")) closeMenu();
+  else if (target.closest("[data-closes]") && !isKey) closeMenu();
 });

@@ -4,7 +4,9 @@ import { duration } from "../../../views/room/duration.ts";
 import { requestsWaitForYou } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
+import { showChoices } from "./choices.js";
 import { learnNews, tellNews } from "./notifications.js";
+import { setText } from "./set-text.js";
 import { watchEnds } from "./seen.js";
 import { showSettings } from "./settings.js";
 import { keepsText, prepare } from "./texts.js";
@@ -32,10 +34,6 @@ export function localize() {
   tick();
 }
 
-export const setText = (element, text) => {
-  if (element !== null && element.textContent !== text) element.textContent = text;
-};
-
 const setIcon = (icon) => {
   const favicon = document.getElementById("favicon");
   if (icon && favicon.getAttribute("href") !== icon) favicon.setAttribute("href", icon);
@@ -48,6 +46,7 @@ function dress() {
   watchEnds();
   countBelow();
   showSettings();
+  showChoices();
 }
 
 /** Counts the agents below the visible part of their list. */

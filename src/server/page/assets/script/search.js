@@ -1,7 +1,8 @@
 /** Searches while a person types: everything in the box over the screen, and the list of runs in its place. */
 import { follow } from "./live.js";
 import { partAt } from "./parts.js";
-import { localize, setText, update } from "./screen.js";
+import { localize, update } from "./screen.js";
+import { setText } from "./set-text.js";
 import { isOurs, request } from "./session.js";
 
 /** A pause in typing, in milliseconds, after which a search begins. */

@@ -1,0 +1,106 @@
+/** Choices for one run: a model that the operator allows, and limits below those of the server. */
+import { z } from "zod";
+import { shownName } from "../core/text.ts";
+
+const amount = z.number().positive();
+const count = z.int().positive();
+
+/** Limits of one run. An absent one is that of the server. */
+export const RunLimits = z.strictObject({
+  /** US dollars. */
+  costUsd: amount.optional(),
+  tokens: count.optional(),
+  modelCalls: count.optional(),
+  toolCalls: count.optional(),
+  /** Seconds at work. */
+  workTime: amount.optional(),
+});
+export type RunLimits = z.output<typeof RunLimits>;
+type LimitName = keyof RunLimits;
+
+const NAMES: readonly LimitName[] = ["costUsd", "tokens", "modelCalls", "toolCalls", "workTime"];
+
+export interface RunChoices {
+  /** A model of `StartChoices`. Default: that of the server. */
+  model?: string;
+  limits?: RunLimits;
+}
+
+export interface OfferedModel {
+  /** `provider:model`, `offline` or `client`. */
+  spec: string;
+  /** The reason why it cannot be used now, with what to do. */
+  problem?: string;
+  /** US dollars per million tokens. Absent: it is not known. */
+  price?: { input: number; output: number };
+}
+
+/** The choices that the operator allows. */
+export interface StartChoices {
+  /** The model of runs that choose none comes first; none if there is no such model. */
+  models: readonly OfferedModel[];
+  limits: RunLimits;
+}
+
+export interface ChoiceProblem {
+  code: "model_not_allowed" | "limit_not_allowed";
+  message: string;
+}
+
+/** Says why a run cannot start with these choices; `undefined`: it can. */
+export function choiceProblem(
+  { model, limits }: RunChoices,
+  offered: StartChoices,
+): ChoiceProblem | undefined {
+  const chosen = offered.models.find(({ spec }) => model === undefined || spec === model);
+  if (model !== undefined && chosen?.problem !== undefined) return refusedModel(chosen.problem);
+  if (model !== undefined && chosen === undefined) return refusedModel(notAllowed(model, offered));
+  const problem = limits === undefined ? undefined : limitsProblem(limits, offered.limits);
+  if (problem !== undefined) return refusedLimit(problem);
+  const isOwn = model !== undefined || limits?.costUsd !== undefined;
+  const { costUsd } = lowerLimits(offered.limits, limits);
+  return isOwn && costUsd !== undefined && chosen !== undefined && chosen.price === undefined
+    ? refusedLimit(unpriced(chosen.spec))
+    : undefined;
+}
+
+const refusedModel = (text: string): ChoiceProblem => ({
+  code: "model_not_allowed",
+  message: `No run was started. ${text}`,
+});
+const refusedLimit = (text: string): ChoiceProblem => ({
+  code: "limit_not_allowed",
+  message: `No run was started. ${text}`,
+});
+
+function notAllowed(model: string, { models }: StartChoices): string {
+  const others = models.filter(({ problem }) => problem === undefined).map(({ spec }) => spec);
+  const choose = others.length === 0 ? "" : ` Choose ${others.join(" or ")}, or leave the model out.`;
+  return `This server does not allow the model '${shownName(model)}'.${choose} "allowedModels" in its configuration lists more.`;
+}
+
+const unpriced = (model: string): string =>
+  `The price of ${shownName(model)} is not known, so a cost limit cannot be kept. Choose another model or a limit of tokens, or set the price in limits.prices of the server's configuration.`;
+
+function limitsProblem(limits: RunLimits, most: RunLimits): string | undefined {
+  const parsed = RunLimits.safeParse(limits);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const name = shownName([...(issue?.path ?? [])].map(String).join(".") || "limits");
+    return `The limit ${name} is not valid: ${issue?.message ?? "unknown"}.`;
+  }
+  const above = NAMES.find((name) => (limits[name] ?? 0) > (most[name] ?? Infinity));
+  return above === undefined
+    ? undefined
+    : `The limit ${above} is ${limits[above]}, and this server allows at most ${most[above]}.`;
+}
+
+/** The lower one of each limit, so that a run never has more than its server allows. */
+export function lowerLimits(server: RunLimits, own: RunLimits = {}): RunLimits {
+  const limits: RunLimits = {};
+  for (const name of NAMES) {
+    const least = Math.min(server[name] ?? Infinity, own[name] ?? Infinity);
+    if (least !== Infinity) limits[name] = least;
+  }
+  return limits;
+}

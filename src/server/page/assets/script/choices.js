@@ -1,0 +1,25 @@
+/** Chips of a new run: they say what is chosen for it, also after an update from the server. */
+import { setText } from "./set-text.js";
+
+const wordOf = ({ type, checked, value, dataset: { word, unit, before = "" } }) => {
+  if (type === "radio") return checked ? (word ?? "") : "";
+  const text = value.trim();
+  return text === "" ? "" : `${before}${text}${unit === undefined ? "" : ` ${unit}`}`;
+};
+
+/** Another cost counts only where it is chosen. */
+const counts = (field) =>
+  !("other" in field.dataset) || field.closest(".other").querySelector("input").checked;
+
+export function showChoices() {
+  for (const chip of document.querySelectorAll("details.chip")) {
+    const words = [...chip.querySelectorAll("input")].filter(counts).map(wordOf).filter(Boolean);
+    const { plain, lead } = chip.dataset;
+    const text = words.length === 0 ? plain : lead + words.join(", ");
+    setText(chip.querySelector("[data-chip]"), text);
+    chip.querySelector("summary").title = text;
+  }
+}
+
+for (const name of ["change", "input"])
+  addEventListener(name, ({ target }) => target.closest?.("details.chip") && showChoices());

@@ -1,0 +1,69 @@
+/** Reads what a person chose for a new run. */
+import { type RunChoices, type RunLimits, lowerLimits } from "../../runs/choices.ts";
+import type { Run } from "../../runs/run.ts";
+import type { Readiness } from "../../runs/service.ts";
+
+export type ReadChoices =
+  | { ok: true; choices: RunChoices }
+  | { ok: false; code: "limit_not_allowed"; message: string };
+
+/** Fields with a whole number, and how the page calls them. */
+const COUNTS = [
+  ["tokens", "tokens"],
+  ["modelCalls", "model calls"],
+  ["toolCalls", "tool calls"],
+  ["minutes", "minutes of work"],
+] as const;
+
+/** A comma is read as a point only where it cannot stand between thousands. */
+const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
+
+export function readChoices(form: URLSearchParams): ReadChoices {
+  const model = text(form, "model");
+  const limits: RunLimits = {};
+  const wanted = text(form, "cost");
+  const cost = wanted === "other" ? text(form, "costOther").replace(/^\$\s*/, "") : wanted;
+  if (wanted === "other" && cost === "") return wrong("Write the cost at which the run stops, such as 2.50.");
+  if (cost !== "") {
+    const usd = AMOUNT.test(cost) ? Number(cost.replace(",", ".")) : 0;
+    if (usd === 0) return wrong("The cost has to be an amount of US dollars above zero, such as 2.50.");
+    limits.costUsd = usd;
+  }
+  for (const [name, word] of COUNTS) {
+    const count = text(form, name).replaceAll(/[\s,]/g, "");
+    if (count === "") continue;
+    if (!/^\d{1,12}$/.test(count) || Number(count) === 0)
+      return wrong(`The limit of ${word} has to be a whole number above zero.`);
+    if (name === "minutes") limits.workTime = Number(count) * 60;
+    else limits[name] = Number(count);
+  }
+  return {
+    ok: true,
+    choices: {
+      ...(model === "" ? {} : { model }),
+      ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    },
+  };
+}
+
+const text = (form: URLSearchParams, name: string): string => (form.get(name) ?? "").trim();
+
+const wrong = (message: string): ReadChoices => ({ ok: false, code: "limit_not_allowed", message });
+
+/** The choices of an earlier run, for one that continues it, as far as the server still allows them. */
+export function choicesOf(
+  { model, limits }: Pick<Run, "model" | "limits">,
+  { models = [], limits: most = {} }: Readiness,
+): RunChoices {
+  const isUsable = models.some(({ spec, problem }) => spec === model && problem === undefined);
+  return {
+    ...(model !== undefined && isUsable ? { model } : {}),
+    ...(limits === undefined ? {} : { limits: lowered(limits, most) }),
+  };
+}
+
+/** The limits that were chosen, none of them above the server's. */
+function lowered(own: RunLimits, most: RunLimits): RunLimits {
+  const all = lowerLimits(most, own);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => Object.hasOwn(own, name)));
+}

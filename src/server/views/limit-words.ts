@@ -1,0 +1,18 @@
+/** Limits of a run in a few words each. */
+import type { RunLimits } from "../../runs/choices.ts";
+import { duration } from "./room/duration.ts";
+import { grouped, tokens as short } from "./room/figures.ts";
+
+export function limitWords({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): string[] {
+  return [
+    ...(costUsd === undefined ? [] : [price(costUsd)]),
+    ...(tokens === undefined ? [] : [`${short(tokens)} tokens`]),
+    ...(modelCalls === undefined ? [] : [`${grouped(modelCalls)} model calls`]),
+    ...(toolCalls === undefined ? [] : [`${grouped(toolCalls)} tool calls`]),
+    ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
+  ];
+}
+
+/** Such as `$5.00`; a part of a cent is told exactly. */
+export const price = (usd: number): string =>
+  `$${Number.isInteger(Math.round(usd * 1e6) / 1e4) ? usd.toFixed(2) : usd}`;

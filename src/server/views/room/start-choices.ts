@@ -1,0 +1,226 @@
+/** The settings of a new run as chips below its task. Their menus change them for this run alone. */
+import { oneLine } from "../../../core/text.ts";
+import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
+import type { Readiness } from "../../../runs/service.ts";
+import { type Html, html } from "../html.ts";
+import { limitWords, price } from "../limit-words.ts";
+import { tokens } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
+
+/** The folder of new runs, and what sets it. */
+export interface StartSettings {
+  folder?: string;
+  /** One sentence. */
+  folderSetBy?: string;
+}
+
+interface Chip {
+  kind: Fact["kind"];
+  /** Text of the chip where nothing is chosen. */
+  plain: string;
+  /** Words before those of the choices. */
+  lead: string;
+  menu: Html;
+}
+
+/** `chosen`: the fields of a form that was not taken. */
+export function startChips(
+  { folder, folderSetBy }: StartSettings,
+  { model, refusal, models = [], limits = {} }: Readiness,
+  refused: Refused | undefined,
+): Html {
+  const chosen = refused?.chosen ?? new URLSearchParams();
+  const show = (one: Chip): Html => chip(one, refused?.fault === one.kind);
+  const isMissing = model === undefined && refusal !== undefined;
+  return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
+  ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen) })}
+  ${isMissing ? NO_MODEL : undefined}${show(limitChip(limits, models, chosen))}`;
+}
+
+const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
+
+const chip = ({ kind, plain, lead, menu }: Chip, isWrong: boolean): Html =>
+  html`<details
+    class="chip drop${isWrong ? " fault" : ""}"
+    name="menu"
+    id="chip-${kind}"
+    data-plain="${plain}"
+    data-lead="${lead}"
+  >
+    <summary title="${plain}">
+      ${icon(FACT_ICONS[kind])}<span class="cut" data-chip>${plain}</span>${icon("down")}
+    </summary>
+    <div class="menu">${menu}</div>
+  </details>`;
+
+const folderMenu = (folder: string, setBy = ""): Html =>
+  html`<h2>Folder the agent works in</h2>
+    <p class="menu-text anywhere"><strong>${folder}</strong></p>
+    <p class="note menu-text">${setBy}</p>`;
+
+/** A choice of one of several. `word`: what the chip says of it; absent for that of the server. */
+interface Option {
+  name: string;
+  value: string;
+  title: string;
+  end?: string | undefined;
+  note?: string | undefined;
+  word?: string | undefined;
+  isChosen: boolean;
+  isOff?: boolean;
+}
+
+const option = ({ name, value, title, end, note, word, isChosen, isOff = false }: Option): Html =>
+  html`<label class="menu-item pick${isOff ? " off" : ""}" ${isOff ? undefined : html` data-closes`}>
+    <input
+      type="radio"
+      class="hide"
+      name="${name}"
+      value="${value}"
+      ${word === undefined ? undefined : html` data-word="${word}"`}
+      ${isChosen ? html` checked` : undefined}
+      ${isOff ? html` disabled` : undefined}
+    />${icon("tick")}<span class="cut" title="${title}">${title}</span
+    >${end && html`<span class="end num">${end}</span>`} ${note && html`<small>${note}</small>`}
+  </label>`;
+
+function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams): Html {
+  const wanted = chosen.get("model") ?? "";
+  const isListed = models.some(({ spec }, index) => index > 0 && spec === wanted);
+  const options = models.map(({ spec, problem, price: cost }, index) => {
+    const [provider, name] = nameOf(spec);
+    const own = index === 0 ? "Default of this server" : "";
+    const note = [provider, own].filter((text) => text !== "").join(". ");
+    return option({
+      name: "model",
+      value: index === 0 ? "" : spec,
+      title: name,
+      end: problem === undefined ? priceText(cost) : undefined,
+      note: problem === undefined ? note : oneLine(problem, 300),
+      word: index === 0 ? undefined : spec,
+      isChosen: index === 0 ? !isListed : spec === wanted,
+      isOff: problem !== undefined,
+    });
+  });
+  const more = models.length > 1 ? "" : " More of them can be chosen here once allowedModels lists them.";
+  return html`<h2>Model of this run</h2>
+    <div role="radiogroup" aria-label="Model of this run">${options}</div>
+    <hr />
+    <p class="note menu-text">
+      Prices are for a million tokens, in and out. Subagents use the same model unless the server names
+      another.${more}
+    </p>`;
+}
+
+/** A provider and a model, such as `anthropic` and `claude-sonnet-4-5`. */
+function nameOf(spec: string): [provider: string, name: string] {
+  const colon = spec.indexOf(":");
+  return colon === -1 ? ["", spec] : [spec.slice(0, colon), spec.slice(colon + 1)];
+}
+
+const priceText = (price: OfferedModel["price"]): string =>
+  price === undefined ? "no price" : `$${price.input} · $${price.output}`;
+
+/** Costs that are offered, as far as they are below the server's. */
+const COSTS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
+const OFFERED = 3;
+
+function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams): Chip {
+  const words = limitWords(limits);
+  const plain = words.length === 0 ? "No limit" : `Limit ${words.join(", ")}`;
+  const cost = costOptions(limits, models, chosen);
+  const menu = html`${cost}
+    <h2>Stop it also at</h2>
+    <div class="limits">
+      ${amount("tokens", "Tokens", "tokens", limits.tokens, chosen)}
+      ${amount("modelCalls", "Model calls", "model calls", limits.modelCalls, chosen)}
+      ${amount("toolCalls", "Tool calls", "tool calls", limits.toolCalls, chosen)}
+      ${amount("minutes", "Minutes of work", "min of work", minutesOf(limits), chosen)}
+    </div>
+    <hr />
+    <p class="note menu-text">
+      At a limit the agents stop after the step they are in. What they did is kept. An empty field leaves the
+      server’s limit.
+    </p>`;
+  return { kind: "limit", plain, lead: "Limit ", menu };
+}
+
+const minutesOf = ({ workTime }: RunLimits): number | undefined =>
+  workTime === undefined ? undefined : Math.floor(workTime / 60);
+
+function costOptions(
+  { costUsd }: RunLimits,
+  models: readonly OfferedModel[],
+  chosen: URLSearchParams,
+): Html | undefined {
+  // Without any price no run could keep such a limit.
+  if (!models.some((one) => one.price !== undefined)) return undefined;
+  const below = COSTS.filter((cost) => costUsd === undefined || cost < costUsd);
+  const offered = costUsd === undefined ? [1, 5, 20] : below.slice(-OFFERED);
+  const wanted = chosen.get("cost") ?? "";
+  const other = chosen.get("costOther") ?? "";
+  const title = "Stop the run when it has cost";
+  return html`<h2>${title}</h2>
+    <div role="radiogroup" aria-label="${title}">
+      ${offered.map((cost) =>
+        option({
+          name: "cost",
+          value: String(cost),
+          title: price(cost),
+          word: price(cost),
+          isChosen: wanted === String(cost),
+        }),
+      )}
+      ${option({
+        name: "cost",
+        value: "",
+        title: costUsd === undefined ? "No limit" : price(costUsd),
+        end: "default",
+        isChosen: ![...offered.map(String), "other"].includes(wanted),
+      })}
+      <div class="other">
+        <label class="menu-item pick">
+          <input
+            type="radio"
+            class="hide"
+            name="cost"
+            value="other"
+            ${wanted === "other" ? html` checked` : undefined}
+          />${icon("tick")}<span>Other</span>
+        </label>
+        <input
+          class="field"
+          name="costOther"
+          inputmode="decimal"
+          maxlength="12"
+          placeholder="$"
+          aria-label="Other cost, in US dollars"
+          value="${other}"
+          data-other
+          data-before="$"
+        />
+      </div>
+    </div>
+    <hr />`;
+}
+
+function amount(
+  name: string,
+  label: string,
+  unit: string,
+  most: number | undefined,
+  chosen: URLSearchParams,
+): Html {
+  return html`<label class="limit"
+    ><span>${label}</span
+    ><input
+      class="field num"
+      name="${name}"
+      inputmode="numeric"
+      maxlength="12"
+      placeholder="${most === undefined ? "no limit" : `at most ${tokens(most)}`}"
+      value="${chosen.get(name) ?? ""}"
+      data-unit="${unit}"
+  /></label>`;
+}

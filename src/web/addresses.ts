@@ -1,0 +1,77 @@
+/** Tells addresses of the public internet from all others. */
+import { BlockList, isIP } from "node:net";
+
+/** Networks of IPv4 that are not the public internet (IANA's special-purpose registry), and one that clouds misuse. */
+const OTHER_IPV4: readonly (readonly [network: string, prefix: number])[] = [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 4],
+  ["240.0.0.0", 4],
+  // Azure's metadata and other services of its hosts, at an address that looks public.
+  ["168.63.129.16", 32],
+];
+
+/** Parts of 2000::/3, the public IPv6 addresses, that lead elsewhere: Teredo, ORCHID, documentation, 6to4. */
+const OTHER_IPV6: readonly (readonly [network: string, prefix: number])[] = [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["3fff::", 20],
+];
+
+const others = new BlockList();
+for (const [network, prefix] of OTHER_IPV4) others.addSubnet(network, prefix, "ipv4");
+for (const [network, prefix] of OTHER_IPV6) others.addSubnet(network, prefix, "ipv6");
+
+const publicIpv6 = new BlockList();
+publicIpv6.addSubnet("2000::", 3, "ipv6");
+
+/** Addresses by which networks without IPv4 reach it: the last 32 bits are the IPv4 address. */
+const translated = new BlockList();
+translated.addSubnet("64:ff9b::", 96, "ipv6");
+
+/** True if the address, in the form that a resolver gives, is one of the public internet. False for anything else. */
+export function isPublicAddress(given: string): boolean {
+  const address = given.replace(/%.*$/s, "");
+  switch (isIP(address)) {
+    case 4:
+      return !others.check(address, "ipv4");
+    case 6:
+      if (translated.check(address, "ipv6")) return isPublicAddress(lastIpv4(address));
+      return publicIpv6.check(address, "ipv6") && !others.check(address, "ipv6");
+    default:
+      return false;
+  }
+}
+
+/** The last 32 bits of an IPv6 address as IPv4. */
+function lastIpv4(address: string): string {
+  // The parser of addresses writes them with colons only.
+  const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  const groups = written.split("::").at(-1)?.split(":") ?? [];
+  const [high, low] = [groups.at(-2) ?? "0", groups.at(-1) ?? "0"].map((group) =>
+    Number.parseInt(group || "0", 16),
+  );
+  return [high, low].flatMap((group = 0) => [group >> 8, group & 0xff]).join(".");
+}
+
+/** Ports above 1023 that the Fetch standard refuses, because servers of other protocols answer there. */
+const BAD_PORTS: ReadonlySet<number> = new Set([
+  1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697,
+  10_080,
+]);
+
+/** True if web servers are reached at this port. */
+export const isWebPort = (port: number): boolean =>
+  port === 80 || port === 443 || (port >= 1024 && !BAD_PORTS.has(port));

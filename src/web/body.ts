@@ -1,0 +1,73 @@
+/** Reads the body of an answer: decompressed, and never more than a limit. */
+import type { IncomingMessage } from "node:http";
+import { type Readable, type Transform, pipeline } from "node:stream";
+import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { isAbortError } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
+import { WebProblem, asProblem } from "./request.ts";
+import { hostOf } from "./url.ts";
+
+export interface Body {
+  bytes: Buffer;
+  /** True if the body has more than `bytes`. */
+  isCut: boolean;
+}
+
+/** Content codings that are asked for. */
+export const ACCEPTED_CODINGS = "gzip, br";
+
+/** A body in more layers than this is an attack. */
+const MAX_CODINGS = 2;
+
+// A compressed body that ends too early is read as far as it goes.
+const TOLERANT = { finishFlush: constants.Z_SYNC_FLUSH };
+
+const DECODERS: Readonly<Record<string, () => Transform>> = {
+  gzip: () => createGunzip(TOLERANT),
+  "x-gzip": () => createGunzip(TOLERANT),
+  deflate: () => createInflate(TOLERANT),
+  br: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+};
+
+/** Reads up to `limit` bytes as they are after decompression. @throws WebProblem */
+export async function readBody(incoming: IncomingMessage, url: URL, limit: number): Promise<Body> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of decoded(incoming, url) as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > limit) break;
+    }
+  } catch (error) {
+    if (isAbortError(error) || !isDamage(error)) throw asProblem(error, url);
+    throw new WebProblem("damaged", `The compressed answer of ${hostOf(url)} is damaged.`, { cause: error });
+  } finally {
+    incoming.destroy();
+  }
+  return { bytes: Buffer.concat(chunks, length).subarray(0, limit), isCut: length > limit };
+}
+
+function decoded(incoming: IncomingMessage, url: URL): Readable {
+  const codings = (incoming.headers["content-encoding"] ?? "")
+    .split(",")
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== "" && coding !== "identity");
+  const unknown = codings.find((coding) => !Object.hasOwn(DECODERS, coding));
+  if (unknown !== undefined || codings.length > MAX_CODINGS) {
+    incoming.destroy();
+    const named = oneLine(unknown ?? codings.join(", "), 60);
+    throw new WebProblem(
+      "damaged",
+      `The answer of ${hostOf(url)} is compressed in an unknown way (${named}).`,
+    );
+  }
+  return codings.reduceRight<Readable>((stream, coding) => {
+    const decoder = DECODERS[coding]?.();
+    // Its reader learns of the error.
+    return decoder === undefined ? stream : pipeline(stream, decoder, () => {});
+  }, incoming);
+}
+
+const isDamage = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && /^(Z_|ERR_BROTLI|ERR__)/.test(String(error.code));

@@ -1,0 +1,57 @@
+/** Turns the bytes of a page into text, as browsers do. */
+
+import type { Body } from "./body.ts";
+
+type Decoder = InstanceType<typeof TextDecoder>;
+
+/** Bytes in which a page may name its encoding. */
+const LOOKED_AT = 1024;
+
+/** The text of a body. `named`: the charset of its content type; `isMarkup`: it may name one itself. */
+export function decodeBody({ bytes, isCut }: Body, named: string | undefined, isMarkup: boolean): string {
+  const decoder =
+    markedDecoder(bytes) ??
+    decoderOf(named) ??
+    (isMarkup ? decoderOf(namedInside(bytes)) : undefined) ??
+    unnamedDecoder(bytes, isCut);
+  // A body that was cut may end inside a character, which `stream` leaves out.
+  return decoder.decode(bytes, { stream: isCut }).replaceAll("\0", "");
+}
+
+/** By the mark at the beginning, which counts before all else. */
+function markedDecoder(bytes: Buffer): Decoder | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return new TextDecoder("utf-8");
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be");
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le");
+  return undefined;
+}
+
+/** `undefined` for a name that stands for no encoding. */
+function decoderOf(label: string | undefined): Decoder | undefined {
+  if (label === undefined) return undefined;
+  try {
+    return new TextDecoder(label);
+  } catch {
+    return undefined;
+  }
+}
+
+function namedInside(bytes: Buffer): string | undefined {
+  const head = bytes.toString("latin1", 0, LOOKED_AT);
+  const [, label] =
+    /<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:-]+)/i.exec(head) ??
+    /^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)/i.exec(head) ??
+    [];
+  // It could not have been read if it were true.
+  return label !== undefined && /^utf-?16/i.test(label) ? "utf-8" : label;
+}
+
+/** UTF-8, unless the bytes are none. */
+function unnamedDecoder(bytes: Buffer, isCut: boolean): Decoder {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
+    return new TextDecoder("utf-8");
+  } catch {
+    return new TextDecoder("windows-1252");
+  }
+}

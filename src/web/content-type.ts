@@ -1,0 +1,48 @@
+/** Tells the kind of a body by its content type and its first bytes. */
+import { oneLine } from "../core/text.ts";
+
+export interface Content {
+  kind: "html" | "pdf" | "text" | "other";
+  /** Its charset, if its type names one. */
+  charset?: string;
+  /** Such as `text/html`, for people. */
+  name: string;
+}
+
+/** Types that are text under another name than `text/…`. */
+const TEXT =
+  /^(text\/.+|application\/(.+\+)?(json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-sh|sql|graphql))$/;
+/** Types that servers give to what they do not know. */
+const UNKNOWN: ReadonlySet<string> = new Set([
+  "",
+  "application/octet-stream",
+  "binary/octet-stream",
+  "unknown/unknown",
+]);
+
+const LOOKED_AT = 4096;
+
+export function contentOf(header: string | undefined, bytes: Buffer): Content {
+  const [type = "", ...parameters] = (header ?? "").split(";");
+  const named = oneLine(type, 100).toLowerCase();
+  const charset = parameters
+    .map((parameter) => /^\s*charset\s*=\s*"?([^"\s]+)"?\s*$/i.exec(parameter)?.[1])
+    .find((found) => found !== undefined);
+  const found = {
+    name: named === "" ? "of an unknown type" : named,
+    ...(charset === undefined ? {} : { charset }),
+  };
+  const head = bytes.toString("latin1", 0, LOOKED_AT);
+  if (named === "application/pdf" || (UNKNOWN.has(named) && head.startsWith("%PDF-"))) {
+    return { kind: "pdf", ...found };
+  }
+  if (named === "text/html" || named === "application/xhtml+xml") return { kind: "html", ...found };
+  if (UNKNOWN.has(named)) return { kind: sniffed(head), ...found };
+  return { kind: TEXT.test(named) ? "text" : "other", ...found };
+}
+
+function sniffed(head: string): Content["kind"] {
+  if (/^\s*(<!--[\s\S]{0,1000}?-->\s*)?<(!doctype html|html|head|body)[\s>]/i.test(head)) return "html";
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  return /[\u0000-\u0008\u000e-\u001a]/.test(head) ? "other" : "text";
+}

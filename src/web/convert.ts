@@ -1,0 +1,76 @@
+/** Turns HTML and PDF into text, in a thread that a page cannot hold up or exhaust. */
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+
+/** The text of a page. */
+export interface Converted {
+  title?: string | undefined;
+  text: string;
+  /** One sentence each: omissions. */
+  notes: string[];
+}
+
+export type HtmlInput = { html: string; url: string; isPlain: boolean };
+export type PdfInput = { pdf: Uint8Array; timeMs: number; characters: number };
+
+/** `problem`: a sentence for the model. */
+type Outcome = Converted | { problem: string };
+
+interface ConvertOptions {
+  timeMs: number;
+  signal: AbortSignal;
+}
+
+/** An ordinary page needs 50 MB. */
+const MAX_MEMORY_MB = 512;
+
+/** The Markdown of a page. A page that takes too long or too much memory is read as plain text instead. */
+export async function htmlToMarkdown(html: string, url: string, options: ConvertOptions): Promise<Outcome> {
+  const { default: code } = await import("./html.thread.ts?text");
+  const rich = await inThread(code, { html, url, isPlain: false }, options);
+  return rich ?? (await inThread(code, { html, url, isPlain: true }, options)) ?? { problem: TOO_MUCH };
+}
+
+/** The text of a PDF. */
+export async function pdfToText(
+  pdf: Uint8Array,
+  characters: number,
+  options: ConvertOptions,
+): Promise<Outcome> {
+  const { default: code } = await import("./pdf.thread.ts?text");
+  // The thread ends by itself with the pages it has read.
+  const input = { pdf, characters, timeMs: options.timeMs * 0.8 };
+  return (await inThread(code, input, options)) ?? { problem: TOO_MUCH };
+}
+
+const TOO_MUCH = "It takes too much time or memory to read it.";
+
+/** `undefined`: it took too much time or memory. The thread has no environment and no output. */
+async function inThread(
+  code: string,
+  workerData: HtmlInput | PdfInput,
+  { timeMs, signal }: ConvertOptions,
+): Promise<Outcome | undefined> {
+  signal.throwIfAborted();
+  const worker = new Worker(code, {
+    eval: true,
+    workerData,
+    env: {},
+    execArgv: [],
+    stdout: true,
+    stderr: true,
+    resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
+  });
+  const deadline = AbortSignal.timeout(timeMs);
+  try {
+    const stop = AbortSignal.any([signal, deadline]);
+    const [outcome] = (await once(worker, "message", { signal: stop })) as [Outcome]; // as the threads post it
+    return outcome;
+  } catch {
+    // The thread failed, which is the same as too much, or was stopped.
+    signal.throwIfAborted();
+    return undefined;
+  } finally {
+    await worker.terminate();
+  }
+}

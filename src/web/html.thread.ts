@@ -1,0 +1,245 @@
+/** Turns a page of HTML into Markdown. Runs in a thread of its own; `convert.ts` starts it. */
+import { parentPort, workerData } from "node:worker_threads";
+import { Readability } from "@mozilla/readability";
+import { Parser } from "htmlparser2";
+import { parseHTML } from "linkedom";
+import Turndown from "turndown";
+import { byIdentity } from "../core/by-identity.ts";
+import type { Converted, HtmlInput } from "./convert.ts";
+
+/** Larger or deeper pages are shown as plain text; browsers do not nest deeper either. */
+const MOST = { nodes: 100_000, depth: 512 };
+/** Larger or deeper pages are not searched for their article, which takes time that grows with the cube of the depth. */
+const MOST_SEARCHED = { nodes: 20_000, depth: 100 };
+/** A longer text is not searched for an article. */
+const LONGEST_ARTICLE = 500_000;
+/** An article with less of the page's text than this is not the page's content. */
+const LEAST_PART = 0.3;
+/** Elements without text for readers. */
+const NO_TEXT = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
+/** Parts around the content of a page. */
+const AROUND = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
+/** Longest address of a link. Longer ones are data. */
+const MAX_LINK = 1000;
+
+/** The part of the DOM that is used here; the compiler does not know the whole one. */
+interface Element {
+  readonly nodeName: string;
+  readonly textContent: string | null;
+  readonly className: string;
+  readonly parentElement: Element | null;
+  getAttribute(name: string): string | null;
+  closest(selector: string): Element | null;
+  querySelector(selector: string): Element | null;
+  querySelectorAll(selector: string): Iterable<Element>;
+  remove(): void;
+}
+
+interface Page extends Element {
+  readonly body: Element | null;
+  readonly documentElement: Element;
+  cloneNode(deep: boolean): Page;
+}
+
+function convert({ html, url, isPlain }: HtmlInput): Converted {
+  const size = sizeOf(html);
+  return isPlain || exceeds(size, MOST)
+    ? plainText(html)
+    : markdownOf(html, url, !exceeds(size, MOST_SEARCHED));
+}
+
+type Size = typeof MOST;
+
+const exceeds = (size: Size, most: Size): boolean => size.nodes > most.nodes || size.depth > most.depth;
+
+/** The number of elements and texts of a page, and the depth of its elements; counted no further than needed. */
+function sizeOf(html: string): Size {
+  const size = { nodes: 0, depth: 0 };
+  let open = 0;
+  const parser = new Parser({
+    onopentag() {
+      open += 1;
+      size.nodes += 1;
+      size.depth = Math.max(size.depth, open);
+      if (exceeds(size, MOST)) parser.pause();
+    },
+    ontext() {
+      size.nodes += 1;
+    },
+    onclosetag() {
+      open -= 1;
+    },
+  });
+  parser.write(html);
+  return size;
+}
+
+function markdownOf(html: string, url: string, isSearched: boolean): Converted {
+  const whole = /<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
+  const page = parseHTML(whole).document as unknown as Page; // it has these members
+  const base = baseOf(page, url);
+  for (const element of page.querySelectorAll(NO_TEXT)) element.remove();
+  const titled = textOf(page.querySelector("title"));
+  const title = titled === "" ? textOf(page.querySelector("h1")) : titled;
+  const content = (isSearched ? articleOf(page) : undefined) ?? page.body ?? page.documentElement;
+  return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
+}
+
+const textOf = (element: Element | null): string => (element?.textContent ?? "").replace(/\s+/g, " ").trim();
+
+function baseOf(page: Page, url: string): string {
+  const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
+  return URL.canParse(href, url) ? new URL(href, url).href : url;
+}
+
+/** The article of a page, without menus and the like; `undefined` for a page that is more than an article. */
+function articleOf(page: Page): Element | undefined {
+  const around = [...page.querySelectorAll(AROUND)]
+    .filter((element) => !element.parentElement?.closest(AROUND))
+    .reduce((sum, element) => sum + textOf(element).length, 0);
+  const whole = textOf(page.body).length;
+  if (whole > LONGEST_ARTICLE) return undefined;
+  const found = findArticle(page);
+  const length = textOf(found).length;
+  return found && length > 0 && length >= LEAST_PART * (whole - around) ? found : undefined;
+}
+
+function findArticle(page: Page): Element | null {
+  try {
+    // It changes the page.
+    const reader = new Readability<Element>(page.cloneNode(true), {
+      keepClasses: true,
+      serializer: (node: unknown) => node as Element,
+    });
+    return reader.parse()?.content ?? null;
+  } catch {
+    // It fails for some pages without an article.
+    return null;
+  }
+}
+
+function markdownWriter(base: string): Turndown {
+  const writer = new Turndown({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
+  writer.remove(["button", "input", "select", "textarea", "label"] as never[]); // names of elements
+  addRule(writer, ["A"], (content, link) => linked(content, link.getAttribute("href") ?? "", base));
+  addRule(writer, ["IMG"], (_content, image) => {
+    const alt = oneLine(image.getAttribute("alt") ?? "");
+    return alt === "" ? "" : `[Image: ${alt}]`;
+  });
+  addRule(writer, ["PRE"], (_content, block) => {
+    const code = (block.textContent ?? "").replace(/\n+$/, "");
+    const longest = Math.max(2, ...(code.match(/`{3,}/g) ?? []).map((run) => run.length));
+    const fence = "`".repeat(longest + 1);
+    return `\n\n${fence}${languageOf(block)}\n${code}\n${fence}\n\n`;
+  });
+  addTables(writer);
+  return writer;
+}
+
+/** Adds a rule for elements by their names, and a condition. */
+function addRule(
+  writer: Turndown,
+  names: readonly string[],
+  replacement: (content: string, element: Element) => string,
+  applies: (element: Element) => boolean = () => true,
+): void {
+  writer.addRule(names.join(), {
+    filter: (node: unknown) => names.includes((node as Element).nodeName) && applies(node as Element), // elements only
+    replacement: (content: string, node: unknown) => replacement(content, node as Element), // as above
+  });
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
+
+/** A link with its whole address; the text alone if the address leads nowhere else. */
+function linked(content: string, href: string, base: string): string {
+  const text = oneLine(content);
+  if (text === "" || href === "" || href.startsWith("#") || !URL.canParse(href, base)) return content;
+  const { protocol, href: address } = new URL(href, base);
+  if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > MAX_LINK) return content;
+  return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
+}
+
+/** The language of a code block, by the classes that highlighters give it. */
+function languageOf(block: Element): string {
+  const names = [block, block.querySelector("code"), block.parentElement].map((one) => one?.className ?? "");
+  return /\b(?:language|lang|highlight-source)-(\w{1,20})/.exec(names.join(" "))?.[1] ?? "";
+}
+
+/** Tables as GitHub writes them, unless they only lay out a page. */
+function addTables(writer: Turndown): void {
+  const isData = byIdentity((table: Element): boolean => {
+    const isNested = table.parentElement?.closest("table") || table.querySelector("table") !== null;
+    const rows = [...table.querySelectorAll("tr")].slice(0, 50);
+    return !isNested && rows.some((row) => cellsOf(row) > 1);
+  });
+  const firstRow = byIdentity((table: Element) => table.querySelector("tr"));
+  const isInData = (element: Element): boolean => {
+    const table = element.closest("table");
+    return table !== null && isData(table);
+  };
+  const cell = (content: string): string => ` ${oneLine(content).replaceAll("|", String.raw`\|`)} |`;
+  addRule(writer, ["TD", "TH"], cell, isInData);
+  addRule(
+    writer,
+    ["TR"],
+    (content, row) => {
+      const table = row.closest("table");
+      const isFirst = table !== null && firstRow(table) === row;
+      const line = `|${content.replaceAll("\n", "")}\n`;
+      return isFirst ? `${line}|${" --- |".repeat(cellsOf(row))}\n` : line;
+    },
+    isInData,
+  );
+  const whole = (content: string): string => `\n\n${content.replace(/\n{2,}/g, "\n").trim()}\n\n`;
+  addRule(writer, ["TABLE"], whole, isData);
+}
+
+const cellsOf = (row: Element): number => [...row.querySelectorAll("td, th")].length;
+
+const tidy = (text: string): string =>
+  text
+    .replace(/[ \t]+\n/g, "\n")
+    .replace(/\n{3,}/g, "\n\n")
+    .trim();
+
+/** All text of a page, without a tree of its elements. */
+function plainText(html: string): Converted {
+  const parts: string[] = [];
+  let title = "";
+  let silent = 0;
+  let isTitle = false;
+  const parser = new Parser({
+    onopentagname(name) {
+      if (SILENT.has(name)) silent += 1;
+      if (name === "title") isTitle = true;
+      else if (!INLINE.has(name)) parts.push("\n");
+    },
+    ontext(text) {
+      if (isTitle) title += text;
+      else if (silent === 0) parts.push(text.replace(/\s+/g, " "));
+    },
+    onclosetag(name) {
+      if (SILENT.has(name)) silent -= 1;
+      if (name === "title") isTitle = false;
+      else if (!INLINE.has(name)) parts.push("\n");
+    },
+  });
+  parser.end(html);
+  const lines = parts.join("").split("\n");
+  return {
+    title: oneLine(title),
+    text: tidy(lines.map((line) => line.trim()).join("\n")),
+    notes: ["It is too large or nested too deeply for Markdown, and shown as plain text without links."],
+  };
+}
+
+const SILENT: ReadonlySet<string> = new Set(["script", "style", "noscript", "template", "svg"]);
+const INLINE: ReadonlySet<string> = new Set(
+  "a abbr b bdi bdo cite code data em font i kbd mark q s samp small span strong sub sup time u var wbr".split(
+    " ",
+  ),
+);
+
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+parentPort?.postMessage(convert(workerData as HtmlInput)); // given by convert.ts

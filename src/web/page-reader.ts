@@ -1,0 +1,238 @@
+/** Reads pages of the web as text: redirects, robots.txt, limits, and the form of each type of content. */
+import type { IncomingMessage } from "node:http";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { headOf, oneLine } from "../core/text.ts";
+import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
+import { decodeBody } from "./charset.ts";
+import { contentOf } from "./content-type.ts";
+import { htmlToMarkdown, pdfToText } from "./convert.ts";
+import { WEB_LIMITS, type WebLimits } from "./limits.ts";
+import { type Network, WebProblem, request } from "./request.ts";
+import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
+import { hostOf, urlProblem } from "./url.ts";
+
+/** A page as text. */
+export interface WebPage {
+  /** Its address, after redirects. */
+  url: string;
+  title?: string;
+  /** Milliseconds since the epoch. */
+  retrieved: number;
+  text: string;
+  /** One sentence each: omissions. */
+  notes: readonly string[];
+}
+
+export interface ReaderOptions {
+  network: Network;
+  /** Name and version of this program. */
+  userAgent: string;
+  limits?: Partial<WebLimits>;
+  clock?: Clock;
+}
+
+export interface ReadOptions {
+  signal: AbortSignal;
+  /** True if a redirect to this URL is followed. */
+  follows: (to: URL) => boolean;
+}
+
+/** Most answers by robots.txt that are kept, and how long. */
+const MAX_ROBOTS = 200;
+const ROBOTS_MS = 3_600_000;
+const ROBOTS_WAIT_MS = 5000;
+
+const ACCEPT =
+  "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
+
+/** Reads pages, and remembers what robots.txt says. */
+export class PageReader {
+  readonly #network: Network;
+  readonly #userAgent: string;
+  readonly #limits: WebLimits;
+  readonly #clock: Clock;
+  readonly #robots = new Map<string, { rules: Promise<RobotsRules>; until: number }>();
+
+  constructor({ network, userAgent, limits, clock = systemClock }: ReaderOptions) {
+    this.#network = network;
+    this.#userAgent = userAgent;
+    this.#limits = { ...WEB_LIMITS, ...limits };
+    this.#clock = clock;
+  }
+
+  /**
+   * Reads one page.
+   *
+   * @throws WebProblem
+   */
+  async read(url: URL, { signal, follows }: ReadOptions): Promise<WebPage> {
+    const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
+    try {
+      const { at, incoming } = await this.#open(url, { signal: timed, follows });
+      const body = await readBody(incoming, at, this.#limits.bytes);
+      const page = await this.#textOf(at, incoming, body, signal);
+      return { url: at.href, retrieved: this.#clock(), ...page };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!timed.aborted) throw error;
+      const seconds = this.#limits.timeMs / 1000;
+      throw new WebProblem("timeout", `${hostOf(url)} did not send the page within ${seconds} s.`);
+    }
+  }
+
+  /** Follows redirects to the answer with the page. */
+  async #open(url: URL, { signal, follows }: ReadOptions): Promise<{ at: URL; incoming: IncomingMessage }> {
+    let at = url;
+    for (let hops = 0; hops <= this.#limits.redirects; hops += 1) {
+      await this.#askRobots(at, signal);
+      const incoming = await this.#get(at, signal);
+      const to = redirectOf(incoming, at);
+      if (to === undefined) {
+        refuseFailure(incoming, at);
+        return { at, incoming };
+      }
+      incoming.destroy();
+      const problem = urlProblem(to, this.#network.isNamed);
+      if (problem !== undefined) {
+        throw new WebProblem("redirected", `${hostOf(at)} redirects to ${shown(to)}. ${problem}.`);
+      }
+      if (!follows(to)) {
+        throw new WebProblem(
+          "redirected",
+          `${hostOf(at)} redirects to another host. If you need the page, call again with ${shown(to)}`,
+        );
+      }
+      at = to;
+    }
+    throw new WebProblem("redirected", `${hostOf(url)} redirects more than ${this.#limits.redirects} times.`);
+  }
+
+  #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+    const headers = {
+      "user-agent": this.#userAgent,
+      accept: ACCEPT,
+      "accept-encoding": ACCEPTED_CODINGS,
+    };
+    return request(url, { network: this.#network, headers, signal });
+  }
+
+  async #askRobots(url: URL, signal: AbortSignal): Promise<void> {
+    const now = this.#clock();
+    let known = this.#robots.get(url.origin);
+    if (known === undefined || known.until <= now) {
+      const oldest = this.#robots.keys().next().value;
+      if (this.#robots.size >= MAX_ROBOTS && oldest !== undefined) this.#robots.delete(oldest);
+      known = { rules: this.#readRobots(url), until: now + ROBOTS_MS };
+      this.#robots.set(url.origin, known);
+    }
+    const rules = await known.rules;
+    signal.throwIfAborted();
+    if (rules(url)) return;
+    throw new WebProblem(
+      "robots",
+      `robots.txt of ${hostOf(url)} does not let programs read this page. Use another source.`,
+    );
+  }
+
+  /** Allows all where there is no robots.txt, or none that can be read in time. */
+  async #readRobots(url: URL): Promise<RobotsRules> {
+    const signal = AbortSignal.timeout(Math.min(ROBOTS_WAIT_MS, this.#limits.timeMs / 2));
+    let at = new URL("/robots.txt", url);
+    try {
+      for (let hops = 0; hops <= this.#limits.redirects; hops += 1) {
+        const incoming = await this.#get(at, signal);
+        const to = redirectOf(incoming, at);
+        if (to !== undefined && to.host === at.host && urlProblem(to, this.#network.isNamed) === undefined) {
+          incoming.destroy();
+          at = to;
+          continue;
+        }
+        if (incoming.statusCode !== 200) {
+          incoming.destroy();
+          return allowAll;
+        }
+        const { bytes } = await readBody(incoming, at, MAX_ROBOTS_BYTES);
+        return readRobots(
+          decodeBody({ bytes, isCut: true }, "utf-8", false),
+          this.#userAgent.split("/", 1)[0] ?? "",
+        );
+      }
+      return allowAll;
+    } catch {
+      // The page itself is going to say that its host cannot be reached, or is private.
+      return allowAll;
+    }
+  }
+
+  async #textOf(
+    url: URL,
+    { headers }: IncomingMessage,
+    body: Body,
+    signal: AbortSignal,
+  ): Promise<Pick<WebPage, "title" | "text" | "notes">> {
+    const { bytes, isCut } = body;
+    const { kind, charset, name } = contentOf(headers["content-type"], bytes);
+    const { convertMs, characters } = this.#limits;
+    const options = { timeMs: convertMs, signal };
+    const mega = Math.floor(this.#limits.bytes / 2 ** 20);
+    const cut = isCut ? [`Only its first ${mega} MB were read.`] : [];
+    if (kind === "other")
+      throw new WebProblem("type", `${shown(url)} is ${name}, which is not read as text.`);
+    if (kind === "pdf" && isCut) throw new WebProblem("size", `The PDF is larger than ${mega} MB.`);
+    const made =
+      kind === "pdf"
+        ? await pdfToText(new Uint8Array(bytes), characters, options)
+        : kind === "html"
+          ? await htmlToMarkdown(decodeBody(body, charset, true), url.href, options)
+          : { text: decodeBody(body, charset, /xml/.test(name)), notes: [] };
+    if ("problem" in made) throw new WebProblem("content", `${shown(url)} cannot be read. ${made.problem}`);
+    const isLong = made.text.length > characters;
+    const long = isLong
+      ? [`Only the first ${characters} of its ${made.text.length} characters are here.`]
+      : [];
+    const title = oneLine("title" in made ? (made.title ?? "") : "", 300);
+    return {
+      ...(title === "" ? {} : { title }),
+      text: headOf(made.text, characters),
+      notes: [...cut, ...made.notes, ...long],
+    };
+  }
+}
+
+const allowAll: RobotsRules = () => true;
+
+/** An address for the model, on one line. */
+const shown = ({ href }: URL): string => oneLine(href, 2000);
+
+const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
+
+/** The target of a redirect; `undefined`: the answer is none. */
+function redirectOf({ statusCode, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
+  if (!REDIRECTS.has(statusCode) || location === undefined) return undefined;
+  // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
+  const target = Buffer.from(location, "latin1").toString("utf8");
+  if (!URL.canParse(target, at.href)) return undefined;
+  const to = new URL(target, at.href);
+  to.hash = "";
+  return to;
+}
+
+const FAILURES: Readonly<Record<number, string>> = {
+  401: "needs a login",
+  403: "refuses programs, or needs a login",
+  404: "has no such page",
+  410: "has no such page any more",
+  429: "has had too many requests",
+  451: "does not show this page for legal reasons",
+};
+
+/** @throws WebProblem for the status of a failure. */
+function refuseFailure(incoming: IncomingMessage, url: URL): void {
+  const { statusCode: status = 0, headers } = incoming;
+  if (status >= 200 && status < 300) return;
+  incoming.destroy();
+  const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
+  const seconds = /^\d{1,6}$/.exec(headers["retry-after"] ?? "")?.[0];
+  const wait = seconds === undefined ? "" : ` Try again in ${seconds} s, or use another source.`;
+  throw new WebProblem("status", `${hostOf(url)} ${what} (HTTP ${status}).${wait}`);
+}

@@ -1,0 +1,42 @@
+/** Reads the text of a PDF. Runs in a thread of its own; `convert.ts` starts it. */
+import { parentPort, workerData } from "node:worker_threads";
+import { getDocumentProxy } from "unpdf";
+import type { Converted, PdfInput } from "./convert.ts";
+
+async function read({ pdf, timeMs, characters }: PdfInput): Promise<Converted> {
+  const begun = performance.now();
+  const document = await getDocumentProxy(pdf, { isEvalSupported: false, verbosity: 0 });
+  const { info } = await document.getMetadata().catch(() => ({ info: {} }));
+  const title: unknown = Reflect.get(info, "Title");
+  const pages: string[] = [];
+  let length = 0;
+  for (let number = 1; number <= document.numPages; number += 1) {
+    if (length > characters || performance.now() - begun > timeMs) break;
+    const page = await document.getPage(number);
+    const { items } = await page.getTextContent();
+    const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
+    pages.push(text.trim());
+    length += text.length;
+    page.cleanup();
+  }
+  const notes = [
+    ...(pages.length < document.numPages
+      ? [`Only ${pages.length} of its ${document.numPages} pages are here.`]
+      : []),
+    ...(length === 0 ? ["The PDF has no text. It may consist of pictures."] : []),
+  ];
+  return {
+    ...(typeof title === "string" && title.trim() !== "" ? { title } : {}),
+    text: pages.map((text, index) => `[page ${index + 1}]\n${text}`).join("\n\n"),
+    notes,
+  };
+}
+
+const problemOf = (error: unknown): string =>
+  error instanceof Error && error.name === "PasswordException"
+    ? "It is protected by a password."
+    : "It is not a PDF that can be read.";
+
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+const post = (outcome: Converted | { problem: string }): void => parentPort?.postMessage(outcome);
+read(workerData as PdfInput).then(post, (error: unknown) => post({ problem: problemOf(error) })); // given by convert.ts

@@ -1,0 +1,143 @@
+/** One request for a page, on a socket whose address was judged. */
+import { once } from "node:events";
+import { lookup as lookupName } from "node:dns/promises";
+import http, { type IncomingMessage } from "node:http";
+import https from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import { callbackify } from "node:util";
+import { codeOf, errorMessage, isAbortError } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
+import { isPublicAddress } from "./addresses.ts";
+import { type IsNamed, hostOf } from "./url.ts";
+
+interface Address {
+  address: string;
+  family: number;
+}
+
+/** All addresses of a name. */
+export type Resolve = (hostname: string) => Promise<readonly Address[]>;
+
+const systemResolve: Resolve = (hostname) => lookupName(hostname, { all: true, verbatim: true });
+
+/** The way to the hosts of pages. */
+export interface Network {
+  /** Hosts that may have private addresses. */
+  isNamed: IsNamed;
+  /** Default: the system's resolver. */
+  resolve?: Resolve;
+}
+
+/** A page is not read, for a reason that the model is told. */
+export class WebProblem extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+export interface RequestOptions {
+  network: Network;
+  headers: Readonly<Record<string, string>>;
+  signal: AbortSignal;
+}
+
+/**
+ * Sends a GET request and gives the answer, whose body was not read.
+ *
+ * The addresses that the socket connects to are judged when its name is looked up, so that a name that is looked up
+ * twice cannot have a second answer. Sends no cookies and no credentials.
+ *
+ * @throws WebProblem
+ */
+export async function request(
+  url: URL,
+  { network, headers, signal }: RequestOptions,
+): Promise<IncomingMessage> {
+  const { request: send, globalAgent, Agent } = url.protocol === "https:" ? https : http;
+  // Among the options are the proxies of NODE_USE_ENV_PROXY.
+  const options: { proxyEnv?: unknown } = Reflect.get(globalAgent, "options");
+  if (options.proxyEnv !== undefined) await judgeBeforeProxy(url, network);
+  const agent = new Agent({ ...options, keepAlive: false });
+  const outgoing = send(url, { headers, agent, signal, lookup: judgedLookup(url, network) });
+  // The reader of the body learns of later errors, too.
+  outgoing.on("error", () => {});
+  outgoing.end();
+  try {
+    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
+    return incoming;
+  } catch (error) {
+    outgoing.destroy();
+    throw asProblem(error, url);
+  }
+}
+
+/** Looks the URL's host up and refuses addresses outside the public internet. */
+function judgedLookup(url: URL, network: Network): LookupFunction {
+  const { resolve = systemResolve, isNamed } = network;
+  const judged = async (hostname: string): Promise<readonly [Address, ...Address[]]> => {
+    const [first, ...others] = await resolve(hostname);
+    if (first === undefined) throw new WebProblem("not_found", `${hostOf(url)} has no address.`);
+    // A proxy's own host is looked up, too. That of a named URL may be anywhere.
+    if (hostname === url.hostname && !isNamed(url)) judge(url, [first, ...others]);
+    return [first, ...others];
+  };
+  const lookUp = callbackify(judged);
+  return (hostname, { all }, callback) => {
+    lookUp(hostname, (error, addresses) => {
+      if (error) return callback(error, "", 0);
+      const [{ address, family }] = addresses;
+      if (all) callback(null, [...addresses]);
+      else callback(null, address, family);
+    });
+  };
+}
+
+/** One private address among public ones is enough: the socket may use any of them. */
+function judge(url: URL, addresses: readonly Address[]): void {
+  if (addresses.every(({ address }) => isPublicAddress(address))) return;
+  throw new WebProblem(
+    "private",
+    `${hostOf(url)} has a private address, and only the public internet is read.`,
+  );
+}
+
+/**
+ * A proxy connects for us, so that its own rules decide. Names that are private from here are refused all the same; a
+ * name that only the proxy can look up is left to it.
+ */
+async function judgeBeforeProxy(url: URL, { resolve = systemResolve, isNamed }: Network): Promise<void> {
+  if (isNamed(url) || isIP(url.hostname.replace(/^\[|\]$/g, "")) !== 0) return;
+  const addresses = await resolve(url.hostname).catch(() => []);
+  judge(url, addresses);
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTFOUND: "does not exist, or has no address",
+  EAI_AGAIN: "could not be looked up; the network or its name server may be down",
+  ECONNREFUSED: "refuses connections",
+  ECONNRESET: "broke the connection",
+  EPIPE: "broke the connection",
+  ETIMEDOUT: "cannot be reached",
+  EHOSTUNREACH: "cannot be reached",
+  ENETUNREACH: "cannot be reached",
+  EADDRNOTAVAIL: "cannot be reached",
+  HPE_HEADER_OVERFLOW: "sent headers that are too large",
+  EPROTO: "does not speak TLS here",
+};
+
+/** The error of a request or of its body as what the model is told. An aborted request stays as it is. */
+export function asProblem(error: unknown, url: URL): unknown {
+  if (error instanceof WebProblem || isAbortError(error)) return error;
+  const code = codeOf(error) ?? "";
+  const host = hostOf(url);
+  const isCertificate = /CERT|SIGNATURE|ISSUER|SELF_SIGNED/.test(code);
+  const reason = isCertificate
+    ? `has a certificate that is not trusted (${code})`
+    : code.startsWith("HPE_")
+      ? (REASONS[code] ?? "sent an answer that is not HTTP")
+      : (REASONS[code] ?? `could not be read (${code || oneLine(errorMessage(error), 100)})`);
+  return new WebProblem("unreachable", `${host} ${reason}.`, { cause: error });
+}

@@ -1,0 +1,90 @@
+/** The rules of robots.txt (RFC 9309) for one reader. */
+
+interface Rule {
+  /** Parts of the pattern, between its wildcards. */
+  parts: readonly string[];
+  /** The pattern ends with `$`. */
+  isWhole: boolean;
+  /** Number of bytes of the pattern: the longest that matches counts. */
+  length: number;
+  allows: boolean;
+}
+
+/** Longer files are read up to here; the standard asks for as much. */
+export const MAX_ROBOTS_BYTES = 500 * 1024;
+/** Rules beyond these are not looked at. */
+const MAX_RULES = 5000;
+
+/** True if the path and query of a URL may be read. */
+export type RobotsRules = (url: URL) => boolean;
+
+/** Reads a robots.txt for the reader with this name, in small letters. */
+export function readRobots(text: string, name: string): RobotsRules {
+  const own: Rule[] = [];
+  const others: Rule[] = [];
+  let hasOwn = false;
+  /** Names that the group is for, as long as only names were read. */
+  let group: string[] = [];
+  let isNaming = false;
+  for (const line of text.split(/\r\n|\r|\n/)) {
+    const [, key = "", value = ""] = /^\s*([\w-]+)\s*:\s*([^#]*)/.exec(line) ?? [];
+    const field = key.toLowerCase();
+    if (field === "user-agent") {
+      if (!isNaming) group = [];
+      isNaming = true;
+      group.push(value.trim().toLowerCase());
+      hasOwn ||= isFor(group, name);
+    } else if (field === "allow" || field === "disallow") {
+      isNaming = false;
+      const pattern = value.trim();
+      const rules = isFor(group, name) ? own : group.includes("*") ? others : undefined;
+      if (pattern !== "" && rules !== undefined && rules.length < MAX_RULES) {
+        rules.push(ruleOf(pattern, field === "allow"));
+      }
+    }
+  }
+  const rules = hasOwn ? own : others;
+  return (url) => allows(rules, url);
+}
+
+const isFor = (group: readonly string[], name: string): boolean =>
+  group.some((agent) => agent.split(/[/\s]/, 1)[0] === name);
+
+function ruleOf(pattern: string, allows: boolean): Rule {
+  const isWhole = pattern.endsWith("$");
+  const text = normal(isWhole ? pattern.slice(0, -1) : pattern);
+  return { parts: text.split(/\*+/), isWhole, length: text.length, allows };
+}
+
+function allows(rules: readonly Rule[], url: URL): boolean {
+  const path = normal(url.pathname + url.search);
+  if (path === "/robots.txt") return true;
+  let best: Rule | undefined;
+  for (const rule of rules) {
+    const isStronger =
+      best === undefined || rule.length > best.length || (rule.length === best.length && rule.allows);
+    if (isStronger && matches(rule, path)) best = rule;
+  }
+  return best?.allows ?? true;
+}
+
+/** Finds each part after the one before it, as early as possible; the last one of a whole pattern at the end. */
+function matches({ parts, isWhole }: Rule, path: string): boolean {
+  const [first = "", ...rest] = parts;
+  if (!path.startsWith(first)) return false;
+  if (rest.length === 0) return !isWhole || path.length === first.length;
+  let at = first.length;
+  const last = isWhole ? rest.pop() : undefined;
+  for (const part of rest) {
+    const found = path.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return last === undefined || (path.length - last.length >= at && path.endsWith(last));
+}
+
+/** One spelling of the same path: characters outside ASCII as escapes, and escapes in capitals. */
+function normal(path: string): string {
+  const escaped = path.replace(/[^\x21-\x7e]/gu, (character) => encodeURIComponent(character.toWellFormed()));
+  return escaped.replace(/%[0-9a-f]{2}/gi, (escape) => escape.toUpperCase());
+}

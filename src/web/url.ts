@@ -1,0 +1,113 @@
+/** Reads the addresses of pages, and judges them before anything is requested. */
+import { isIP } from "node:net";
+import { oneLine } from "../core/text.ts";
+import { isPublicAddress, isWebPort } from "./addresses.ts";
+
+/** A host that an operator names: it may have a private address, and any port. */
+interface NamedHost {
+  /** A name, an address, or the end of names, such as `.corp.example` of `*.corp.example`. */
+  name: string;
+  isEnd: boolean;
+  /** Absent: any. */
+  port?: number;
+}
+
+/** Judges whether a URL leads to a host that the operator named. */
+export type IsNamed = (url: URL) => boolean;
+
+/** Longest address. Longer ones are mostly data on their way out. */
+const MAX_URL = 2000;
+
+export type ReadUrl = { ok: true; url: URL } | { ok: false; problem: string };
+
+/**
+ * Reads the address of a page as a model writes it. Refuses credentials, other protocols than HTTP, and hosts that
+ * cannot be on the public internet, unless the operator named them.
+ */
+export function readUrl(text: string, isNamed: IsNamed): ReadUrl {
+  if (text.length > MAX_URL) return no(`Longer than ${MAX_URL} characters`);
+  const parsed = parse(text.trim());
+  if (parsed === undefined)
+    return no(`Not an address of the web; write one such as https://example.com/page`);
+  const problem = urlProblem(parsed, isNamed);
+  if (problem !== undefined) return no(problem);
+  parsed.hash = "";
+  return { ok: true, url: parsed };
+}
+
+const no = (problem: string): ReadUrl => ({ ok: false, problem });
+
+/** An address without a scheme is meant as https. */
+function parse(text: string): URL | undefined {
+  const whole =
+    URL.canParse(text) || !/^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(text) ? text : `https://${text}`;
+  return URL.canParse(whole) ? new URL(whole) : undefined;
+}
+
+/** Explains why a URL is not requested; `undefined`: its host is looked up. */
+export function urlProblem(url: URL, isNamed: IsNamed): string | undefined {
+  const { protocol, username, password, hostname } = url;
+  if (protocol !== "http:" && protocol !== "https:") return `Only http and https addresses are read`;
+  if (username !== "" || password !== "")
+    return `Addresses with a user name or password are not read; leave it out`;
+  if (isNamed(url)) return undefined;
+  if (isPrivateName(hostname)) return `${hostOf(url)} is not on the public internet`;
+  if (!isWebPort(portOf(url))) return `Port ${portOf(url)} is not one of web servers`;
+  return undefined;
+}
+
+/** Ends of names that are never on the public internet (RFC 6761, 6762, 8375, ICANN's `internal`). */
+const PRIVATE_ENDS = [".localhost", ".local", ".internal", ".home.arpa", ".onion"];
+
+function isPrivateName(hostname: string): boolean {
+  const name = plainHost(hostname);
+  if (isIP(name) !== 0) return !isPublicAddress(name);
+  return !name.includes(".") || PRIVATE_ENDS.some((end) => name.endsWith(end));
+}
+
+/** A host without the brackets of IPv6 and the dot that ends a full name. */
+const plainHost = (hostname: string): string => hostname.replace(/^\[(.*)\]$/s, "$1").replace(/\.$/, "");
+
+const portOf = ({ port, protocol }: URL): number =>
+  port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
+
+/** The host of a URL for people, with a port that is not the usual one. */
+export const hostOf = (url: URL): string => oneLine(url.host, 300);
+
+/** The host that an approval counts for: with its port, and the same with `www.` and without. */
+export const siteOf = ({ hostname, port }: URL): string => {
+  const name = hostname.replace(/\.$/, "").replace(/^www\.(?=[^.]+\.)/, "");
+  return port === "" ? name : `${name}:${port}`;
+};
+
+/** Tells which URLs lead to the named hosts. Entries that cannot be read name none. */
+export function namedHosts(entries: readonly string[]): IsNamed {
+  const hosts = entries.map((entry) => readHost(entry)).filter((host) => typeof host === "object");
+  return (url) => {
+    const name = plainHost(url.hostname);
+    return hosts.some(
+      (host) =>
+        (host.isEnd ? name.endsWith(host.name) : name === host.name) &&
+        (host.port === undefined || host.port === portOf(url)),
+    );
+  };
+}
+
+/** Reads an entry such as `wiki.corp.example`, `*.corp.example`, `127.0.0.1:8080` or `[::1]:8080`; else its problem. */
+export function readHost(entry: string): NamedHost | string {
+  const text = entry.trim();
+  const [, host = "", port] = /^(.*?)(?::(\d{1,5}))?$/s.exec(text) ?? [];
+  const bare = isIP(text) === 6 ? `[${text}]` : host;
+  const isEnd = bare.startsWith("*.");
+  const name = isEnd ? bare.slice(2) : bare;
+  const address = `http://${name}`;
+  if (name === "" || /[/?#@*\\\s]/.test(name) || !URL.canParse(address))
+    return `"${oneLine(entry, 100)}" is not a host; write one such as wiki.example.com, *.example.com or 127.0.0.1:8080`;
+  const plain = plainHost(new URL(address).hostname);
+  if (isEnd && isIP(plain) !== 0) return `"${oneLine(entry, 100)}" has a wildcard before an address`;
+  return {
+    name: isEnd ? `.${plain}` : plain,
+    isEnd,
+    ...(port === undefined || isIP(text) === 6 ? {} : { port: Number(port) }),
+  };
+}
