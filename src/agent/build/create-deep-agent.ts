@@ -13,7 +13,7 @@ import type { AgentTool } from "../contracts/call.ts";
 import { RESULTS_FOLDER } from "../messages/kept-texts.ts";
 import { type ResponseFormat, StructuredResponse } from "../models/structured-answer.ts";
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
-import { buildGraph } from "../langgraph/graph.ts";
+import { buildGraph } from "../langgraph/loop.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
 import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";

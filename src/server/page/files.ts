@@ -3,15 +3,15 @@ import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
-import type { ShownChange } from "../views/room/changes.ts";
+import type { FileChange, ShownChange } from "../views/room/changes.ts";
 import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
 import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
-import { type FileChange, approvalsOfChanges, changesOfMany, changesOfRun } from "./file-changes.ts";
+import { approvalsOfChanges, changesOfMany, changesOfRun } from "./file-changes.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, linesPath } from "./sessions.ts";
+import { filesPath, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {

@@ -14,7 +14,7 @@ import { shownAt } from "./live.ts";
 import { pageAnswer } from "./question-form.ts";
 import type { Reply } from "./responses.ts";
 import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
-import { filePath, filesPath, runPath } from "./sessions.ts";
+import { filePath, filesPath, runPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 

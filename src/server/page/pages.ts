@@ -25,7 +25,7 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, may } from "./sessions.ts";
+import { type PageSession, may } from "../contracts/viewer.ts";
 import { searchScreen } from "./search.ts";
 import { exportText } from "./updates.ts";
 import type { SignIn } from "./sign-in.ts";

@@ -31,7 +31,7 @@ import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { renderedDiff } from "./rendered-diff.ts";
-import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
+import { type PageSession, type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 export interface ScreenContext {
   runs: PrincipalRuns;
