@@ -3,6 +3,7 @@
 /** Turns HTML and PDF into text, in a thread that a page cannot hold up or exhaust. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { Semaphore } from "../core/concurrency.ts";
 
 /** The text of a page. */
 export interface Converted {
@@ -47,13 +48,22 @@ export async function pdfToText(
 
 const TOO_MUCH = "It takes too much time or memory to read it.";
 
-/** `undefined`: it took too much time or memory. The thread has no environment and no output. */
-async function inThread(
+/** Each thread can take a core and its memory, whatever the number of runs. */
+const threads = new Semaphore(2);
+
+/** `undefined`: it took too much time or memory. */
+const inThread = (
+  code: string,
+  input: HtmlInput | PdfInput,
+  options: ConvertOptions,
+): Promise<Outcome | undefined> => threads.run(() => convert(code, input, options), options.signal);
+
+/** The thread has no environment and no output. */
+async function convert(
   code: string,
   workerData: HtmlInput | PdfInput,
   { timeMs, signal }: ConvertOptions,
 ): Promise<Outcome | undefined> {
-  signal.throwIfAborted();
   const worker = new Worker(code, {
     eval: true,
     workerData,

@@ -69,6 +69,7 @@ export class PageReader {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
       const { at, incoming } = await this.#open(url, { signal: timed, follows });
+      refuseOther(incoming, at);
       const body = await readBody(incoming, at, this.#limits.bytes);
       const page = await this.#textOf(at, incoming, body, signal);
       return { url: at.href, retrieved: this.#clock(), ...page };
@@ -176,8 +177,7 @@ export class PageReader {
     const options = { timeMs: convertMs, signal };
     const mega = Math.floor(this.#limits.bytes / 2 ** 20);
     const cut = isCut ? [`Only its first ${mega} MB were read.`] : [];
-    if (kind === "other")
-      throw new WebProblem("type", `${shown(url)} is ${name}, which is not read as text.`);
+    if (kind === "other") throw otherType(url, name);
     if (kind === "pdf" && isCut) throw new WebProblem("size", `The PDF is larger than ${mega} MB.`);
     const made =
       kind === "pdf"
@@ -215,6 +215,17 @@ function redirectOf({ statusCode, headers: { location } }: IncomingMessage, at: 
   const to = new URL(target, at.href);
   to.hash = "";
   return to;
+}
+
+const otherType = (url: URL, name: string): WebProblem =>
+  new WebProblem("type", `${shown(url)} is ${name}, which is not read as text.`);
+
+/** Refuses media by their type, before their bodies are read. */
+function refuseOther(incoming: IncomingMessage, url: URL): void {
+  const { kind, name } = contentOf(incoming.headers["content-type"], Buffer.alloc(0));
+  if (kind !== "other") return;
+  incoming.destroy();
+  throw otherType(url, name);
 }
 
 const FAILURES: Readonly<Record<number, string>> = {

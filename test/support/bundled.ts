@@ -1,10 +1,27 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { build } from "esbuild";
+import { type Plugin, build } from "esbuild";
 import { inject } from "vitest";
+import { THREAD_TEXT, threadText } from "../../scripts/thread-texts.mjs";
 
 const ROOT = join(import.meta.dirname, "../..");
+
+/** Takes the code of threads in as text, as the build does. */
+const threadTexts: Plugin = {
+  name: "thread-texts",
+  setup({ onResolve, onLoad }) {
+    const namespace = "thread";
+    onResolve({ filter: THREAD_TEXT }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path),
+      namespace,
+    }));
+    onLoad({ filter: THREAD_TEXT, namespace }, async ({ path }) => ({
+      contents: await threadText(path),
+      loader: "text",
+    }));
+  },
+};
 
 /**
  * The program of `entry`, a path from the package's folder, as a bundle of the sources as they are now; a build in
@@ -35,6 +52,7 @@ export async function bundled(entry: string): Promise<string> {
     external: ["better-sqlite3", "@vscode/ripgrep"],
     // As in scripts/build.mjs.
     alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
+    plugins: [threadTexts],
   });
   try {
     renameSync(draft, folder);
