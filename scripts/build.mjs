@@ -108,8 +108,8 @@ const COMMON = {
   transform: { target: "node20" },
   // Its CommonJS form loads its parts in a way that no bundler sees.
   resolve: { alias: { "jsonc-parser": join(root, "node_modules/jsonc-parser/lib/esm/main.js") } },
-  // What one part of the program loads when it is used, another needs from the start.
-  checks: { ineffectiveDynamicImport: false },
+  // What one part of the program loads when it is used, another needs from the start. Texts take their time.
+  checks: { ineffectiveDynamicImport: false, pluginTimings: false },
 };
 
 /** The chunks of a bundle. */
