@@ -66,10 +66,12 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
   const keys = stateKeys(config, storage);
+  const sharing = config.shareLinks ? { sharedRuns: runs } : {};
   const links = createPageLinks(async () => {
     const { openPage } = await import("./open-page.ts");
     const key = await keys.stateKey();
-    return openPage({ config, runs, key, local: principalOf(undefined), openCommand, logger });
+    const local = principalOf(undefined);
+    return openPage({ config, runs, ...sharing, key, local, openCommand, logger });
   }, logger);
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -79,6 +81,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     clock: systemClock,
     monotonic: monotonicClock,
     runs,
+    ...sharing,
     ...keys,
     principalOf,
     openCommand,

@@ -12,6 +12,7 @@ import { type FileChange, approvalsOfChanges, changesOfMany, changesOfRun } from
 import { renderedDiff } from "./rendered-diff.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
 import { filesPath, linesPath } from "./sessions.ts";
+import { sharingOf } from "./shared-links.ts";
 import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {
@@ -91,7 +92,14 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     found: results,
     complaint,
   };
-  const head = view && renderRunHead(view, session, "files", now, nameOfFolder?.(view.run));
+  const head =
+    view &&
+    renderRunHead(view, session, {
+      tab: "files",
+      now,
+      folder: nameOfFolder?.(view.run),
+      sharing: await sharingOf(context, view),
+    });
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
     place: view === undefined ? "files" : "runs",

@@ -24,13 +24,16 @@ import type { Complaint, Request } from "../views/room/request.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { News, Screen } from "../views/room/shell.ts";
+import type { Sharing } from "../views/room/share.ts";
 import type { StartSettings } from "../views/room/start-choices.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
+import type { Logger } from "../../core/logger.ts";
 import { renderedDiff } from "./rendered-diff.ts";
+import { type SharedLinks, sharingOf } from "./shared-links.ts";
 import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
 
 export interface ScreenContext {
@@ -43,6 +46,8 @@ export interface ScreenContext {
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
+  sharing?: SharedLinks | undefined;
+  logger: Logger;
 }
 
 const LISTED = 50;
@@ -246,6 +251,8 @@ export interface RunScreen {
 export interface Wrong {
   complaint?: Complaint;
   refused?: Refused;
+  /** The dialog with links to the run, as it was after one of its forms. */
+  dialog?: Pick<Sharing, "isOpen" | "problem">;
 }
 
 export async function runScreen(
@@ -264,6 +271,9 @@ export async function runScreen(
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
+  const shared = await sharingOf(context, view);
+  const sharing = shared && { ...shared, ...wrong.dialog };
+  const folder = context.folderOf?.(view.run);
   return {
     view,
     waiting,
@@ -274,7 +284,7 @@ export async function runScreen(
       isLive: true,
       session,
       news,
-      main: html`${renderRunHead(view, session, tab, now, context.folderOf?.(view.run))} ${body(now)}`,
+      main: html`${renderRunHead(view, session, { tab, now, folder, sharing })} ${body(now)}`,
     }),
   };
 }

@@ -36,6 +36,8 @@ export interface Entrance {
 export interface LinkedTab extends TabSecret {
   decides: boolean;
   run?: string;
+  /** When the session of a shared link ends. */
+  until?: number;
 }
 
 /** The header's value; `undefined`: the request is for a document, or from elsewhere. */
