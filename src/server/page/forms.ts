@@ -14,7 +14,14 @@ import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import { pageAnswer } from "./question-form.ts";
 import type { Reply } from "./responses.ts";
-import { type Picture, type ScreenContext, type Wrong, homeScreen, reviewScreen, runScreen } from "./screens.ts";
+import {
+  type Picture,
+  type ScreenContext,
+  type Wrong,
+  homeScreen,
+  reviewScreen,
+  runScreen,
+} from "./screens.ts";
 import { filePath, filesPath, runPath } from "./sessions.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";

@@ -9,7 +9,8 @@ import { SharedLinks, SharingSignIn } from "./shared-links.ts";
 const HOST = "127.0.0.1";
 const CUT_INTERVAL_MS = 20;
 
-export interface PageServerOptions extends Omit<PagesOptions, "signIn" | "base" | "sharing">, LinkSignInOptions {
+export interface PageServerOptions
+  extends Omit<PagesOptions, "signIn" | "base" | "sharing">, LinkSignInOptions {
   /** Finds runs by links to them. Default: no links are made. */
   sharedRuns?: () => Promise<SharedRuns>;
 }

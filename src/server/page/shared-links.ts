@@ -128,7 +128,10 @@ export async function sharingOf(
   if (sharing === undefined || !mayRun(session)) return undefined;
   const shares = await runs.shares(principal, runId);
   const links = await Promise.all(
-    shares.map(async (share) => ({ ...share, address: await sharing.address({ ...share, principal, runId }) })),
+    shares.map(async (share) => ({
+      ...share,
+      address: await sharing.address({ ...share, principal, runId }),
+    })),
   );
   return { links, isLocal: sharing.isLocal };
 }
@@ -145,4 +148,7 @@ const ENDED = renderNotice(
   "This link does not work",
   "It has expired, was taken back, or is not complete. Ask whoever sent it for a new one.",
 );
-const OTHER = renderNotice("Nothing to see here", "The link that you followed shows one run, and nothing else.");
+const OTHER = renderNotice(
+  "Nothing to see here",
+  "The link that you followed shows one run, and nothing else.",
+);

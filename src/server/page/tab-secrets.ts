@@ -29,7 +29,7 @@ interface TabSecret {
 export interface Entrance {
   at: string;
   /** Absent: the tab keeps none, because there is a cookie or the session has ended. */
-  session?: TabSecret;
+  session?: TabSecret | LinkedTab;
 }
 
 /** The same of a link, with what other tabs want to know before they take it over. */

@@ -22,7 +22,8 @@ export async function renderAppView(
     ? renderAnswer({ view, viewer: "app", changes: [], points: [] })
     : undefined;
   const work = await workBody(runs, view, "app", new URLSearchParams());
-  return html`${SPRITE}${renderRunHead(view, "app", { tab: "work", now })}${requests}${answer}${work(now)}`.text;
+  return html`${SPRITE}${renderRunHead(view, "app", { tab: "work", now })}${requests}${answer}${work(now)}`
+    .text;
 }
 
 /** The newest events in an export as Markdown. */

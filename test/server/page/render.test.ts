@@ -68,7 +68,7 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
       data,
       shown: renderDiff(data.diff ?? "", { label: EVIL, path: EVIL }),
     }));
-  const main = html`${renderRunHead(view, SESSION, "work", 0)}
+  const main = html`${renderRunHead(view, SESSION, { tab: "work", now: 0 })}
   ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
   ${renderAnswer({ view, viewer: SESSION, changes, points })}`;

@@ -64,7 +64,8 @@ const opener = (dialog: string, picture: IconName, name: string, look = ""): Htm
 
 /** The dialogs that the menu opens. */
 export const renderRunDialogs = (view: RunView, sharing: Sharing | undefined): Html =>
-  html`${sharing && renderShareDialog(view, sharing)} ${renaming(view)} ${isFinal(view.run.status) ? deleting(view) : undefined}`;
+  html`${sharing && renderShareDialog(view, sharing)} ${renaming(view)}
+  ${isFinal(view.run.status) ? deleting(view) : undefined}`;
 
 const renaming = ({ run }: RunView): Html =>
   html`<dialog id="rename-run" aria-labelledby="rename-h">

@@ -88,4 +88,6 @@ function openedText(times: number): string {
 export const sharedNote = ({ sharedUntil }: PageSession): Html | undefined =>
   sharedUntil === undefined
     ? undefined
-    : html`<span class="shared-note">${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span>`;
+    : html`<span class="shared-note"
+        >${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span
+      >`;

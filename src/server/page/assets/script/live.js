@@ -156,8 +156,7 @@ export function end() {
   mend();
   stream.abort();
   setLive(false, "Ended");
-  if (isShared())
-    tell("This shared page has ended.", "Ask whoever sent the link for a new one.");
+  if (isShared()) tell("This shared page has ended.", "Ask whoever sent the link for a new one.");
   else if (isLinked)
     tell("This page has ended with its server.", "Your text stays here. Open the page again:", OPEN);
   else tell("You were logged out.", "Your text stays here until you reload the page to log in.");
