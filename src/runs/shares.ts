@@ -17,7 +17,7 @@ export interface SharedRun extends RunShare {
 }
 
 /** Longest lifetime of a link. */
-export const MAX_SHARE_MS = 7 * 86_400_000;
+const MAX_SHARE_MS = 7 * 86_400_000;
 /** Most links to one run at a time. */
 export const MAX_SHARES = 20;
 

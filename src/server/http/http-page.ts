@@ -23,7 +23,7 @@ export class HttpPage {
     this.#publicUrl = options.publicUrl;
     const own = new TokenSignIn({ ...options, base, tokens });
     const { key, sharedRuns: runs, logger } = options;
-    const sharing = runs && new SharedLinks({ key, runs, isLocal: false });
+    const sharing = runs && new SharedLinks({ key, runs });
     const signIn = sharing === undefined ? own : new SharingSignIn(own, sharing, logger);
     this.#pages = new Pages({ ...options, base, signIn, sharing });
   }

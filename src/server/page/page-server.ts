@@ -24,7 +24,8 @@ export interface PageServerOptions
 export async function openPageServer(options: PageServerOptions): Promise<PageServer> {
   const signIn = new LinkSignIn(options);
   const { key, sharedRuns, logger } = options;
-  const sharing = sharedRuns && new SharedLinks({ key: async () => key, runs: sharedRuns, isLocal: true });
+  const localHost = () => signIn.host;
+  const sharing = sharedRuns && new SharedLinks({ key: async () => key, runs: sharedRuns, localHost });
   const pages = new Pages({
     ...options,
     ...(sharing === undefined ? { signIn } : { signIn: new SharingSignIn(signIn, sharing, logger), sharing }),

@@ -16,7 +16,7 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
+import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
@@ -32,7 +32,8 @@ import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Logger } from "../../core/logger.ts";
-import { renderedDiff } from "./rendered-diff.ts";
+import { changedFiles } from "./changed-files.ts";
+import { changesOfRun } from "./file-changes.ts";
 import { type SharedLinks, sharingOf } from "./shared-links.ts";
 import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
 
@@ -336,32 +337,13 @@ const BODIES: Readonly<Record<Tab, Body>> = {
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
-    const changed = await runs.recentEvents(principal, id, { kinds: ["file_changed"], limit: MAX_CHANGES });
+    const files = await changedFiles(await changesOfRun(runs, view.run));
     const points = mayRun(session) ? await runs.points(principal, id) : undefined;
-    const changes = await withDiffs(changed ?? []);
-    const shown = { view, viewer: session, changes, points: (points ?? []).toReversed() };
+    const shown = { view, viewer: session, files, points: (points ?? []).toReversed() };
     const answer = renderAnswer({ ...shown, refused });
     return () => answer;
   },
 };
-
-const MAX_CHANGES = 300;
-/** So many characters of diffs are rendered in one page; the others are a link away. */
-const MAX_DIFFS = 60_000;
-
-async function withDiffs(events: readonly RunEvent[]): Promise<ShownChange[]> {
-  const changes: ShownChange[] = [];
-  let left = MAX_DIFFS;
-  for (const event of events) {
-    if (event.kind !== "file_changed") continue;
-    const { path, diff, added, removed } = event.data;
-    left -= diff?.length ?? 0;
-    const counts = added === undefined || removed === undefined ? undefined : { added, removed };
-    const shown = diff === undefined || left < 0 ? undefined : await renderedDiff(path, diff, { counts });
-    changes.push({ time: event.time, data: event.data, shown });
-  }
-  return changes;
-}
 
 const MAX_STEPS = 200;
 const MAX_ACTIVITY = 100;

@@ -17,20 +17,26 @@ export interface SharedLinksOptions {
   /** Signs the links: at least 32 bytes, the same at all servers of one address. */
   key: () => Promise<Uint8Array>;
   runs: () => Promise<SharedRuns>;
-  /** True if only browsers of this machine reach the page. */
-  isLocal: boolean;
+  /**
+   * Host and port of a page that only this machine reaches. A link is good there alone: whatever gets an earlier port
+   * cannot use the links that are opened at it.
+   */
+  localHost?: () => string;
 }
 
 /** The secret of a tab that followed such a link is that of the link, so any server with the key knows it. */
 const SECRET = /^shared\.([\w-]{22})\.([\w-]{43})$/;
 
 export class SharedLinks {
-  readonly isLocal: boolean;
   readonly #options: SharedLinksOptions;
 
   constructor(options: SharedLinksOptions) {
-    this.isLocal = options.isLocal;
     this.#options = options;
+  }
+
+  /** True if only browsers of this machine reach the page. */
+  get isLocal(): boolean {
+    return this.#options.localHost !== undefined;
   }
 
   /** Address of a link on its server. Browsers keep what follows `#` to themselves and to scripts of the page. */
@@ -56,7 +62,8 @@ export class SharedLinks {
   }
 
   async #secret({ id, runId, principal, expiresAt }: SharedRun): Promise<string> {
-    return `shared.${id}.${await this.#sign("link", JSON.stringify([id, runId, principal, expiresAt]))}`;
+    const host = this.#options.localHost?.() ?? "";
+    return `shared.${id}.${await this.#sign("link", JSON.stringify([id, runId, principal, expiresAt, host]))}`;
   }
 
   async #sign(use: string, text: string): Promise<string> {

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../../src/core/clock.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { MAX_SHARES } from "../../../src/runs/shares.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
-import { ME, reach, startRun } from "../../runs/support.ts";
+import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { fileRuns } from "./file-runs.ts";
+import { type Site, logIn, openSite } from "./log-in-support.ts";
 import { type Visitor, linkTo, openPages, post, visit, visitorOf, waitingRun } from "./support.ts";
 
 const HOUR = 3_600_000;
@@ -31,7 +32,7 @@ async function shared({ service, runId }: Pick<Shared, "service" | "runId">, clo
     link: async (lifetime = "day") => {
       const { status, body } = await owner.post(`/runs/${runId}/share`, { for: lifetime });
       expect(status).toBe(200);
-      return owner.origin + (/.*data-address="([^"]+)"/s.exec(body)?.[1] ?? "");
+      return owner.origin + (/.*data-address="(\/shared[^"]+)"/s.exec(body)?.[1] ?? "");
     },
     follow: async (link) => {
       const { origin, hash, pathname } = new URL(link);
@@ -41,7 +42,7 @@ async function shared({ service, runId }: Pick<Shared, "service" | "runId">, clo
   };
 }
 
-const waiting = async (clock?: Clock) => shared(await waitingRun("a"), clock);
+const waiting = async () => shared(await waitingRun("a"));
 
 test("a shared link shows its run to anyone, as often as they like, and decides nothing", async () => {
   const { service, runId, owner, link, follow } = await waiting();
@@ -80,11 +81,14 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
 });
 
 test("an expired, revoked, forged, cut or unknown link gets one clear page, and open pages end with it", async () => {
-  let now = Date.UTC(2026, 5, 1);
-  const { service, runId, owner, link, follow } = await waiting(() => now);
+  let ahead = 0;
+  const clock = () => systemClock() + ahead;
+  const { service: own } = openServer(databaseFile(), { model: calling() }, { clock, concurrentRuns: 0 });
+  const { id: queued } = await startRun(own, "look around");
+  const { service, runId, owner, link, follow } = await shared({ service: own, runId: queued }, clock);
   const [short, long] = [await link("hour"), await link("week")];
   const [early, late] = [await follow(short), await follow(long)];
-  now += HOUR;
+  ahead = HOUR;
   const ended = await early.get(early.path);
   expect([ended.status, (await late.get(late.path)).status]).toEqual([401, 200]);
   expect(ended.body).toContain("This link does not work");
@@ -97,6 +101,11 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
     const header = { ...owner.headers, "page-session": code === "" ? "shared." : code };
     expect((await owner.get(`/runs/${runId}`, header)).status).toBe(401);
   }
+  // A later server has another port, and the same key.
+  const later = await openPages(service, clock, { sharedRuns: async () => service });
+  const { origin } = new URL(later.address);
+  const code = new URL(long).hash.slice(1);
+  expect((await post(`${origin}/shared`, { code }, { origin })).status).toBe(403);
   expect(await service.unshare("somebody else", runId, id)).toBe(false);
   expect((await owner.post(`/runs/${runId}/unshare`, { share: id })).status).toBe(200);
   expect((await late.get(late.path)).status).toBe(401);
@@ -128,6 +137,30 @@ test("there are not more links than one can look through, and none for ever", as
   expect([status, body.includes("which is the maximum")]).toEqual([422, true]);
   expect((await owner.post(`/runs/${runId}/share`, { for: "year" })).status).toBe(422);
   expect(await service.shares(ME, runId)).toHaveLength(MAX_SHARES);
+});
+
+test("over HTTP any server with the key knows a link, which needs no token", async () => {
+  const { service, runId } = await waitingRun("a");
+  const sharing = { sharedRuns: async () => service };
+  const [one, other] = [await openSite(service, sharing), await openSite(service, sharing)];
+  const owner = await logIn(one.origin, "mine");
+  const { body } = await owner.post(`/runs/${runId}/share`, { for: "week" });
+  const address = /data-address="(\/shared[^"]+)"/.exec(body)?.[1] ?? "";
+  expect(body).not.toContain("on this machine only");
+  const code = address.split("#")[1] ?? "";
+  const follow = async (site: Site) =>
+    visitorOf(site.origin, await post(`${site.origin}/shared`, { code }, { origin: site.origin }));
+  const visitor = await follow(other);
+  expect((await visitor.get(`/runs/${runId}/work`)).body).toContain("Read-only, shared until");
+  // The secret of one server's tab is good at the other, which has the same key.
+  const { headers } = visitor;
+  expect((await (await follow(one)).get(`/runs/${runId}`, headers)).status).toBe(200);
+  const looks = await logIn(one.origin, "only-looks");
+  expect((await looks.post(`/runs/${runId}/share`, { for: "day" })).status).toBe(403);
+  const bob = await logIn(one.origin, "bobs");
+  expect((await bob.post(`/runs/${runId}/share`, { for: "day" })).status).toBe(404);
+  await owner.post(`/runs/${runId}/unshare`, { share: code.split(".")[1] ?? "" });
+  expect((await visitor.get(`/runs/${runId}`)).status).toBe(401);
 });
 
 test("a server that makes no links has no entry for them, and takes none", async () => {

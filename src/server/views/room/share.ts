@@ -7,7 +7,7 @@ import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
 
 /** A link that works, with its address on this server. */
-export interface ShownLink extends RunShare {
+interface ShownLink extends RunShare {
   address: string;
 }
 
