@@ -58,6 +58,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.ask", kind: "text" },
   { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
+  { path: "shareLinks", kind: "boolean" },
   { path: "notify", kind: "text", hint: "URL" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.openRuns", kind: "number" },
@@ -97,7 +98,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Approvals, questions and commands", ["approvals", "questions", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
-  ["Clients and people", ["delivery", "page", "notify"]],
+  ["Clients and people", ["delivery", "page", "shareLinks", "notify"]],
   ["HTTP", ["http"]],
   ["Log", ["logLevel"]],
 ];

@@ -70,7 +70,7 @@ export async function share(
 
 const TOO_MANY = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;
 
-/** What a sign-in knows of links; it is not of a principal. */
+/** Links as sign-ins find them; they are of no principal. */
 export interface SharedRuns {
   sharedRun(shareId: string): Promise<SharedRun | undefined>;
   /** Counts that somebody followed the link. */

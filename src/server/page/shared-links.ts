@@ -44,7 +44,7 @@ export class SharedLinks {
     return `/shared#${await this.#secret(shared)}`;
   }
 
-  /** What a secret shows. `undefined`: its link has expired or was taken back, or it is of no link. */
+  /** Finds the run that a secret shows. `undefined`: its link has expired or was taken back, or it is of no link. */
   async find(secret: string): Promise<SharedRun | undefined> {
     const [, id = ""] = SECRET.exec(secret) ?? [];
     if (id === "") return undefined;

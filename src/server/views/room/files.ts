@@ -89,7 +89,7 @@ const CHOOSE = html`<div class="empty">
   <h3>Choose a file</h3>
 </div>`;
 
-/** What one run did to the file as one change, or the changes one by one. */
+/** Shows all that one run did to the file as one change, or the changes one by one. */
 function changesOf({ tree, session, changes, look, joined }: FilesScreen): Html {
   const [newest] = changes;
   if (newest === undefined) {

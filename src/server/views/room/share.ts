@@ -11,7 +11,7 @@ interface ShownLink extends RunShare {
   address: string;
 }
 
-/** What a person may share of a run. */
+/** Links to a run, for the person who may share it. */
 export interface Sharing {
   links: readonly ShownLink[];
   /** True if only browsers of this machine reach the page. */
