@@ -8,6 +8,7 @@ import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { PAGE_ASSET, pageAsset } from "./scripts/page-assets.mjs";
 import { THREAD_TEXT, threadText } from "./scripts/thread-texts.mjs";
+import { LONG_FILES } from "./test/support/long-files.ts";
 import { requirementTags } from "./test/support/programs.ts";
 
 /** Folders whose tests start processes and wait for them. */
@@ -60,6 +61,7 @@ export default defineConfig(async ({ mode }) => ({
     // Leaves styles as they are; otherwise they would be empty here.
     css: true,
     include: ["test/**/*.test.ts"],
+    exclude: mode === "daily" ? [...LONG_FILES] : [],
     globalSetup: "test/support/suite.ts",
     // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.
     tags: await requirementTags(mode),

@@ -15,7 +15,7 @@ import { delimiter, join, relative } from "node:path";
 const HIDDEN = new Set(
   ["rg", "bwrap", "podman", "busybox"].concat(["chromium", "chromium-browser", "google-chrome"]),
 );
-const MODE = process.env.CI_LONG === "1" ? ["--mode=long"] : [];
+const MODE = process.env.CI_LONG === "1" ? "long" : "daily";
 const FOLDER = mkdtempSync(join(tmpdir(), "deepagent-ci-"));
 
 try {
@@ -34,7 +34,14 @@ function run(name, args, env = {}) {
   console.log(`\n--- tests ${name} the optional programs`);
   const outputFile = join(FOLDER, `${name}.json`);
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${outputFile}`];
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", ...MODE, "--retry=1", ...reporters, ...args];
+  const vitest = [
+    "node_modules/vitest/vitest.mjs",
+    "run",
+    `--mode=${MODE}`,
+    "--retry=1",
+    ...reporters,
+    ...args,
+  ];
   const { status } = spawnSync(process.execPath, vitest, {
     stdio: "inherit",
     env: { ...process.env, ...env },

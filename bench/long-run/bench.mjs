@@ -48,7 +48,7 @@ const sources = await loadSources(`
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { migrate } from "./src/storage/sqlite/migrations.ts";
-  export { runResult } from "./src/server/protocol/results.ts";
+  export { runResult } from "./src/server/calls/results.ts";
   export { runDocument } from "./src/server/views/run-document.ts";
   export { transcriptOf } from "./src/server/views/run-document.ts";
   export { runScreen } from "./src/server/page/screens.ts";

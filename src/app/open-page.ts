@@ -12,7 +12,7 @@ import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
 import type { StartSettings } from "../server/views/room/start-choices.ts";
-import type { PageServer, ServerDeps } from "../server/protocol/deps.ts";
+import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 
 export interface OpenPage {
   config: Config;

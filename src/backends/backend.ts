@@ -275,6 +275,11 @@ export interface Backend {
    * below the path of a `glob` or `grep`.
    */
   followLinks?(path: string, options?: ResolveOptions): MaybePromise<string | undefined>;
+  /**
+   * True if every change of the file at this path is refused, so that no person is asked about one. A backend without
+   * this method may accept changes anywhere.
+   */
+  isReadOnly?(path: string): MaybePromise<boolean>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
   /**

@@ -351,6 +351,11 @@ export class PolicyBackend extends CheckedBackend {
       );
   }
 
+  isReadOnly(path: string): boolean {
+    const valid = validatePath(path);
+    return valid.ok && this.#rules.isReadOnly(valid.path);
+  }
+
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
     const inner = await this.#inner();
     return inner.followLinks === undefined ? path : inner.followLinks(path, options);

@@ -209,6 +209,7 @@ export const prefixKeys = <Value extends FilesUpdate[string]>(
 export async function resolveBackend(source: BackendSource, runtime: BackendRuntime): Promise<Backend> {
   const made =
     typeof source !== "function" ? source : isClass(source) ? new source(runtime) : await source(runtime);
+  if (made !== source) checkBackend("The value that the function for a backend returned", made);
   return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made, runtime.log);
 }
 

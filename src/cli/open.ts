@@ -5,7 +5,7 @@ import { loadConfig } from "../config/load.ts";
 import { startChild } from "../core/child-process.ts";
 import { systemClock } from "../core/clock.ts";
 import { findPage } from "../server/page/find-page.ts";
-import { loadStateKey } from "../server/protocol/state.ts";
+import { loadStateKey } from "../server/calls/state.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
 

@@ -143,7 +143,7 @@ it("has types under the names that they have in deepagents", () => {
   expect([agent.name, backend.capabilities]).toEqual(["deepagent", expect.anything()]);
 });
 
-it.fails.each(libraries.slice(1))(
+it.each(libraries)(
   "shows an edited call in the history, and its result as it is, with %s",
   async (_name, create) => {
     const { agent, thread } = asking(create, [1]);
@@ -154,7 +154,7 @@ it.fails.each(libraries.slice(1))(
       thread,
     );
     expect(messages[1]).toMatchObject({ tool_calls: [{ name: "act", args: { n: 5 } }] });
-    expect(messages[2]?.text).toBe("null");
+    expect(messages[2]?.text).toBe("");
   },
 );
 

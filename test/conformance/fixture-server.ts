@@ -2,18 +2,15 @@ import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server"
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { ServerDeps } from "../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../src/server/contracts/deps.ts";
 import { serveHttp } from "../../src/server/http/http.ts";
-import {
-  createResourceChanges,
-  type ChangeSink,
-  type ResourceChanges,
-} from "../../src/server/resources/changes.ts";
+import type { ChangeSink, ResourceChanges } from "../../src/server/contracts/changes.ts";
+import { createResourceChanges } from "../../src/server/resources/changes.ts";
 import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts";
-import { createStateCodec } from "../../src/server/protocol/state.ts";
+import { createStateCodec } from "../../src/server/calls/state.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../../src/server/tasks/tasks.ts";
-import { TASKS_EXTENSION } from "../../src/server/protocol/results.ts";
-import { revisionOf } from "../../src/server/protocol/revisions.ts";
+import { TASKS_EXTENSION } from "../../src/server/contracts/extensions.ts";
+import { revisionOf } from "../../src/server/contracts/revisions.ts";
 import { openStreams } from "../../src/storage/sqlite/streams.ts";
 import { registerAskingTools } from "./fixtures/asking.ts";
 import { registerContentTools } from "./fixtures/content.ts";

@@ -2,6 +2,7 @@ import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { scriptedModel } from "../support/scripted-model.ts";
 import {
   calling,
   callingInTurn,
@@ -145,4 +146,27 @@ test("the interrupts of a LangChain tool are questions, one after the other", as
   await service.answer(ME, runId, second?.id ?? "", { type: "fields", values: { meal: "fish" } }, "page");
   const { run } = await reach(service, runId, "completed");
   expect(run.answer).toBe('{"seat":"12A","meal":{"meal":"fish"}}');
+});
+
+test("a question of a LangChain tool is open while another call of the reply is at work", async () => {
+  let finish = (): void => undefined;
+  const working = new Promise<void>((resolve) => (finish = resolve));
+  const options = (name: string) => ({ name, description: name, schema: z.object({}) });
+  const asks = tool(() => String(interrupt("Which seat?")), options("asks"));
+  const works = tool(() => working.then(() => "worked"), options("works"));
+  const { service } = openServer(databaseFile(), {
+    model: scriptedModel(({ messages }) =>
+      messages.some(({ type }) => type === "tool")
+        ? { text: messages.map(({ text }) => text).join(" ") }
+        : { toolCalls: [asks, works].map(({ name }) => ({ name, args: {} })) },
+    ),
+    tools: [asks, works],
+  });
+  const { id: runId } = await startRun(service, "travel");
+  await follow(service, runId, ({ kind }) => kind === "question_asked");
+  const [open] = (await service.view(ME, runId))?.questions ?? [];
+  expect(open).toMatchObject({ status: "pending", question: { kind: "interrupt", value: "Which seat?" } });
+  finish();
+  await service.answer(ME, runId, open?.id ?? "", { type: "value", value: "12A" }, "page");
+  expect((await reach(service, runId, "completed")).run.answer).toMatch(/12A.*worked|worked.*12A/);
 });

@@ -1,4 +1,4 @@
-import type { ServerDeps } from "../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../src/server/contracts/deps.ts";
 import { FORMS, overMemory, type Reply } from "./tasks/raw.ts";
 
 export interface Asked {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { serverParts } from "../../src/app/server-deps.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { loadPreviousStateKey, loadStateKey } from "../../src/server/protocol/state.ts";
+import { loadPreviousStateKey, loadStateKey } from "../../src/server/calls/state.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { PassThrough, Writable } from "node:stream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { RunService } from "../../src/runs/service.ts";
-import { lazyRuns, type ServerDeps } from "../../src/server/protocol/deps.ts";
+import { lazyRuns, type ServerDeps } from "../../src/server/contracts/deps.ts";
 import { serveStdioServer, type StdioOptions } from "../../src/server/stdio/stdio.ts";
 import { databaseFile, ME, openServer, reach } from "../runs/support.ts";
 import { deferred } from "../support/harness-deferred.ts";

@@ -7,7 +7,7 @@ import { silentLogger } from "../../src/core/logger.ts";
 import type { AgentWork, Approval, OpenQuestion, Run, RunView } from "../../src/runs/run.ts";
 import type { PrincipalRuns, RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
-import { type ServerDeps, createPageLinks } from "../../src/server/protocol/deps.ts";
+import { type ServerDeps, createPageLinks } from "../../src/server/contracts/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
 import { createResourceChanges } from "../../src/server/resources/changes.ts";
 import { type Question, defineTool } from "../../src/tools/tool.ts";

@@ -2,7 +2,7 @@ import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotoc
 import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { silentLogger } from "../../src/core/logger.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
-import type { ServerDeps } from "../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../src/server/contracts/deps.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../src/server/http/http.ts";
 import { openStreams } from "../../src/storage/sqlite/streams.ts";
 import type { Connector } from "./clients.ts";

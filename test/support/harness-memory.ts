@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import type { ServerDeps } from "../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../src/server/contracts/deps.ts";
 import { serveStdioServer } from "../../src/server/stdio/stdio.ts";
 import type { Connector } from "./clients.ts";
 

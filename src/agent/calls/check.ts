@@ -1,6 +1,7 @@
 /** Checks calls, and the edits that people make of them, by the tools and rules of their agent. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend } from "../../backends/backend.ts";
+import * as errors from "../../backends/errors.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
@@ -45,11 +46,23 @@ export async function checkCall(
   const checked = tool.validate(toolCall.args);
   if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
   const call = { toolCall: { ...toolCall, args: checked.args }, tool };
-  if (!own || !rules.permissions) return call;
-  const known = begun ? undefined : rules.permissions.denial(own, checked.args);
+  const permissions = own && rules.permissions;
+  const known = begun || !permissions ? undefined : permissions.denial(own, checked.args);
   if (known !== undefined) return { invalid: toolError(known) };
-  const { denial, gate } = await rules.permissions.judge(own, checked.args, backend);
-  return denial === undefined || begun ? { ...call, gate } : { invalid: toolError(denial) };
+  const { denial, gate } = permissions ? await permissions.judge(own, checked.args, backend) : {};
+  const refused = begun ? undefined : (denial ?? (await refusal(tool, checked.args, backend)));
+  return refused === undefined ? { ...call, gate } : { invalid: toolError(refused) };
+}
+
+/** Why a change of a file can only fail, if it can. */
+async function refusal(
+  tool: AgentTool,
+  args: Record<string, unknown>,
+  backend: Backend,
+): Promise<string | undefined> {
+  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  if (path === undefined || !(await backend.isReadOnly?.(path))) return undefined;
+  return errors.writesNotAllowed(path).error;
 }
 
 export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResult {

@@ -12,17 +12,11 @@ import { checkCall, unknownTool } from "./check.ts";
 import { EffectGuard } from "./effects.ts";
 import { Approval, type Go, UNASKED } from "./gate.ts";
 import { MiddlewareFailure, nestLayers } from "./layers.ts";
-import {
-  type EndedCall,
-  noteEdit,
-  noteOpenWrites,
-  reportEnd,
-  reportRecalled,
-  reportStart,
-} from "./report-call.ts";
+import { type EndedCall, noteOpenWrites, reportEnd, reportRecalled, reportStart } from "./report-call.ts";
 
 export type Governed =
-  | { kind: "done" | "failed"; call: ToolCall; result: CallResult }
+  /** `edited`: a person changed the call, and `call` is the one that ran. */
+  | { kind: "done" | "failed"; call: ToolCall; result: CallResult; edited: boolean }
   /** A person is asked. Nothing with an effect has happened since the last answer. */
   | { kind: "waits"; pause: unknown };
 
@@ -35,7 +29,8 @@ export async function govern(made: ToolCall, step: CallStep): Promise<Governed> 
   try {
     const ended = await carryOut(made, step);
     const result = reportEnd(ended, step);
-    return { kind: result.status === "error" ? "failed" : "done", call: ended.call, result };
+    const { call, edited = false } = ended;
+    return { kind: result.status === "error" ? "failed" : "done", call, result, edited };
   } catch (error) {
     if (!step.scope.isPause(error)) throw error;
     return { kind: "waits", pause: error };
@@ -67,6 +62,7 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };
   if (!verdict.run) return { call: toolCall, ...verdict };
   const call = verdict.toolCall;
+  const edited = verdict.edited || undefined;
   // A person may have chosen another tool.
   const tool = agent.tools.get(call.name) ?? checked.tool;
   const known = await effects.recall(tool, call, step.files);
@@ -76,17 +72,16 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   reportStart(call, scope.step, known !== undefined);
   if (known) {
     reportRecalled(call, known, tool, scope.step);
-    return { call, result: known };
+    return { call, result: known, edited };
   }
-  const ran = await runThroughLayers({ ...request, toolCall: call, tool: tool?.offered }, verdict, {
+  const result = await runThroughLayers({ ...request, toolCall: call, tool: tool?.offered }, verdict, {
     step,
     effects,
     approval,
     tool,
   });
-  const result = verdict.edited ? noteEdit(ran, call) : ran;
   await effects.finish(call, result);
-  return { call, result: noteOpenWrites(result, open) };
+  return { call, result: noteOpenWrites(result, open), edited };
 }
 
 const notRun = (call: ToolCall, why: string): EndedCall => ({

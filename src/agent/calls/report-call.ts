@@ -40,6 +40,8 @@ export interface EndedCall {
   readonly result: CallResult;
   /** A person decided against it. */
   readonly rejected?: true | undefined;
+  /** A person changed it before it ran. */
+  readonly edited?: true | undefined;
 }
 
 /** Reports the end of a call, with the file or the todos that it changed. Returns the result, with a note if it repeats. */
@@ -59,10 +61,6 @@ export function reportEnd({ call, result, rejected }: EndedCall, { agent, scope 
   const message = new ToolMessage({ content, tool_call_id: callId });
   return isRepeated(state.messages, message) ? withNote(result, REPEATED_NOTE) : result;
 }
-
-/** Tells the model that a person changed the call. */
-export const noteEdit = (result: CallResult, { name, args }: ToolCall): CallResult =>
-  withNote(result, `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`);
 
 /** Tells the model that the result is older than its writes in the same reply, which still wait. */
 export function noteOpenWrites(result: CallResult, open: readonly ToolCall[]): CallResult {

@@ -1,16 +1,18 @@
 /** Asks a person about a call or from within it: the task stops with an interrupt, and begins again with the answer. */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
+import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion } from "../contracts/question.ts";
 import type { Step } from "../contracts/step.ts";
-import { CHECKPOINTER_KEY } from "./internals.ts";
+import { CHECKPOINTER_KEY, interruptsIn } from "./internals.ts";
 import {
   type BoundAnswer,
   isRequest,
   questionId,
+  questionOf,
   refuseBroadcastAnswer,
   sealOfQuestion,
 } from "./open-interrupts.ts";
@@ -50,6 +52,16 @@ export function askPerson(config: RunnableConfig, step: Step, toolCallId: string
       if (checked && checked.ok) return checked.answer;
     }
   };
+}
+
+/** Tells watchers at once what a tool asks by LangGraph's `interrupt`, because other calls may work on for long. */
+export function tellQuestions(pause: unknown, step: Step): void {
+  if (!isGraphInterrupt(pause)) return;
+  for (const { id, value, response_schema: schema } of interruptsIn(pause.interrupts)) {
+    if (!id || isRequest(value)) continue;
+    const { question } = questionOf({ id, interruptId: id, value, ...defined({ schema }) });
+    step.tell({ kind: "question_asked", interruptId: id, question });
+  }
 }
 
 /** LangGraph's `interrupt`, telling watchers about a question that is new. */

@@ -4,7 +4,8 @@ import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import type { TextsByName } from "../contracts/state.ts";
 import { isDeepStrictEqual } from "node:util";
-import { ToolMessage } from "@langchain/core/messages";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import { isZodSchemaV3 } from "@langchain/core/utils/types";
 import { BaseChannel, DeltaChannel, DeltaValue, EmptyChannelError, StateSchema } from "@langchain/langgraph";
 import { schemaMetaRegistry } from "@langchain/langgraph/zod";
@@ -14,6 +15,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { AgentState, FilesState } from "../contracts/state.ts";
 import { foldMessages } from "../messages/messages.ts";
+import { withCalls } from "../models/reply.ts";
 import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
 import { isOlder } from "../step/files.ts";
 
@@ -23,6 +25,9 @@ export const TOOLS = "tools";
 /** Channel of notes for reports of earlier calls, by tool call id. Calls that ended later write them. */
 export const FILE_NOTES = "_fileNotes";
 
+/** Channel of calls that a person changed before they ran, by the id of the call. */
+export const EDITED_CALLS = "_editedCalls";
+
 /**
  * Channel of tasks whose subagent lost its model, by subagent and description, with the namespace of its
  * checkpoints; empty once the task has been done.
@@ -30,7 +35,14 @@ export const FILE_NOTES = "_fileNotes";
 export const LEFT_OFF = "_leftOff";
 
 /** Channels for the agent's own use. They are never shown. */
-const INTERNAL: ReadonlySet<unknown> = new Set([SPENT, FILE_NOTES, LEFT_OFF, COMPACTION, REFUSED_MEDIA]);
+const INTERNAL: ReadonlySet<unknown> = new Set([
+  SPENT,
+  FILE_NOTES,
+  EDITED_CALLS,
+  LEFT_OFF,
+  COMPACTION,
+  REFUSED_MEDIA,
+]);
 
 export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
 
@@ -80,15 +92,31 @@ function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> 
   });
 }
 
-/** A channel of texts by name, the newest of each name. */
-const textsByName = (): DeltaValue<TextsByName, TextsByName> =>
+type ByName<Value> = Readonly<Record<string, Value>>;
+
+/** A channel of values by name, the newest of each name. */
+const byName = <Value>(): DeltaValue<ByName<Value>, ByName<Value>> =>
   new DeltaValue(
-    z.custom<TextsByName>().default(() => ({})),
+    z.custom<ByName<Value>>().default(() => ({})),
     {
-      inputSchema: z.custom<TextsByName>(),
-      reducer: (texts: TextsByName, writes: TextsByName[]) => Object.assign({}, texts, ...writes),
+      inputSchema: z.custom<ByName<Value>>(),
+      reducer: (known: ByName<Value>, writes: ByName<Value>[]) => Object.assign({}, known, ...writes),
     },
   );
+
+type RanCall = Pick<ToolCall, "name" | "args">;
+
+/** Replies whose calls a person changed, with the calls that ran; each replaces the one with its id. */
+export function editedReplies(state: AgentState): AIMessage[] {
+  const edited = (state[EDITED_CALLS] as ByName<RanCall> | undefined) ?? {}; // our channel
+  if (Object.keys(edited).length === 0) return [];
+  return state.messages.flatMap((message) => {
+    if (!AIMessage.isInstance(message)) return [];
+    const made = message.tool_calls ?? [];
+    const ran = made.map((call) => ({ ...call, ...edited[call.id ?? ""] }));
+    return isDeepStrictEqual(made, ran) ? [] : [withCalls(message, ran)];
+  });
+}
 
 /** Reports that are to say more than they do so far, with it; each replaces the one with its id. */
 export function annotatedReports(state: AgentState): ToolMessage[] {
@@ -120,8 +148,9 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
       z.custom<Partial<Carried>>().default(() => ({})),
       { inputSchema: z.custom<Partial<Carried>>(), reducer: addSpent },
     ),
-    [FILE_NOTES]: textsByName(),
-    [LEFT_OFF]: textsByName(),
+    [FILE_NOTES]: byName<string>(),
+    [EDITED_CALLS]: byName<RanCall>(),
+    [LEFT_OFF]: byName<string>(),
     // A schema that takes `undefined` would put it into every result.
     structuredResponse: z.custom<unknown>((answer) => answer !== undefined),
   }).getChannels();
@@ -195,7 +224,7 @@ function addedTo(before: unknown, after: unknown): unknown {
 export function layerChannels({ name, stateSchema, channels = {} }: Middleware): Record<string, BaseChannel> {
   const own = Object.entries(channels).map(([key, channel]) => [
     key,
-    channel.kind === "texts" ? textsByName() : latest(channel.initial),
+    channel.kind === "texts" ? byName<string>() : latest(channel.initial),
   ]);
   const added = own.length === 0 ? {} : new StateSchema(Object.fromEntries(own)).getChannels();
   return { ...(stateSchema ? channelsOf(stateSchema, name) : {}), ...added };

@@ -10,6 +10,7 @@ import type { ToolKind } from "../../tools/tool.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import { specTool } from "../calls/tool.ts";
 import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
+import { tellQuestions } from "./ask-person.ts";
 import { fromOutcome } from "./outcome.ts";
 
 /** Makes an `AgentTool` of any accepted form. */
@@ -54,10 +55,14 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     kind,
     offered,
     validate: (args) => validateBy(check, offered.name, args),
-    run: async (call, { config, state }) => {
+    run: async (call, { config, state, step }) => {
       // LangChain's tools read the run from their configuration.
       const runtime = { ...config, config, state, toolCallId: call.id };
-      const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, runtime);
+      const invoked: Promise<unknown> = offered.invoke({ ...call, type: "tool_call" }, runtime);
+      const output = await invoked.catch((error: unknown) => {
+        tellQuestions(error, step);
+        throw error;
+      });
       if (ToolMessage.isInstance(output) || isCommand(output)) return fromOutcome(output);
       return { content: typeof output === "string" ? output : JSON.stringify(output ?? null) };
     },

@@ -73,13 +73,15 @@ function messagesIn({ update }: Command): unknown[] | undefined {
 
 /**
  * Shows the messages of a node's answer to LangGraph's stream mode `messages`, which looks at the fields of an
- * answer and not into the update of a command. `streamed`: the one that the model has streamed itself.
+ * answer and not into the update of a command. `streamed`: those that the model has streamed itself.
  */
-export function showMessages(answer: Command, streamed?: BaseMessage): Command {
+export function showMessages(answer: Command, streamed: readonly BaseMessage[] = []): Command {
   const { update } = answer;
   const given: unknown = Array.isArray(update)
     ? update.findLast(([channel]) => channel === "messages")?.[1]
     : update?.["messages"];
-  const shown = [given].flat().filter((message) => BaseMessage.isInstance(message) && message !== streamed);
+  const shown = [given]
+    .flat()
+    .filter((message) => BaseMessage.isInstance(message) && !streamed.includes(message));
   return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
 }

@@ -1,9 +1,8 @@
 /** Messages that a person sends to an agent while it works. */
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command } from "@langchain/langgraph";
 import { byIdentity } from "../../core/by-identity.ts";
-import type { AgentState, Inbox, InboxMessage } from "../contracts/state.ts";
+import type { AgentState, Inbox, InboxMessage, StateUpdate } from "../contracts/state.ts";
 import { agentPath, contextOf } from "./step-of-task.ts";
 import { foldMessages, inboxMessage } from "../messages/messages.ts";
 
@@ -36,17 +35,15 @@ export function unread(told: readonly InboxMessage[], thread: readonly BaseMessa
   return told.filter(({ id }) => !known.has(id)).map(inboxMessage);
 }
 
-type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
-
-/** Runs `node` on a thread that ends in the new messages of the inbox, if there are any. */
-export function readingInbox(node: Node): Node {
-  const withTold: Node = async (state, config) => {
+/** Takes a turn on a thread that ends in the new messages of the inbox, if there are any. */
+export function readingInbox<Turned extends { update: StateUpdate }>(
+  takeTurn: (state: AgentState, config: RunnableConfig) => Promise<Turned>,
+): typeof takeTurn {
+  return async (state, config) => {
     const told = await newMessages(inboxOf(config), state.messages);
-    if (told.length === 0) return node(state, config);
-    const { update, goto } = await node({ ...state, messages: foldMessages(state.messages, [told]) }, config);
-    // Nodes of this graph answer with a record of their channels.
-    const { messages = [], ...rest } = (update ?? {}) as Partial<AgentState>;
-    return new Command({ update: { ...rest, messages: [...told, ...messages] }, ...(goto ? { goto } : {}) });
+    if (told.length === 0) return takeTurn(state, config);
+    const turned = await takeTurn({ ...state, messages: foldMessages(state.messages, [told]) }, config);
+    const { messages = [], ...rest } = turned.update;
+    return { ...turned, update: { ...rest, messages: [...told, ...messages] } };
   };
-  return (state, config) => (inboxOf(config) ? withTold : node)(state, config);
 }

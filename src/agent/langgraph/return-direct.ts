@@ -1,16 +1,16 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command } from "@langchain/langgraph";
-import type { AgentState } from "../contracts/state.ts";
 import type { AgentDefinition } from "./definition.ts";
-
-type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
+import type { AgentNode } from "./graph.ts";
 
 /**
  * Begins the next turn, unless the run has its answer: LangChain tools marked `returnDirect` end the run with their
  * results. A structured answer is still requested.
  */
-export function returnDirect({ tools, structured }: AgentDefinition, end: string): (node: Node) => Node {
+export function returnDirect(
+  { tools, structured }: AgentDefinition,
+  end: string,
+): (node: AgentNode) => AgentNode {
   const direct = new Set(
     [...tools.values()].flatMap(({ name, offered }) => (offered.returnDirect ? [name] : [])),
   );

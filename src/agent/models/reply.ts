@@ -365,6 +365,10 @@ function messageOf(
   });
 }
 
+/** The reply with other calls. */
+export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
+  messageOf(reply, calls, true, reply.name);
+
 /** Blocks without copies of calls. Plain text, which comes in blocks only where it was streamed, is a string. */
 function contentOf(blocks: Exclude<MessageContent, string>): MessageContent {
   const others = blocks.filter(({ type }) => !CALL_BLOCKS.has(type));

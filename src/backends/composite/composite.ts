@@ -310,6 +310,13 @@ class TreeBackend extends CheckedBackend {
     return sortByPath((await Promise.all(parts)).flat());
   }
 
+  async isReadOnly(path: string): Promise<boolean> {
+    const valid = validatePath(path);
+    if (!valid.ok) return false;
+    const { mount, inner } = this.#tree.targetOf(valid.path);
+    return (await (await this.#tree.backend(mount)).isReadOnly?.(inner)) ?? false;
+  }
+
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
     const valid = validatePath(path);
     if (!valid.ok) return undefined;

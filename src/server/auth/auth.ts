@@ -1,5 +1,6 @@
 /** Says who sent a request over HTTP, by static tokens or by the claims of verified ones. */
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import {
   type AuthInfo,
   OAuthError,
@@ -23,9 +24,21 @@ export type AuthFailure =
   | "too_many_failures";
 
 /** The holder of an accepted request, or the response that refuses it. */
-export type Authenticated =
-  | { ok: true; auth: AuthInfo }
-  | { ok: false; reason: AuthFailure; response: Response };
+type Authenticated = { ok: true; auth: AuthInfo } | { ok: false; reason: AuthFailure; response: Response };
+
+/** A refusal also says for how many seconds the address has to wait; 0: it need not. */
+export type Checked =
+  | Extract<Authenticated, { ok: true }>
+  | (Extract<Authenticated, { ok: false }> & { wait: number });
+
+/** Checks tokens, and bounds how many an address may have refused. */
+export interface Tokens {
+  /** Seconds that the address of a request has to wait after too many refused tokens. */
+  wait(request: IncomingMessage): number;
+  check(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
+  /** Checks a token that was valid before, so a refusal does not count as a guess. */
+  recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
+}
 
 /** Limits on how a verifier may check a token. */
 interface VerifyOptions {

@@ -15,7 +15,8 @@ import {
 import type { AnswerOutcome, DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import type { Answer } from "../../tools/tool.ts";
-import type { ClientFacts } from "../protocol/client.ts";
+import type { ClientFacts } from "../calls/client.ts";
+import type { Taken } from "../calls/open-requests.ts";
 import {
   type FormPlace,
   agentLabel,
@@ -55,13 +56,6 @@ export interface FormResponse {
   action: "accept" | "decline" | "cancel";
   content?: unknown;
 }
-
-export type Taken =
-  | { kind: "decided" }
-  /** It stays open and is not asked again in this call. */
-  | { kind: "left"; /** The client answered by itself. */ isUnread?: true }
-  /** The person answered, but not in a way that can be carried out. */
-  | { kind: "again"; problem: string };
 
 /** A decision or an answer, and the id of what it is for. */
 export type Said = { approvalId: string; decision: PersonDecision } | { questionId: string; answer: Answer };

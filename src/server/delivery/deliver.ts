@@ -1,12 +1,13 @@
 /** Delivers the outcome of a run to a client, and decides if the run stops when the client leaves. */
 import { type Config, asksForClientModel } from "../../config/schema.ts";
 import { type RunView, waitingIn } from "../../runs/run.ts";
-import type { ToolCall } from "../protocol/call.ts";
-import { type ClientFacts, windowFor } from "../protocol/client.ts";
-import { originOf } from "../protocol/deps.ts";
-import { type Outcome, withNotes } from "../protocol/outcome.ts";
+import type { ToolCall } from "../calls/call.ts";
+import { type ClientFacts, windowFor } from "../calls/client.ts";
+import { originOf } from "../contracts/deps.ts";
+import { type Outcome, withNotes } from "../calls/outcome.ts";
 import { type Progress, createProgress, noProgress } from "../views/progress.ts";
 import { whileLending } from "./client-model.ts";
+import { keyOf } from "../calls/open-requests.ts";
 import { elicitDelivery, elicitPageDelivery } from "./elicit.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
 import {
@@ -16,7 +17,6 @@ import {
   follow,
   gathered,
   hasNews,
-  keyOf,
 } from "./session.ts";
 
 /**

@@ -1,8 +1,17 @@
 /** Deliveries that push questions while the call is open: with forms, or on the local page. */
 import { randomUUID } from "node:crypto";
 import { type RunView, type Waiting, waitingIn } from "../../runs/run.ts";
-import { type Taken, allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
-import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
+import type { Taken } from "../calls/open-requests.ts";
+import { allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
+import {
+  type Delivery,
+  type DeliverySession,
+  follow,
+  gathered,
+  hasNews,
+  isOver,
+  openForm,
+} from "./session.ts";
 
 /** Maximum number of times that one form is shown, if its answers cannot be carried out. */
 const MAX_ATTEMPTS = 5;
@@ -47,10 +56,10 @@ async function ask(
   total: number,
   problem: string | undefined,
 ): Promise<Taken | undefined> {
-  const { context, runId, pausesForForms, clock, open } = session;
+  const { context, runId, pausesForForms, clock } = session;
   const opened = clock();
   const place = { runId, position: 1, total, ...(problem === undefined ? {} : { problem }) };
-  const form = open.form(session, waiting, place);
+  const form = openForm(session, waiting, place);
   const answered = new AbortController();
   const taken = form.taken.finally(() => answered.abort());
   await follow(session, allDecided([waiting]), {

@@ -4,12 +4,13 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { relevanceOf } from "../../runs/events.ts";
 import { type RunView, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
-import type { ClientFacts } from "../protocol/client.ts";
-import type { Outcome } from "../protocol/outcome.ts";
-import type { ApprovalState, StateCodec } from "../protocol/state.ts";
+import type { ClientFacts } from "../calls/client.ts";
+import type { Outcome } from "../calls/outcome.ts";
+import type { ApprovalState, StateCodec } from "../calls/state.ts";
 import type { FormPlace } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
-import { type Asking, type Decider, type Taken, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
+import { type OpenForm, type OpenRequests, type Taken, keyOf } from "../calls/open-requests.ts";
+import { type Asking, type Decider, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
 import type { PersonRequest } from "../views/question-form.ts";
 
 /** Answers that came with a call and were carried out. */
@@ -168,65 +169,18 @@ async function nextChange(
   return "end";
 }
 
-type WaitingKey = Pick<Waiting, "runId" | "id">;
-
-export const keyOf = ({ runId, id }: WaitingKey): string => `${runId}/${id}`;
-
-/** A form that is with the person. */
-export interface OpenForm {
-  /** The outcome of the answer, once it is carried out; `undefined`: none came, for whatever reason. */
-  readonly taken: Promise<Taken | undefined>;
-  /** Takes the form back. */
-  close(): void;
-}
-
-/**
- * Keeps the questions that were pushed to a client and not answered yet. They outlive the call that asked: an
- * answer that comes after the call's window closed counts, and a later call waits for the same answer.
- */
-export class OpenRequests {
-  readonly #forms = new Map<string, OpenForm>();
-  /** Model calls that the client's model works on. */
-  readonly models = new Set<string>();
-  /** Approvals and questions that a result on this connection named, by `keyOf`. */
-  readonly reported = new Set<string>();
-  readonly #unread = new Map<string, number>();
-
-  /** Remembers that the client answered by itself, before anyone could have read the question. */
-  refusedUnread(waiting: WaitingKey): void {
-    const key = keyOf(waiting);
-    this.#unread.set(key, (this.#unread.get(key) ?? 0) + 1);
-  }
-
-  isUnread(waiting: WaitingKey): boolean {
-    return this.#unread.has(keyOf(waiting));
-  }
-
-  /** True if asking again is pointless. A person may close one form by accident, but not each one as it opens. */
-  isPointless(waiting: WaitingKey): boolean {
-    return (this.#unread.get(keyOf(waiting)) ?? 0) > 1;
-  }
-
-  /** The form for what waits: the one that is open already, or a new one. */
-  form(session: DeliverySession, waiting: Waiting, place: FormPlace): OpenForm {
-    const key = keyOf(waiting);
-    const known = this.#forms.get(key);
-    if (known !== undefined) return known;
-    const form = new AbortController();
-    const taken = show(session, waiting, place, form)
-      .catch((error: unknown) => {
-        session.logger.warn("question.not_taken", { runId: waiting.runId, questionId: waiting.id, error });
-        return undefined;
-      })
-      .finally(() => this.#forms.delete(key));
-    const open = { taken, close: () => form.abort() };
-    this.#forms.set(key, open);
-    return open;
-  }
+/** The form for what waits: the one that is open already, or a new one. */
+export function openForm(session: DeliverySession, waiting: Waiting, place: FormPlace): OpenForm {
+  const show = (form: AbortController): Promise<Taken | undefined> =>
+    showForm(session, waiting, place, form).catch((error: unknown) => {
+      session.logger.warn("question.not_taken", { runId: waiting.runId, questionId: waiting.id, error });
+      return undefined;
+    });
+  return session.open.form(waiting, show);
 }
 
 /** Shows the form until it is answered, here or elsewhere, and carries out the answer. */
-async function show(
+async function showForm(
   session: DeliverySession,
   waiting: Waiting,
   place: FormPlace,

@@ -1,8 +1,8 @@
 import { inputResponse } from "@modelcontextprotocol/server";
 import { type RunView, type SamplingReply, type Waiting } from "../../runs/run.ts";
-import type { ToolCall } from "../protocol/call.ts";
-import { type Outcome, refused, unknownRun } from "../protocol/outcome.ts";
-import type { ApprovalState } from "../protocol/state.ts";
+import type { ToolCall } from "../calls/call.ts";
+import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
+import type { ApprovalState } from "../calls/state.ts";
 import { type FormResponse, type Said, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./client-model.ts";
 import { digestOf } from "./input-required.ts";

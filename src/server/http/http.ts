@@ -16,9 +16,9 @@ import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import type { SharedState, StreamStore } from "../../runs/server-ports.ts";
 import { type Authenticator, principalOf } from "../auth/auth.ts";
-import { scopeChallenge } from "../auth/challenge.ts";
-import type { ErrorAnswer } from "../protocol/envelope.ts";
-import type { ResourceChanges } from "../resources/changes.ts";
+import { scopeChallenge } from "./challenge.ts";
+import type { ErrorAnswer } from "../contracts/envelope.ts";
+import type { ResourceChanges } from "../contracts/changes.ts";
 import {
   RateLimit,
   clientAddress,

@@ -1,7 +1,7 @@
 /** Reads the bodies of requests, and checks their headers against them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
-import { type ErrorAnswer, errorAnswer, readMessages } from "../protocol/envelope.ts";
+import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelope.ts";
 
 /** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
 export type Body =

@@ -4,7 +4,7 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
-import type { ErrorAnswer } from "../protocol/envelope.ts";
+import type { ErrorAnswer } from "../contracts/envelope.ts";
 import type { SessionEvents } from "./event-store.ts";
 import { sendError } from "./request.ts";
 import { SessionTransport } from "./session-transport.ts";

@@ -1,11 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Logger } from "../../core/logger.ts";
+import { whenStalled } from "../../core/when-stalled.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import type { Counter } from "./operations.ts";
-
-/** Milliseconds in which a client has to read some of the waiting output. */
-const PATIENCE_MS = 60_000;
 
 export interface SlowReadersOptions {
   logger: Logger;
@@ -13,18 +11,6 @@ export interface SlowReadersOptions {
   patienceMs?: number | undefined;
   /** Counts the connections that are closed. */
   cut: Counter;
-}
-
-/** Calls `stalled` when the client has read none of the waiting output for `patienceMs`, by default 60 seconds. */
-export function whenStalled(
-  response: ServerResponse,
-  stalled: () => void,
-  patienceMs: number = PATIENCE_MS,
-): void {
-  // A socket is also idle while there is nothing to send.
-  response.setTimeout(patienceMs, () => {
-    if (response.writableLength > 0) stalled();
-  });
 }
 
 type Write = (chunk: Uint8Array | string) => boolean;

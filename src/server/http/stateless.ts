@@ -7,7 +7,8 @@ import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Authenticator, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
-import { type ResourceChanges, followListened } from "../resources/changes.ts";
+import type { ResourceChanges } from "../contracts/changes.ts";
+import { followListened } from "../resources/changes.ts";
 
 export type AuthenticatedRequest = IncomingMessage & { auth?: AuthInfo };
 

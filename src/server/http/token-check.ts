@@ -1,6 +1,6 @@
 /** Checks the tokens of requests, and bounds how many an address may have refused. */
 import type { IncomingMessage } from "node:http";
-import type { Authenticated, Authenticator } from "../auth/auth.ts";
+import type { Authenticator, Checked, Tokens } from "../auth/auth.ts";
 import { type AddressOf, type RateLimit, clientNetwork } from "./admission.ts";
 import type { Counter } from "./operations.ts";
 
@@ -12,23 +12,17 @@ export interface TokenCheckOptions {
   addressOf: AddressOf;
 }
 
-/** A refusal also says for how many seconds the address has to wait; 0: it need not. */
-export type Checked =
-  | Extract<Authenticated, { ok: true }>
-  | (Extract<Authenticated, { ok: false }> & { wait: number });
-
 /**
  * After too many refused tokens an address is served only with tokens that are known to be good; unknown ones are
  * not checked any more.
  */
-export class TokenCheck {
+export class TokenCheck implements Tokens {
   readonly #options: TokenCheckOptions;
 
   constructor(options: TokenCheckOptions) {
     this.#options = options;
   }
 
-  /** Seconds that the address of a request has to wait after too many refused tokens. */
   wait(request: IncomingMessage): number {
     return this.#options.refusalLimit.wait(this.#networkOf(request));
   }
@@ -42,7 +36,6 @@ export class TokenCheck {
     return { ...outcome, wait };
   }
 
-  /** Checks a token that was valid before, so a refusal does not count as a guess. */
   async recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked> {
     const { authenticator, refusals } = this.#options;
     const mayAsk = this.wait(request) === 0;

@@ -1,7 +1,8 @@
 /** The files that a run changed, each with what it did to them against the file before the run. */
 import type { DiffCounts } from "../../core/diff.ts";
 import type { ChangedFile } from "../views/room/answer.ts";
-import { type FileChange, type RunChanges, joinedChange } from "./file-changes.ts";
+import type { FileChange } from "../views/room/changes.ts";
+import { type RunChanges, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 
 /** So many characters of diffs are rendered in one page; the others are a link away. */

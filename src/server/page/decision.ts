@@ -3,6 +3,7 @@ import { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
 import type { Approval, PersonDecision, Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
+import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
 
 /** The decision that a person sent, or the reason why it is none. */
 export type PageDecision = { ok: true; decision: PersonDecision } | ({ ok: false } & Problem);
@@ -17,36 +18,7 @@ interface Problem {
   column?: number;
 }
 
-/** The arguments of a call as a person edits them. */
-export interface EditableArguments {
-  /** One argument that is edited as plain text. Characters that a browser does not show or return are marks. */
-  text?: { name: string; value: string; hasMarks: boolean };
-  /** The others as JSON; characters that a browser does not show are escaped. */
-  json: string;
-}
-
 const MAX_MESSAGE_CHARACTERS = 2000;
-/** Arguments that are texts of many lines. */
-const TEXT_ARGUMENTS = ["content", "new_string", "command"];
-
-export function editableArguments({ args }: Pick<Approval, "args">): EditableArguments {
-  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !args[key].includes(MARK));
-  if (name === undefined) return { json: visibleJson(args) };
-  const { [name]: text, ...others } = args;
-  const value = String(text).replace(UNSHOWN, (character) => `${MARK}${hexOf(character).toUpperCase()}⟩`);
-  return { text: { name, value, hasMarks: value !== text }, json: visibleJson(others) };
-}
-
-/** Begins the mark of a character, such as `⟨U+200D⟩`. */
-const MARK = "⟨U+";
-
-/** The text that was edited: forms send every line break as CRLF. */
-const unmarked = (typed: string): string =>
-  typed
-    .replaceAll("\r\n", "\n")
-    .replace(/⟨U\+([0-9A-F]{4})⟩/g, (_mark, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-
-const hexOf = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
 
 /** Only a pressed button decides. Approving with changed arguments is refused: they would be lost. */
 export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
@@ -165,13 +137,3 @@ export function parsed(text: string): unknown {
     return undefined;
   }
 }
-
-function visibleJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${hexOf(character)}`);
-}
-
-const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-/** Characters that a browser does not show or return unchanged. */
-const UNSHOWN =
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/gu;

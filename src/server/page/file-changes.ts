@@ -1,18 +1,10 @@
 /** Reads which runs changed which files, and who approved it, from the journals of the runs. */
-import type { RunEvent } from "../../runs/events.ts";
 import type { Approval, Principal, RunHead } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type CombinedDiff, combinedDiff } from "../views/content/combined-diff.ts";
+import type { FileChange } from "../views/room/changes.ts";
 import { MEMORIES, WORKSPACE } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
-
-type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
-
-/** One change of a file by a call of a run. */
-export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
-  run: Pick<RunHead, "id" | "task" | "name">;
-  data: ChangeEvent["data"];
-}
 
 const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
 

@@ -3,23 +3,17 @@ import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
 import type { RunView } from "../../runs/run.ts";
-import type { ShownChange } from "../views/room/changes.ts";
+import type { FileChange, ShownChange } from "../views/room/changes.ts";
 import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
 import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
 import type { CombinedDiff } from "../views/content/combined-diff.ts";
 import type { Html } from "../views/html.ts";
-import {
-  type FileChange,
-  approvalsOfChanges,
-  changesOfMany,
-  changesOfRun,
-  joinedChange,
-} from "./file-changes.ts";
+import { approvalsOfChanges, changesOfMany, changesOfRun, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, isShared, linesPath } from "./sessions.ts";
+import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { sharingOf } from "./shared-links.ts";
 import { isAsItIs } from "./unchanged.ts";
 

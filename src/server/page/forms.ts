@@ -22,7 +22,7 @@ import {
   reviewScreen,
   runScreen,
 } from "./screens.ts";
-import { filePath, filesPath, runPath } from "./sessions.ts";
+import { filePath, filesPath, runPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 

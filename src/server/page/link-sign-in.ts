@@ -8,7 +8,7 @@ import { html } from "../views/html.ts";
 import { LINKED_SHELL, renderNotice } from "../views/room/shell.ts";
 import { LinkProofs } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS, type PageLink, runPath } from "./sessions.ts";
+import { LIFETIME_MS, type PageLink, runPath } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
-import { whenStalled } from "../http/slow-readers.ts";
+import { whenStalled } from "../../core/when-stalled.ts";
 import { ICONS, type Screen, renderScreen, titleOf } from "../views/room/shell.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
 import type { Picture } from "./screens.ts";

@@ -1,5 +1,5 @@
 import { type Server, createServer } from "node:http";
-import type { PageServer } from "../protocol/deps.ts";
+import type { PageServer } from "../contracts/deps.ts";
 import { LinkSignIn, type LinkSignInOptions } from "./link-sign-in.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
 import { Pages, type PagesOptions } from "./pages.ts";

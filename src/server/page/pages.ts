@@ -25,7 +25,7 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, isShared, may } from "./sessions.ts";
+import { type PageSession, isShared, may } from "../contracts/viewer.ts";
 import { searchScreen } from "./search.ts";
 import { exportText } from "./updates.ts";
 import type { SharedLinks } from "./shared-links.ts";

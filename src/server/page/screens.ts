@@ -35,7 +35,7 @@ import type { Logger } from "../../core/logger.ts";
 import { changedFiles } from "./changed-files.ts";
 import { changesOfRun } from "./file-changes.ts";
 import { type SharedLinks, sharingOf } from "./shared-links.ts";
-import { type PageSession, type Viewer, mayRun, runPath } from "./sessions.ts";
+import { type PageSession, type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 export interface ScreenContext {
   runs: PrincipalRuns;

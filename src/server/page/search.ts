@@ -8,7 +8,7 @@ import { type Command, KINDS, type Kind, has, renderSearch, startAddress } from 
 import type { Screen } from "../views/room/shell.ts";
 import { searchFiles } from "./files.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, mayRun, runPath } from "./sessions.ts";
+import { filesPath, mayRun, runPath } from "../contracts/viewer.ts";
 
 const MAX = { query: 200, each: 50, roots: 20 };
 /** Time limits of a search, in milliseconds. */

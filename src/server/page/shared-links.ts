@@ -9,7 +9,7 @@ import type { Sharing } from "../views/room/share.ts";
 import { renderNotice } from "../views/room/shell.ts";
 import { isSame } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { type PageSession, mayRun, runPath } from "./sessions.ts";
+import { type PageSession, mayRun, runPath } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { secretOf } from "./tab-secrets.ts";
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Html } from "../views/html.ts";
 import type { Reply } from "./responses.ts";
-import type { PageSession } from "./sessions.ts";
+import type { PageSession } from "../contracts/viewer.ts";
 
 /** The session of a request, or what the browser gets instead of the screen. */
 export type SignedIn = (

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { SCOPES, type Scope } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import { isSame } from "./find-page.ts";
-import { LIFETIME_MS, type PageGrant, type PagePurpose, type PageSession } from "./sessions.ts";
+import { LIFETIME_MS, type PageGrant, type PagePurpose, type PageSession } from "../contracts/viewer.ts";
 
 /**
  * The script of the page sends this header with each request: the secret of its tab, or a word that is none where

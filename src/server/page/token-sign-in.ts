@@ -6,20 +6,19 @@ import { z } from "zod";
 import { SCOPES } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type AuthFailure, principalOf } from "../auth/auth.ts";
+import { type AuthFailure, type Checked, type Tokens, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
-import type { Checked, TokenCheck } from "../http/token-check.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { LIFETIME_MS } from "./sessions.ts";
+import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { type Entrance, TabSecrets, secretOf } from "./tab-secrets.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
   key: () => Promise<Uint8Array>;
-  tokens: TokenCheck;
+  tokens: Tokens;
   /** Path below which browsers reach the page, without a slash at its end. */
   base: string;
   clock: Clock;

@@ -8,7 +8,7 @@ import { html } from "../views/html.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { changesOfRun, joinedChange } from "./file-changes.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";
-import { linesPath } from "./sessions.ts";
+import { linesPath } from "../contracts/viewer.ts";
 
 /** Lines given at once, and of a file that is looked at at all. */
 const MAX = { given: 1000, lines: 50_000, characters: 2_000_000 };

@@ -8,7 +8,7 @@ import { renderWholeCall } from "../views/room/approval.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { callParts } from "../views/shown-call.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";
-import type { PageSession } from "./sessions.ts";
+import type { PageSession } from "../contracts/viewer.ts";
 import { plainText } from "./whole-text.ts";
 
 /** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */

@@ -1,18 +1,17 @@
 import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { readableRuns, scopedRuns } from "../auth/scopes.ts";
-import { OpenRequests } from "../delivery/session.ts";
+import { OpenRequests } from "../calls/open-requests.ts";
 import { registerResources } from "../resources/index.ts";
-import { APPS_EXTENSION } from "../resources/run-app.ts";
+import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
 import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
-import type { ServerDeps } from "./deps.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
 import { rewriteErrors } from "./error-answers.ts";
-import { TASKS_EXTENSION } from "./results.ts";
-import { revisionOf } from "./revisions.ts";
-import { createStateCodec } from "./state.ts";
-import { SentResults, registerTool } from "./tool.ts";
+import { revisionOf } from "../contracts/revisions.ts";
+import { createStateCodec } from "../calls/state.ts";
+import { SentResults, registerTool } from "../calls/tool.ts";
 
 /** Makes MCP server instances: their tools, prompts, resources and extensions. */
 

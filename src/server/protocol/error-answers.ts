@@ -5,7 +5,7 @@ import {
   ProtocolErrorCode,
   isJSONRPCErrorResponse,
 } from "@modelcontextprotocol/server";
-import type { Revision } from "./revisions.ts";
+import type { Revision } from "../contracts/revisions.ts";
 
 /** Rewrites errors on their way out of one server instance. */
 export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {

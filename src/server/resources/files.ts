@@ -4,7 +4,7 @@ import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
 import { mimeTypeOf } from "../../backends/mime.ts";
 import type { Contents, ListSection, ResourceScope, ResourceSpec } from "./resource.ts";
 import { completeRun, findRun } from "./runs.ts";
-import { FILES_TEMPLATE, RUN_FILES_TEMPLATE, fileUri, runFileUri } from "./uris.ts";
+import { FILES_TEMPLATE, RUN_FILES_TEMPLATE, fileUri, runFileUri } from "../contracts/uris.ts";
 
 /**
  * Files that the agents of all threads share, by their virtual path, such as `/workspace/…`, `/memories/…` and

@@ -12,9 +12,9 @@ import {
 import { z } from "zod";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Principal } from "../../runs/run.ts";
-import type { ServerDeps } from "../protocol/deps.ts";
-import { type Revision, cacheFor } from "../protocol/revisions.ts";
-import { decodeOnce } from "./uris.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
+import { type Revision, cacheFor } from "../contracts/revisions.ts";
+import { decodeOnce } from "../contracts/uris.ts";
 
 /** Dependencies of the resources of one server instance. */
 export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {

@@ -6,7 +6,7 @@ import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
-import { RUN_TEMPLATE, type RunViewName, runUri } from "./uris.ts";
+import { RUN_TEMPLATE, type RunViewName, runUri } from "../contracts/uris.ts";
 
 /** Runs looked at for completion. */
 const COMPLETED_RUNS = 200;

@@ -12,10 +12,10 @@ import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
-import { cacheFor } from "../protocol/revisions.ts";
+import { cacheFor } from "../contracts/revisions.ts";
 import { DIRECTORY_TYPE } from "./files.ts";
 import { type Contents, type ResourceScope, type ResourceSpec, guarded } from "./resource.ts";
-import { decodeOnce, encodePath } from "./uris.ts";
+import { decodeOnce, encodePath } from "../contracts/uris.ts";
 
 /** The Skills extension (SEP-2640), as servers declare it. */
 export const SKILLS_EXTENSION = { "io.modelcontextprotocol/skills": { directoryRead: true } } as const;

@@ -5,7 +5,7 @@ import {
   ResourceNotFoundError,
 } from "@modelcontextprotocol/server";
 import { type ResourceScope, guarded } from "./resource.ts";
-import { runIdOf } from "./uris.ts";
+import { runIdOf } from "../contracts/uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;
 

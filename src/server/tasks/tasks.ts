@@ -21,22 +21,23 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type Taken, formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
+import type { Taken } from "../calls/open-requests.ts";
+import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
-import { type ClientFacts, clientFacts } from "../protocol/client.ts";
-import { type ServerDeps, originOf } from "../protocol/deps.ts";
+import { type ClientFacts, clientFacts } from "../calls/client.ts";
+import { type ServerDeps, originOf } from "../contracts/deps.ts";
 import {
   type ElicitationRequest,
   type InputRequests,
-  TASKS_EXTENSION,
   decidedElsewhere,
   runResult,
   taskDetails,
   taskFields,
   withNote,
-} from "../protocol/results.ts";
-import type { Revision } from "../protocol/revisions.ts";
-import { answerWays } from "../protocol/tool.ts";
+} from "../calls/results.ts";
+import { TASKS_EXTENSION } from "../contracts/extensions.ts";
+import type { Revision } from "../contracts/revisions.ts";
+import { answerWays } from "../calls/tool.ts";
 import { guarded } from "../resources/resource.ts";
 import type { PersonRequest } from "../views/question-form.ts";
 

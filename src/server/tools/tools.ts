@@ -11,10 +11,10 @@ import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
 import type { CarriedAnswers } from "../delivery/session.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
-import type { ToolCall } from "../protocol/call.ts";
-import { type Media, type Outcome, refused, unknownRun, withNotes } from "../protocol/outcome.ts";
-import { type ServerTool, defineTool, runId, waitSeconds } from "../protocol/tool.ts";
-import { RUN_APP_URI } from "../resources/run-app.ts";
+import type { ToolCall } from "../calls/call.ts";
+import { type Media, type Outcome, refused, unknownRun, withNotes } from "../calls/outcome.ts";
+import { type ServerTool, defineTool, runId, waitSeconds } from "../calls/tool.ts";
+import { RUN_APP_URI } from "../contracts/extensions.ts";
 import {
   RunChange,
   RunList,

@@ -21,7 +21,7 @@ import {
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
-import { runUri } from "../resources/uris.ts";
+import { runUri } from "../contracts/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { addressLines, addressOf, askedBy, shownText } from "./question-form.ts";
 import { asText, indented } from "./quoting.ts";

@@ -40,9 +40,7 @@ describe("an edit", () => {
     expect(seen).toEqual([["other", "other", "a"]]);
     const [message] = await toolMessages(agent);
     expect(message?.tool_call_id).toBe("a");
-    expect(message?.text).toBe(
-      '[A person changed this call before it ran. It ran as other {"n":5}]\nother did 5',
-    );
+    expect(message?.text).toBe("other did 5");
   });
 
   it("that cannot run is refused to the person, at any depth, and the question stays open", async () => {

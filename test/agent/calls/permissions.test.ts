@@ -15,6 +15,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
+import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
@@ -339,4 +340,27 @@ describe("permissions where links lead to another place", () => {
     ]);
     expect(readdirSync(root).sort()).toEqual(["docs", "manual", "open", "private"]);
   });
+});
+
+it("changes of a read-only part of the tree are refused without asking anybody", async () => {
+  const { root } = workspace({});
+  const disk = new FilesystemBackend({ rootDir: root, virtualMode: true });
+  const backend = new CompositeBackend(StateBackend, {
+    "/workspace/": new PolicyBackend(disk, { denyPrefixes: ["/docs"] }),
+    "/frozen/": new PolicyBackend(StateBackend, { readOnly: true }),
+  });
+  const refused = [
+    write("/workspace/docs/new.txt"),
+    edit("/workspace/DOCS/f.txt", "docs text"),
+    { name: "delete", args: { file_path: "/workspace/docs/f.txt" } },
+    write("/frozen/new.txt"),
+  ];
+  const { agent } = agentMaking([[...refused, write("/workspace/open/new.txt")]], {
+    backend,
+    interruptOn: { write_file: true, edit_file: true, delete: true },
+  });
+  const open = paused(await collect(agent, go));
+  expect(open.map(({ request }) => request.actionRequests[0]?.args["file_path"])).toEqual([
+    "/workspace/open/new.txt",
+  ]);
 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
 import { cleanUpWith } from "../../runs/support.ts";
 import { overHttp, overMemory, type Rpc } from "../../server/tasks/raw.ts";
 import { connectClient, type ClientKind, type Connector } from "../../support/clients.ts";

@@ -135,11 +135,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "approval edited": {
     options: { wish: "edit" },
     act: run,
-    expected: completed(
-      '[A person changed this call before it ran. It ran as note {"text":"edited"}]\nnoted edited',
-      ["edited"],
-      "edited",
-    ),
+    expected: completed("noted edited", ["edited"], "edited"),
   },
   "approval rejected": {
     options: { wish: "reject" },

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { RUN_VIEWS } from "../../../src/server/resources/uris.ts";
+import { RUN_VIEWS } from "../../../src/server/contracts/uris.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
 import { runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
 import { send } from "../../support/clients-raw.ts";

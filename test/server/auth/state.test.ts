@@ -2,7 +2,7 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import { expect, test } from "vitest";
 import { createLogger } from "../../../src/core/logger.ts";
 import { authInfoOf, principalOf } from "../../../src/server/auth/auth.ts";
-import { createStateCodec, type ApprovalState } from "../../../src/server/protocol/state.ts";
+import { createStateCodec, type ApprovalState } from "../../../src/server/calls/state.ts";
 
 const KEYS = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte));
 const STATE: ApprovalState = {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../../src/config/sections.ts";
-import { neededScopes, scopeChallenge } from "../../../src/server/auth/challenge.ts";
+import { neededScopes, scopeChallenge } from "../../../src/server/http/challenge.ts";
 import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";

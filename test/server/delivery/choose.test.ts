@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { declaresForms, declaresUrls } from "../../../src/server/protocol/client.ts";
+import { declaresForms, declaresUrls } from "../../../src/server/calls/client.ts";
 import { chooseDelivery } from "../../../src/server/delivery/deliver.ts";
-import { revisionOf } from "../../../src/server/protocol/revisions.ts";
+import { revisionOf } from "../../../src/server/contracts/revisions.ts";
 
 test.each([
   ["modern", { forms: true, page: false }, "input_required"],

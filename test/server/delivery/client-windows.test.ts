@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import { KNOWN_LIMITS, windowFor } from "../../../src/server/protocol/client.ts";
+import { KNOWN_LIMITS, windowFor } from "../../../src/server/calls/client.ts";
 import { leavingBy, stopsRun } from "../../../src/server/delivery/deliver.ts";
 
 const delivery = (changes: NonNullable<ConfigInput["delivery"]> = {}) =>

@@ -1,7 +1,7 @@
 import { InMemoryTransport, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "../../../src/server/protocol/create-server.ts";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
 import { envelope, FORMS, type Reply } from "../tasks/raw.ts";
 
 /** A 2026-07-28 client with forms that keeps to no rule, and its server. */

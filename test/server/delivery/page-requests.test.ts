@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import { createPageLinks } from "../../../src/server/protocol/deps.ts";
+import { createPageLinks } from "../../../src/server/contracts/deps.ts";
 import { ME, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Browser, type FormAnswer, type PageRequest } from "../../support/clients.ts";
 import { visit } from "../page/support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
 import { cleanUpWith, databaseFile, ME, openServer } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient, type ClientKind } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import type { ChangeSink, ResourceChanges } from "../../../src/server/resources/changes.ts";
+import type { ChangeSink, ResourceChanges } from "../../../src/server/contracts/changes.ts";
 import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { editableArguments, pageDecision } from "../../../src/server/page/decision.ts";
+import { pageDecision } from "../../../src/server/page/decision.ts";
+import { editableArguments } from "../../../src/server/views/room/editable-arguments.ts";
 import { anApproval } from "../support.ts";
 
 const text = fc.oneof(

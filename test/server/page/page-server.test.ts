@@ -23,10 +23,10 @@ import type { Backend } from "../../../src/backends/backend.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { type Logger, silentLogger } from "../../../src/core/logger.ts";
-import { LIFETIME_MS, type PagePurpose } from "../../../src/server/page/sessions.ts";
+import { LIFETIME_MS, type PagePurpose } from "../../../src/server/contracts/viewer.ts";
 import { PROOF_HEADER, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import { LINKED_SHELL } from "../../../src/server/views/room/shell.ts";
-import type { PageServer } from "../../../src/server/protocol/deps.ts";
+import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { approvalRuns, plainRuns } from "../support.ts";
 import { linkTo, openPages, post, visit, visitorOf, waitingRun } from "./support.ts";
 

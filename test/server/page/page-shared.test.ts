@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { MAX_SHARES } from "../../../src/runs/shares.ts";
-import type { PageServer } from "../../../src/server/protocol/deps.ts";
+import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { fileRuns } from "./file-runs.ts";

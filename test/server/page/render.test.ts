@@ -11,7 +11,7 @@ import { renderRunHead } from "../../../src/server/views/room/run-head.ts";
 import { renderDocument } from "../../../src/server/views/room/shell.ts";
 import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/room/timeline.ts";
 import { renderWork } from "../../../src/server/views/room/work.ts";
-import type { PageSession } from "../../../src/server/page/sessions.ts";
+import type { PageSession } from "../../../src/server/contracts/viewer.ts";
 import { ME } from "../../runs/support.ts";
 import { NO_WORK, anApproval, aView } from "../support.ts";
 

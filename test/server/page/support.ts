@@ -1,10 +1,10 @@
 import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import type { PagePurpose } from "../../../src/server/page/sessions.ts";
+import type { PagePurpose } from "../../../src/server/contracts/viewer.ts";
 import { type PageServerOptions, openPageServer } from "../../../src/server/page/page-server.ts";
 import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
-import type { PageServer } from "../../../src/server/protocol/deps.ts";
+import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
 import { approvalRuns, openCommand } from "../support.ts";

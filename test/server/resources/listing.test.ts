@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import { runUri } from "../../../src/server/resources/uris.ts";
+import { runUri } from "../../../src/server/contracts/uris.ts";
 import { cleanUpWith, databaseFile, openServer, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { depsFor, inMemory } from "../support.ts";

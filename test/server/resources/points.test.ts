@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runUri } from "../../../src/server/resources/uris.ts";
+import { runUri } from "../../../src/server/contracts/uris.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { cleanUpWith, connect, databaseFile, openServer } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient } from "../../support/clients.ts";

@@ -3,8 +3,8 @@ import type { FileData } from "../../../src/backends/backend.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
-import { fileUri, runUri } from "../../../src/server/resources/uris.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
+import { fileUri, runUri } from "../../../src/server/contracts/uris.ts";
 import {
   approve,
   calling,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
-import { runFileUri, runUri } from "../../../src/server/resources/uris.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
+import { runFileUri, runUri } from "../../../src/server/contracts/uris.ts";
 import { cleanUpWith, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient, type ClientKind, type Connector } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeOnce, fileUri, runFileUri, runIdOf, runUri } from "../../../src/server/resources/uris.ts";
+import { decodeOnce, fileUri, runFileUri, runIdOf, runUri } from "../../../src/server/contracts/uris.ts";
 
 const segment = fc
   .string({ minLength: 1, unit: "grapheme" })

@@ -1,7 +1,7 @@
 import { InMemoryTransport, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "../../../src/server/protocol/create-server.ts";
-import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
+import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
 import { cleanUpWith } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { openHttp } from "../../support/harness-http.ts";

@@ -4,7 +4,7 @@ import type { DiffCounts } from "../../../core/diff.ts";
 import { type RunView, requestsOf } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
-import { type Viewer, changesPath, mayRun, runPath } from "../../page/sessions.ts";
+import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
 import { markdownText } from "../content/texts.ts";
 import { type Html, html } from "../html.ts";

@@ -2,7 +2,7 @@
 import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval, PersonDecision } from "../../../runs/run.ts";
-import { editableArguments } from "../../page/decision.ts";
+import { editableArguments } from "./editable-arguments.ts";
 import {
   type ApprovalViewer,
   type Viewer,
@@ -10,7 +10,7 @@ import {
   linesPath,
   mayDecide,
   runPath,
-} from "../../page/sessions.ts";
+} from "../../contracts/viewer.ts";
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";

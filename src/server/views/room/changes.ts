@@ -1,14 +1,22 @@
 /** The changes of one file by runs. */
-import { type Approval, agentName, nameOf } from "../../../runs/run.ts";
+import type { RunEvent } from "../../../runs/events.ts";
+import { type Approval, type RunHead, agentName, nameOf } from "../../../runs/run.ts";
 import { displayName, oneLine } from "../../../core/text.ts";
-import type { FileChange } from "../../page/file-changes.ts";
-import { type Viewer, runPath } from "../../page/sessions.ts";
+import { type Viewer, runPath } from "../../contracts/viewer.ts";
 import { renderDiffCounts } from "../content/diff.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { diffLooks } from "./pieces.ts";
 import { keyOf } from "./timeline.ts";
+
+type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
+
+/** One change of a file by a call of a run. */
+export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
+  run: Pick<RunHead, "id" | "task" | "name">;
+  data: ChangeEvent["data"];
+}
 
 export interface ShownChange extends FileChange {
   /** True if the page shows files of several runs, so that the run has to be named. */

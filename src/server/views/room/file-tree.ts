@@ -1,7 +1,7 @@
 /** The tree of files beside the one that is shown. Folders on the way to that file are open; a script opens others. */
 import type { FileInfo } from "../../../backends/backend.ts";
 import { displayText } from "../../../core/text.ts";
-import { filePath } from "../../page/sessions.ts";
+import { filePath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { icon } from "./icons.ts";
 import { current, searchField } from "./pieces.ts";

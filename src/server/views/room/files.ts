@@ -2,7 +2,7 @@
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { GrepMatch, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
-import { type PageSession, filePath, filesPath, mayRun } from "../../page/sessions.ts";
+import { type PageSession, filePath, filesPath, mayRun } from "../../contracts/viewer.ts";
 import { languageOf, markdownText } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";

@@ -11,7 +11,7 @@ import {
   nameOf,
 } from "../../../runs/run.ts";
 import type { Readiness } from "../../../runs/service.ts";
-import { type PageSession, mayRun, runPath } from "../../page/sessions.ts";
+import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";

@@ -1,7 +1,7 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
 import { type FailureReason, type RunView, stoppedAtLimit } from "../../../runs/run.ts";
-import { type Viewer, mayRun, runPath } from "../../page/sessions.ts";
+import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";

@@ -1,5 +1,5 @@
 /** Pieces that several screens are made of. */
-import type { Viewer } from "../../page/sessions.ts";
+import type { Viewer } from "../../contracts/viewer.ts";
 import { displayName, tailOf } from "../../../core/text.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { icon } from "./icons.ts";

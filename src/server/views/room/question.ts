@@ -4,7 +4,7 @@ import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../.
 import type { OpenQuestion } from "../../../runs/run.ts";
 import { fieldsOf, questionText, wanted } from "../../../tools/check-answer.ts";
 import type { Field, Question } from "../../../tools/tool.ts";
-import { mayDecide, runPath } from "../../page/sessions.ts";
+import { mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import type { RequestLook } from "./approval.ts";
 import { dayAndTime, timeOf } from "./figures.ts";

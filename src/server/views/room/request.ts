@@ -1,7 +1,7 @@
 /** Pieces of requests: approvals and other questions stand in one queue and look alike. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Waiting, agentName } from "../../../runs/run.ts";
-import { type ApprovalViewer, type Viewer, isShared, runPath } from "../../page/sessions.ts";
+import { type ApprovalViewer, type Viewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";

@@ -12,7 +12,7 @@ import {
   requestsOf,
 } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
-import type { ApprovalViewer } from "../../page/sessions.ts";
+import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { callHeadline, renderApproval } from "./approval.ts";
 import { elapsed, timeOf } from "./figures.ts";

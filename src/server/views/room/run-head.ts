@@ -2,7 +2,7 @@
 import { oneLine } from "../../../core/text.ts";
 import { type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
-import { filesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
+import { filesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";

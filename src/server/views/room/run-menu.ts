@@ -1,7 +1,7 @@
 /** The menu of a run. */
 import { oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
-import { type PageSession, isShared, mayRun, runPath } from "../../page/sessions.ts";
+import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, icon } from "./icons.ts";
 import { type Sharing, renderShareDialog } from "./share.ts";

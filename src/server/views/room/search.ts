@@ -3,7 +3,7 @@ import type { GrepMatch } from "../../../backends/backend.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { RunSummary } from "../../../runs/run.ts";
 import type { MemoryHit } from "../../../runs/service.ts";
-import { type PageSession, filePath, filesPath, mayRun, runPath } from "../../page/sessions.ts";
+import { type PageSession, filePath, filesPath, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime, elapsed, grouped } from "./figures.ts";
 import { lineAddress } from "./files.ts";

@@ -1,7 +1,7 @@
 /** The dialog with which a person shares one run, and what those see who followed such a link. */
 import type { RunShare } from "../../../runs/shares.ts";
 import type { RunView } from "../../../runs/run.ts";
-import { type PageSession, runPath } from "../../page/sessions.ts";
+import { type PageSession, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";

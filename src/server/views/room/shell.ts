@@ -1,6 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html } from "../html.ts";
-import type { PageSession } from "../../page/sessions.ts";
+import type { PageSession } from "../../contracts/viewer.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";

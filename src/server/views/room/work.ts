@@ -3,7 +3,7 @@ import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
-import { changesPath, mayRun, runPath, type Viewer } from "../../page/sessions.ts";
+import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";

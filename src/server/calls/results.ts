@@ -8,8 +8,8 @@ import {
 import { isoTime } from "../../core/clock.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
-import { APP_VIEW_META } from "../resources/run-app.ts";
-import { fileUri, runUri } from "../resources/uris.ts";
+import { APP_VIEW_META } from "../contracts/extensions.ts";
+import { fileUri, runUri } from "../contracts/uris.ts";
 import { type AnswerWays, reportText, runListText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
 import type { Media, Outcome } from "./outcome.ts";
@@ -113,9 +113,6 @@ function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>)
 }
 
 const MAX_SNIPPET = 2000;
-
-/** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
-export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 const POLL_INTERVAL_MS = 2000;
 /** Interval for clients that lend their model, because each model call waits for the next poll. */

@@ -4,9 +4,9 @@ import type { ServerContext } from "@modelcontextprotocol/server";
 import { canonicalJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import type { OpenRequests } from "../delivery/session.ts";
+import type { OpenRequests } from "./open-requests.ts";
 import type { ClientFacts } from "./client.ts";
-import type { ServerDeps } from "./deps.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
 import type { StateCodec } from "./state.ts";
 
 /** One tool call, with all that a handler may use. */

@@ -7,8 +7,8 @@ import type { Logger } from "../../core/logger.ts";
 import type { Principal, Run } from "../../runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../runs/service.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
-import { type PageLink, runPath } from "../page/sessions.ts";
-import type { ResourceChanges } from "../resources/changes.ts";
+import { type PageLink, runPath } from "./viewer.ts";
+import type { ResourceChanges } from "./changes.ts";
 
 /** Dependencies that all connections of a process share. */
 export interface ServerDeps {

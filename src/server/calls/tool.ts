@@ -16,14 +16,14 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
-import type { OpenRequests } from "../delivery/session.ts";
+import type { OpenRequests } from "./open-requests.ts";
 import type { AnswerWays } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
-import { type ServerDeps, originOf } from "./deps.ts";
+import { type ServerDeps, originOf } from "../contracts/deps.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
-import type { Revision } from "./revisions.ts";
+import type { Revision } from "../contracts/revisions.ts";
 import type { StateCodec } from "./state.ts";
 
 /** Kind of a tool, from which its annotations follow. */

@@ -9,7 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
-import type { ServerDeps } from "./deps.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
 
 /** Time that a person may take to answer; what was asked stays open longer. */
 const TTL_SECONDS = 24 * 60 * 60;

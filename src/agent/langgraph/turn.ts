@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, Send, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { interrupt, isGraphBubbleUp } from "@langchain/langgraph";
 import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
@@ -20,57 +20,49 @@ import { ToolBinder } from "../models/tool-binder.ts";
 import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
 import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
-import { annotatedReports } from "./channels.ts";
-import { showMessages } from "./outcome.ts";
+import { annotatedReports, editedReplies } from "./channels.ts";
+import { readingInbox } from "./reading-inbox.ts";
 import { agentPath, agentRuntime, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
-/** Nodes to go to after a reply: with tool calls one task each, without them the end. */
-export interface AfterReply {
-  /** A node that sees the reply first, when the stack has such hooks. */
-  hooks?: string;
-  tools: string;
-  end: string;
-  /** The node that begins the next turn. */
-  again: string;
-  steps: TurnSteps;
+/** The end of one turn of the agent. */
+interface Turned {
+  /** Changes of the thread. */
+  update: StateUpdate;
+  /** The messages that are new in the thread. */
+  added: readonly BaseMessage[];
+  /** Messages of the update that were streamed before. */
+  streamed: readonly BaseMessage[];
+  /** `end`: the run has ended. `again`: the reply says nothing, and a limit forbids another call of the model. */
+  next?: "end" | "again";
+  /** The place to which a layer sends the agent. */
+  jumpTo?: JumpTarget | undefined;
 }
 
+/** The function that takes one turn. */
+export type TakeTurn = (state: AgentState, config: RunnableConfig) => Promise<Turned>;
+
 /**
- * The node that calls the model: one turn of the agent. At a limit it asks for a last report instead and ends the run;
- * else it asks through all layers, mends the reply, and decides where to go.
+ * One turn of the agent, which begins with what people sent it. At a limit it asks for a last report instead and ends the run; else it asks the model through
+ * all layers and mends the reply.
  */
-export function createModelNode(
-  definition: AgentDefinition,
-  after: AfterReply,
-): (state: AgentState, config: RunnableConfig) => Promise<Command> {
+export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn {
   const binder = new ToolBinder();
-  return async (before, config) => {
+  return readingInbox(async (before, config) => {
     // A model that answers at once would otherwise never let the event loop turn.
     await ownTurn();
-    const annotated = annotatedReports(before);
+    const edited = editedReplies(before);
+    const annotated = [...edited, ...annotatedReports(before)];
     const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const state = { ...before, messages };
     const meter = meterOf(config, definition.limits);
     meter.load(state);
     const turn: Turn = { definition, binder, state, meter, config };
-    const stopFor = (reached: Reached, { reply: report, updates = [] }: Partial<Answer> = {}): Command => {
-      const isNested = agentPath(config).length > 0;
-      const said = lastAnswer(currentRun(messages).messages.filter((message) => !stopReasonOf(message)));
-      const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
-      const update = mergeUpdates([...updates, { messages: [stop] }]);
-      return showMessages(new Command({ update, goto: after.end }));
-    };
-    // A limit that the program gave to LangGraph is LangGraph's to enforce.
-    const { recursionLimit } = definition;
-    const isOwn = config.recursionLimit === recursionLimit;
-    const reached =
-      meter.reached(messages) ??
-      (isOwn ? meter.outOfSteps(stepOf(config), after.steps, recursionLimit) : undefined);
-    if (reached) return stopFor(reached, await lastReport(turn, reached));
+    const reached = limitReached(turn, steps);
+    if (reached) return stoppedAt(reached, turn, await lastReport(turn, reached));
     const answer = await askAllLayers(turn);
-    if (answer === undefined) return stopFor(meter.reached(messages) ?? meter.timeOver());
+    if (answer === undefined) return stoppedAt(meter.reached(messages) ?? meter.timeOver(), turn);
     const { updates, strategy } = answer;
-    const { reply, refused } = safeReply(answer.reply, state.messages, definition.author);
+    const { reply, refused } = safeReply(answer.reply, messages, definition.author);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
@@ -78,16 +70,47 @@ export function createModelNode(
     if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
-    const answerWith = (goto: Send[] | string): Command =>
-      showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
+    const turned: Turned = {
+      update: { ...update, messages: [...annotated, ...added] },
+      added,
+      streamed: [...edited, reply],
+      jumpTo,
+    };
     const isMissing = strategy ? settled === "missing" : isEmpty(reply);
     if (isMissing && !jumpTo) {
       // A limit that forbids another call of the model ends the run in order, with its messages so far.
-      if (meter.reached([...messages, reply])) return answerWith(after.again);
+      if (meter.reached([...messages, reply])) return { ...turned, next: "again" };
       throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
     }
     definition.subagents?.tellQueued(reply, definition, config);
-    return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
+    return turned;
+  });
+}
+
+function limitReached({ definition, state, meter, config }: Turn, steps: TurnSteps): Reached | undefined {
+  // A limit that the program gave to LangGraph is LangGraph's to enforce.
+  const { recursionLimit } = definition;
+  const isOwn = config.recursionLimit === recursionLimit;
+  return (
+    meter.reached(state.messages) ??
+    (isOwn ? meter.outOfSteps(stepOf(config), steps, recursionLimit) : undefined)
+  );
+}
+
+/** Ends the run with what it has, and why. */
+function stoppedAt(
+  reached: Reached,
+  { state, config }: Turn,
+  { reply: report, updates = [] }: Partial<Answer> = {},
+): Turned {
+  const isNested = agentPath(config).length > 0;
+  const said = lastAnswer(currentRun(state.messages).messages.filter((message) => !stopReasonOf(message)));
+  const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
+  return {
+    update: mergeUpdates([...updates, { messages: [stop] }]),
+    added: [stop],
+    streamed: [],
+    next: "end",
   };
 }
 
@@ -174,32 +197,6 @@ async function answered(
     if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
     throw modelFailure(error);
   }
-}
-
-/**
- * After the newest reply: one task for each of its calls that has no result yet; the next turn when all
- * have one; the end when it made none.
- */
-export function nextTasks(messages: readonly BaseMessage[], after: AfterReply): Send[] | string {
-  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
-  const reply = messages[at];
-  const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
-  if (calls.length === 0) return after.end;
-  const done = new Set(
-    messages.slice(at).map((m) => (ToolMessage.isInstance(m) ? m.tool_call_id : undefined)),
-  );
-  const open = calls.filter(({ id }) => !done.has(id));
-  return open.length === 0 ? after.again : open.map(({ id }) => new Send(after.tools, { callId: id }));
-}
-
-/** The place to which a hook or wrapper sends the agent. */
-export function jumpFrom(
-  target: JumpTarget,
-  messages: readonly BaseMessage[],
-  after: AfterReply,
-): Send[] | string {
-  if (target === "model") return after.again;
-  return target === "tools" ? nextTasks(messages, after) : after.end;
 }
 
 function firstRequest(

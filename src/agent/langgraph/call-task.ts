@@ -4,10 +4,10 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand } from "@langchain/langgraph";
 import { ownTurn } from "../../core/concurrency.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
-import { govern } from "../calls/govern.ts";
-import type { CallResult } from "../contracts/call.ts";
+import { type Governed, govern } from "../calls/govern.ts";
 import { asSibling } from "../step/files.ts";
 import { callStep } from "./call-step-of-task.ts";
+import { EDITED_CALLS } from "./channels.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { showMessages, toOutcome } from "./outcome.ts";
 import { restoreStepFiles } from "./resume.ts";
@@ -43,7 +43,7 @@ async function runCall(
   const step = await callStep(definition, { messageId, callId, reply }, state, config);
   const governed = await govern(made, step);
   if (governed.kind === "waits") throw governed.pause;
-  return updateOf(governed.call, governed.result, step.meter, state.messages);
+  return updateOf(governed, step.meter, state.messages);
 }
 
 /** The call as its reply made it, and all calls of that reply. */
@@ -62,14 +62,15 @@ function findCall(
 
 /** The graph's update. The state keeps the time at work where a limit needs it, beside what a subagent used. */
 function updateOf(
-  call: ToolCall,
-  { update, ...result }: CallResult,
+  { call, result: { update, ...result }, edited }: Exclude<Governed, { kind: "waits" }>,
   meter: Meter,
   messages: readonly BaseMessage[],
 ): Command {
+  const { id = "", name, args } = call;
   const carried = meter.carried(messages);
   const spent = carried && { [SPENT]: { ...carried, ...(update?.[SPENT] as object | undefined) } }; // our channel
-  const changed = update || spent ? { update: { ...update, ...spent } } : {};
+  const ran = edited ? { [EDITED_CALLS]: { [id]: { name, args } } } : undefined;
+  const changed = update || spent || ran ? { update: { ...update, ...spent, ...ran } } : {};
   const outcome = toOutcome(call, { ...result, ...changed });
   return showMessages(isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } }));
 }

@@ -8,10 +8,9 @@ import {
 import { z } from "zod";
 import type { Config } from "../../config/schema.ts";
 import { allows } from "../auth/scopes.ts";
-import { APPS_EXTENSION } from "../resources/run-app.ts";
-import type { ServerDeps } from "./deps.ts";
-import { TASKS_EXTENSION } from "./results.ts";
-import type { Revision } from "./revisions.ts";
+import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
+import type { Revision } from "../contracts/revisions.ts";
 
 /** Facts about a client by which deliveries differ. */
 export interface ClientFacts {

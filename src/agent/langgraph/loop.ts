@@ -1,0 +1,111 @@
+/** The loop of an agent: a turn of the model, a task for each of its calls, then the next turn. */
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, END, Send } from "@langchain/langgraph";
+import type { HookName } from "../contracts/middleware.ts";
+import type { JumpTarget } from "../contracts/state.ts";
+import { createToolNode } from "./call-task.ts";
+import { TOOLS } from "./channels.ts";
+import type { AgentDefinition } from "./definition.ts";
+import {
+  type AgentNode,
+  type CompileOptions,
+  type CompiledAgentGraph,
+  type GraphNodes,
+  MODEL,
+  compileGraph,
+} from "./graph.ts";
+import { hookNode } from "./hooks.ts";
+import { showMessages } from "./outcome.ts";
+import { returnDirect } from "./return-direct.ts";
+import { type TakeTurn, turnsOf } from "./turn.ts";
+
+const BEFORE_AGENT = "before_agent";
+const BEFORE_MODEL = "before_model";
+const AFTER_MODEL = "after_model";
+const AFTER_AGENT = "after_agent";
+
+/** The next place of the agent: one task for each call, another node, or the end. */
+type Goto = Send[] | string;
+
+/** The nodes that follow a reply. */
+interface Routes {
+  /** Hooks that see the reply first, where a layer has such. */
+  hooks?: string;
+  /** The next turn. */
+  again: string;
+  /** The end of the run. */
+  end: string;
+}
+
+/**
+ * The agent's loop as a LangGraph graph. All hooks of one kind share one node, and a node exists only where a layer has
+ * such hooks: every node is a step, and every step a checkpoint.
+ */
+export function buildGraph(definition: AgentDefinition, options: CompileOptions): CompiledAgentGraph {
+  const has = (hook: HookName): boolean => definition.middleware.some((layer) => layer[hook]);
+  const routes: Routes = {
+    again: has("beforeModel") ? BEFORE_MODEL : MODEL,
+    end: has("afterAgent") ? AFTER_AGENT : END,
+    ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
+  };
+  const { again, end } = routes;
+  const steps = {
+    turn: 2 + Number(has("beforeModel")) + Number(has("afterModel")),
+    end: Number(has("afterAgent")),
+  };
+  const hooks = (hook: HookName, next: (messages: readonly BaseMessage[]) => Goto): AgentNode => {
+    // A hook after the agent that jumps to the end would come back to itself.
+    const jumps = hook === "afterAgent" ? { ...routes, end: END } : routes;
+    return hookNode(definition, hook, next, (target, messages) => jumpFrom(target, messages, jumps));
+  };
+  const beginning = returnDirect(definition, end);
+  const asking = modelNode(turnsOf(definition, steps), routes);
+  const nodes: GraphNodes = {
+    [MODEL]: {
+      work: again === MODEL ? beginning(asking) : asking,
+      ends: [...new Set([routes.hooks ?? TOOLS, TOOLS, again, end])],
+    },
+    [TOOLS]: { work: createToolNode(definition), edge: again },
+  };
+  const ends = [...new Set([MODEL, again, TOOLS, end])];
+  if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hooks("beforeAgent", () => again), ends };
+  if (has("beforeModel")) nodes[BEFORE_MODEL] = { work: beginning(hooks("beforeModel", () => MODEL)), ends };
+  if (has("afterModel")) {
+    nodes[AFTER_MODEL] = { work: hooks("afterModel", (messages) => nextTasks(messages, routes)), ends };
+  }
+  if (has("afterAgent")) nodes[AFTER_AGENT] = { work: hooks("afterAgent", () => END), ends: [END] };
+  const start = has("beforeAgent") ? BEFORE_AGENT : again;
+  return compileGraph({ nodes, start, steps }, definition, options);
+}
+
+/** One turn of the model. */
+const modelNode =
+  (takeTurn: TakeTurn, routes: Routes): AgentNode =>
+  async (state, config) => {
+    const { update, added, streamed, next, jumpTo } = await takeTurn(state, config);
+    const onward = (): Goto =>
+      jumpTo ? jumpFrom(jumpTo, added, routes) : (routes.hooks ?? nextTasks(added, routes));
+    return showMessages(new Command({ update, goto: next ? routes[next] : onward() }), streamed);
+  };
+
+/**
+ * After the newest reply: one task for each of its calls that has no result yet; the next turn when all have one; the
+ * end when it made none.
+ */
+function nextTasks(messages: readonly BaseMessage[], { again, end }: Routes): Goto {
+  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const reply = messages[at];
+  const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
+  if (calls.length === 0) return end;
+  const done = new Set(
+    messages.slice(at).map((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : undefined)),
+  );
+  const open = calls.filter(({ id }) => !done.has(id));
+  return open.length === 0 ? again : open.map(({ id }) => new Send(TOOLS, { callId: id }));
+}
+
+/** The place to which a hook or a layer sends the agent. */
+function jumpFrom(target: JumpTarget, messages: readonly BaseMessage[], routes: Routes): Goto {
+  if (target === "model") return routes.again;
+  return target === "tools" ? nextTasks(messages, routes) : routes.end;
+}
