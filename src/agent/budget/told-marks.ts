@@ -3,7 +3,7 @@ import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { copyMessage, textOf } from "../messages/messages.ts";
 import { type Reached, describeLimit } from "./limits.ts";
 
-/** How much of a limit is used. */
+/** The used part of a limit. */
 export interface Used {
   /** The limit, as it will be reached. */
   limit: Reached;
