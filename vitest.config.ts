@@ -61,7 +61,7 @@ export default defineConfig(async ({ mode }) => ({
     // Leaves styles as they are; otherwise they would be empty here.
     css: true,
     include: ["test/**/*.test.ts"],
-    exclude: mode === "daily" ? [...LONG_FILES] : [],
+    exclude: ["**/node_modules/**", ...(mode === "daily" ? LONG_FILES : [])],
     globalSetup: "test/support/suite.ts",
     // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.
     tags: await requirementTags(mode),

@@ -33,6 +33,7 @@ import type {
   RunStatus,
   RunSummary,
 } from "./run.ts";
+import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
@@ -346,6 +347,7 @@ export interface WorkLog {
  */
 export interface RunRepository {
   readonly read: RunQueries;
+  readonly shares: ShareRows;
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
   /** The newest call that waits for this run is the one with this request. */
   awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void>;

@@ -51,6 +51,7 @@ import type {
   TellOutcome,
   TellRequest,
 } from "./service.ts";
+import { type RunShare, type ShareOutcome, type SharedRun, share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFold, placeText } from "./view.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
@@ -306,6 +307,27 @@ class Supervisor implements RunService {
   rename(principal: Principal, runId: string, name: string): Promise<boolean> {
     const shown = oneLine(name, MAX_NAME);
     return this.#runs.rename(principal, runId, shown === "" ? null : shown);
+  }
+
+  async share(principal: Principal, runId: string, milliseconds: number): Promise<ShareOutcome> {
+    const now = this.#clock();
+    return share(this.#runs.shares, { principal, runId, milliseconds, now });
+  }
+
+  shares(principal: Principal, runId: string): Promise<RunShare[]> {
+    return this.#runs.shares.of(principal, runId, this.#clock());
+  }
+
+  unshare(principal: Principal, runId: string, shareId: string): Promise<boolean> {
+    return this.#runs.shares.remove(principal, runId, shareId);
+  }
+
+  sharedRun(shareId: string): Promise<SharedRun | undefined> {
+    return this.#runs.shares.find(shareId, this.#clock());
+  }
+
+  shareOpened(shared: SharedRun): Promise<void> {
+    return this.#runs.shares.countOpening(shared);
   }
 
   async delete(principal: Principal, runId: string): Promise<DeleteOutcome> {

@@ -31,6 +31,7 @@ import {
   type Retention,
 } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
+import type { ShareRows } from "../../runs/shares.ts";
 import type { Approval, Principal, Run, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
@@ -40,6 +41,7 @@ import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
+import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
 
@@ -60,6 +62,7 @@ export interface Housekeeping {
 
 export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
+  readonly shares: ShareRows;
   readonly #engine: Engine;
   readonly #housekeeping: Housekeeping;
   readonly #listeners = new Set<RunListener>();
@@ -68,6 +71,7 @@ export class StoredRuns implements RunRepository {
     this.#engine = engine;
     this.#housekeeping = housekeeping;
     this.read = queriesOf(engine);
+    this.shares = shareRows(engine);
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {

@@ -366,7 +366,7 @@ const nearlySchema = fc.letrec((tie) => {
   };
 }).schema;
 
-it("is accepted by every provider, whatever a server sends", { timeout: 120_000 }, () => {
+it("is accepted by every provider, whatever a server sends", { tags: "long", timeout: 600_000 }, () => {
   fc.assert(
     fc.property(nearlySchema, (schema) => {
       expect(problems(sentSchema(schema).schema as Json)).toEqual([]);

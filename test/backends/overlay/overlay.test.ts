@@ -135,7 +135,7 @@ describe("OverlayBackend", () => {
     );
   });
 
-  it("answers like a copy that is really changed", async () => {
+  it("answers like a copy that is really changed", { tags: "long" }, async () => {
     const file = fc.constantFrom(
       "/a.txt",
       "/new.txt",
