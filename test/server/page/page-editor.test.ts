@@ -101,6 +101,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     const { page } = await open(linkTo(await openPages(service), id, "decide"));
     await page.setViewportSize({ width, height: 800 });
     const read = page.locator(".diff tr", { hasText: "line 90" });
+    await read.waitFor();
     const top = async () => Math.round((await read.boundingBox())?.y ?? 0);
     for (const way of ["keys", "pointer"]) {
       await page.reload();

@@ -29,14 +29,15 @@ async function edit(fold) {
 const tryEdit = (fold) => void edit(fold).catch(() => undefined);
 
 /*
- * Buttons stick to the end of the screen while the call above them goes on below it. An editor that is opened there
+ * Buttons stick to the end of the screen while much of the call above them is still below it. An editor that is opened there
  * stays there, so that the lines a person reads do not move. Elsewhere it stands below the call, and covers nothing.
  */
+const MUCH_HIDDEN = 120;
 export function holdFoot(fold) {
   const foot = fold.closest(".ask-foot");
   const end = foot.closest(".ask").querySelector("[data-end]");
-  const isStuck = end !== null && end.getBoundingClientRect().bottom > foot.getBoundingClientRect().top + 1;
-  foot.toggleAttribute("data-stuck", isStuck);
+  const hidden = (end?.getBoundingClientRect().bottom ?? 0) - foot.getBoundingClientRect().top;
+  foot.toggleAttribute("data-stuck", hidden > MUCH_HIDDEN);
 }
 addEventListener(
   "click",
