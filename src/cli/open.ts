@@ -31,6 +31,7 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
   const server = await openPage({
     config,
     runs: async () => runs,
+    ...(config.shareLinks ? { sharedRuns: async () => runs } : {}),
     // Servers on one Postgres have no key that is theirs alone; commands ask none of them for a link.
     key: config.storage === undefined ? await loadStateKey(config.dataDir) : randomBytes(32),
     local: LOCAL,

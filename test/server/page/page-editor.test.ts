@@ -91,6 +91,45 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     }
   });
 
+  test.each([1280, 390])("opens without moving the lines that are read, %d px wide", async (width) => {
+    const file = databaseFile();
+    const content = Array.from({ length: 200 }, (_, index) => `line ${index}\n`).join("");
+    const write = { name: "write_file", args: { file_path: "/notes.md", content } };
+    const { service } = openServer(file, { model: calling(write), interruptOn: { write_file: true } });
+    const { id } = await startRun(service, "write it");
+    await reach(service, id, "input_required");
+    const { page } = await open(linkTo(await openPages(service), id, "decide"));
+    await page.setViewportSize({ width, height: 800 });
+    const read = page.locator(".diff tr", { hasText: "line 90" });
+    await read.waitFor();
+    const top = async () => Math.round((await read.boundingBox())?.y ?? 0);
+    for (const way of ["keys", "pointer"]) {
+      await page.reload();
+      await read.evaluate((row) => row.scrollIntoView({ block: "start" }));
+      await page.evaluate("scrollBy(0, -200)");
+      const [before, scrolled] = [await top(), await page.evaluate("scrollY")];
+      if (way === "keys") {
+        await page.evaluate("document.querySelector('.ask').focus({ preventScroll: true })");
+        await page.keyboard.press("e");
+      } else await page.locator("[data-fold=edit] > summary").click();
+      await mounted(page);
+      await expect.poll(() => editorOf(page, "content").isVisible()).toBe(true);
+      expect([await top(), await page.evaluate("scrollY")], way).toEqual([before, scrolled]);
+      // Half of the screen is left for reading, and the editor is in the other.
+      const { y = 0, height = 0 } = (await page.locator(".ask-foot").boundingBox()) ?? {};
+      expect(y).toBeGreaterThan(300);
+      expect(y + height).toBeLessThanOrEqual(800);
+      // News of the run change nothing of that.
+      await service.tell(ME, id, { text: way });
+      await page.waitForTimeout(600);
+      expect(await top()).toBe(before);
+      await page.keyboard.press("Escape");
+      await page.locator("[data-fold=edit] > summary").click();
+      await expect.poll(() => page.locator("[data-stuck]").count()).toBe(0);
+      expect(await top()).toBe(before);
+    }
+  });
+
   test("can be entered and left by keyboard, takes no key for a decision, and serves everybody", async () => {
     const { service, runId } = await waitingRun("a");
     const { page } = await open(linkTo(await openPages(service), runId, "decide"));

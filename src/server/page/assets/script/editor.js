@@ -25,7 +25,7 @@ const LOOK = EditorView.theme({
     borderRadius: "var(--r2)",
     background: "var(--surface)",
     color: "var(--text)",
-    maxHeight: "55vh",
+    maxHeight: "var(--editor-height, 55vh)",
     overflow: "hidden",
   },
   "&.cm-focused": { outline: "2px solid var(--blue)", outlineOffset: "-1px" },

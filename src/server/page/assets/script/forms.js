@@ -27,14 +27,37 @@ async function edit(fold) {
   editor.edit(fold, { refuse, request });
 }
 const tryEdit = (fold) => void edit(fold).catch(() => undefined);
+
+/*
+ * Buttons stick to the end of the screen while much of the call above them is still below it. An editor that is opened there
+ * stays there, so that the lines a person reads do not move. Elsewhere it stands below the call, and covers nothing.
+ */
+const MUCH_HIDDEN = 120;
+export function holdFoot(fold) {
+  const foot = fold.closest(".ask-foot");
+  const end = foot.closest(".ask").querySelector("[data-end]");
+  const hidden = (end?.getBoundingClientRect().bottom ?? 0) - foot.getBoundingClientRect().top;
+  foot.toggleAttribute("data-stuck", hidden > MUCH_HIDDEN);
+}
+addEventListener(
+  "click",
+  ({ target }) => {
+    const fold = target.closest?.("details[data-fold=edit]:not([open]) > summary")?.parentElement;
+    if (fold) holdFoot(fold);
+  },
+  true,
+);
 addEventListener(
   "toggle",
   ({ target }) => {
+    if (target.matches?.("details[data-fold=edit]:not([open])"))
+      target.closest(".ask-foot").removeAttribute("data-stuck");
     if (!target.matches?.(EDITING)) return;
     tryEdit(target);
+    const form = target.closest("form");
     const { top } = target.querySelector(".more-form").getBoundingClientRect();
-    if (top < 0 || top + LEAST_SEEN > innerHeight)
-      target.closest("form").scrollIntoView({ block: "nearest" });
+    if (!form.hasAttribute("data-stuck") && (top < 0 || top + LEAST_SEEN > innerHeight))
+      form.scrollIntoView({ block: "nearest" });
   },
   true,
 );

@@ -1,4 +1,5 @@
 /** Keys. None decides outside the request that has the focus. */
+import { holdFoot } from "./forms.js";
 import { preference } from "./preferences.js";
 import { openFinder } from "./search.js";
 
@@ -12,6 +13,7 @@ const ownRequest = () => document.activeElement?.closest("[data-approval]");
 const unfold = (name) => {
   const fold = ownRequest()?.querySelector(`details[data-fold=${name}]`);
   if (!fold) return;
+  if (name === "edit" && !fold.open) holdFoot(fold);
   fold.open = true;
   const field = fold.querySelector("textarea");
   const editor = fold.querySelector("[data-mounted] > div")?.shadowRoot;

@@ -129,9 +129,10 @@ export function update({ title, icon, html, waiting: count }) {
       beforeNodeMorphed: (old, now) =>
         !keepsText(old, now) && !isTyped(old) && old.dataset?.mounted === undefined && !isComplaint(old),
       beforeNodeRemoved: (old) => !isAlert(old),
-      // A part that a person opened stays open, and a disabled button stays disabled.
+      // A part that a person opened stays open where it is, and a disabled button stays disabled.
       beforeAttributeUpdated: (name, element) =>
         !(name === "open" && /^(?:DETAILS|DIALOG)$/.test(element.tagName)) &&
+        name !== "data-stuck" &&
         !(element.tagName === "BUTTON" && isRefused(element)),
     },
   });
