@@ -60,6 +60,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
       logger,
       works,
       lendable: true,
+      startsSchedules: true,
       ...(storage === undefined ? {} : { storage }),
     });
   });

@@ -40,6 +40,7 @@ import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
+import { StoredSchedules } from "./schedules.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
 
@@ -60,6 +61,7 @@ export interface Housekeeping {
 
 export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
+  readonly schedules: StoredSchedules;
   readonly #engine: Engine;
   readonly #housekeeping: Housekeeping;
   readonly #listeners = new Set<RunListener>();
@@ -68,6 +70,8 @@ export class StoredRuns implements RunRepository {
     this.#engine = engine;
     this.#housekeeping = housekeeping;
     this.read = queriesOf(engine);
+    const started = (runId: string): void => this.#notify(runId, true);
+    this.schedules = new StoredSchedules(engine, started, (found) => withPlaces(engine, found));
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {
