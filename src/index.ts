@@ -76,6 +76,9 @@ export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
 export type { ContextSize } from "./agent/compaction/compacted-view.ts";
 export type { SummarizationOptions } from "./agent/layers/summarization.ts";
+export type { WebOptions } from "./agent/layers/web.ts";
+export type { SearchOptions, SearchProvider } from "./web/search/options.ts";
+export type { FoundPage, SearchPages } from "./web/search/results.ts";
 export type {
   GatedCallView,
   GateState,
@@ -218,7 +221,7 @@ export type { WrittenMessages } from "./runs/thread-ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqlite/memories/store.ts";
-export type { FileToolName, FileToolOptions } from "./tools/options.ts";
+export type { FileToolName, FileToolOptions, WebToolName } from "./tools/options.ts";
 export {
   type BoundPreview,
   type FileDiff,

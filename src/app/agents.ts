@@ -26,6 +26,7 @@ import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
@@ -42,6 +43,7 @@ import type { Owner } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
 import { runGates } from "./run-gates.ts";
+import { type Web, webOf } from "./web.ts";
 
 /** The memories of all principals. */
 interface Memories {
@@ -132,6 +134,7 @@ export async function openAgents(
   const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
+  const web = webOf(config, env, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
     owner: Owner & Pick<Run, "model" | "limits">,
@@ -145,7 +148,7 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     if (own.notice !== undefined) skipped.push(own.notice);
     const found = withModels(described, lent, namedModels(settings, choice, own.spec));
-    const parts = { ...found, interruptOn, skipped, servers: Object.keys(config.mcpServers), log: logger };
+    const parts = { ...found, interruptOn, skipped, ...namesOf(config, web), log: logger };
     const foreign = await withForeignTools(tools, parts);
     return buildAgent({
       ...foreign,
@@ -154,7 +157,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
-      ...configured(withLimits(config, owner.limits)),
+      ...configured(withLimits(config, owner.limits), web),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -175,8 +178,15 @@ export async function openAgents(
   };
 }
 
+/** Names that subagents may use besides those of built-in tools: MCP servers, and tools for the web. */
+const namesOf = ({ mcpServers }: Config, web: Web | undefined) => ({
+  servers: Object.keys(mcpServers),
+  web: web?.tools ?? [],
+});
+
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config) => ({
+const configured = (config: Config, web: Web | undefined) => ({
+  ...defined({ web: web?.options }),
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
@@ -225,6 +235,8 @@ interface OwnParts {
   notices: readonly string[];
   /** Names of the configured MCP servers. */
   servers: readonly string[];
+  /** The agent's tools for the web. */
+  web: Web["tools"];
   log: Logger;
 }
 
@@ -240,7 +252,8 @@ async function withForeignTools(
     const asked = gated.filter((name) => names.has(name));
     return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
   };
-  const offer: ToolOffer = { tools, servers: own.servers, missing: problems.map(({ server }) => server) };
+  const missing = problems.map(({ server }) => server);
+  const offer: ToolOffer = { tools, servers: own.servers, missing, web: own.web };
   const warnings = [...own.notices];
   const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
     const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
@@ -249,6 +262,7 @@ async function withForeignTools(
       ...subagent,
       ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
+      ...defined({ webTools: chosen.webTools }),
     };
   });
   // Without servers the agent does not work; it is only inspected.

@@ -1,7 +1,8 @@
-/** Finds keys of models where the environment has none. */
+/** Finds keys of models and of the search provider where the environment has none. */
 import { type Environment, modelChoice } from "../agent/models/choose.ts";
 import { type Config, type ModelSettings, modelsOf } from "../config/schema.ts";
 import { type KeychainOptions, readSecret } from "../core/keychain.ts";
+import { searchOf } from "./web.ts";
 
 export interface FoundKeys {
   /** The environment, and in it the keys that the keychain has. */
@@ -12,11 +13,11 @@ export interface FoundKeys {
   problem?: string;
 }
 
-type Needed = ModelSettings & Pick<Config, "memories">;
+type Needed = ModelSettings & Pick<Config, "memories" | "web">;
 
 /**
- * Looks in the system's keychain for the keys of configured models that the environment does not have. Asks it for no
- * other key, and not at all where none is missing.
+ * Looks in the system's keychain for the keys of configured models and of a named search provider that the environment
+ * does not have. Asks it for no other key, and not at all where none is missing.
  */
 export async function withStoredKeys(
   config: Needed,
@@ -27,9 +28,16 @@ export async function withStoredKeys(
   if (config.memories.embeddings !== undefined) specs.add(config.memories.embeddings);
   const known: Record<string, string | undefined> = { ...env };
   const found: string[] = [];
-  for (const spec of specs) {
+  const missing = [...specs].map((spec) => () => {
     const choice = modelChoice({ model: spec, env: known, lendable: true });
-    for (const name of choice.ok ? [] : (choice.keys ?? [])) {
+    return choice.ok ? [] : (choice.keys ?? []);
+  });
+  const ofSearch = (): readonly string[] => {
+    const choice = searchOf(config, known);
+    return choice.ok ? [] : (choice.keys ?? []);
+  };
+  for (const namesOf of [...missing, ofSearch]) {
+    for (const name of namesOf()) {
       const kept = await readSecret(name, { platform: process.platform, ...options, env });
       if (!kept.ok) return { env: known, found, problem: kept.problem };
       if (kept.secret === undefined) continue;

@@ -173,7 +173,8 @@ async function completePlace(hint: string, runs: () => Promise<readonly Candidat
     }
     case "KEY": {
       const { KEY_NAMES } = await import("../agent/models/choose.ts");
-      return KEY_NAMES.map((word) => ({ word }));
+      const { SEARCH_KEYS } = await import("../web/search/choose.ts");
+      return [...KEY_NAMES, ...SEARCH_KEYS].map((word) => ({ word }));
     }
     default:
       return /^[a-z]+$/.test(hint) ? [{ word: hint }] : [];

@@ -1,10 +1,11 @@
-/** Keys of models in the keychain of the system: shows their names, keeps one, forgets one. Prints no value. */
+/** Keys of models and search providers in the keychain of the system: shows their names, keeps one, forgets one. Prints no value. */
 import { text as readAll } from "node:stream/consumers";
 import { KEY_NAMES, variable } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { forgetSecret, keepSecret, readSecret } from "../core/keychain.ts";
 import { didYouMean } from "../core/options.ts";
+import { SEARCH_KEYS } from "../web/search/choose.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
 import { askKey, atTerminal } from "./setup.ts";
@@ -22,6 +23,8 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
   return action === "set" ? set(name, host) : forget(name, kept.secret !== undefined, host);
 }
 
+const NAMES: readonly string[] = [...KEY_NAMES, ...SEARCH_KEYS];
+
 const AS_ARGUMENT =
   "Don't pass a key as an argument, because other users can see it. Run keys set KEY: it asks for the key, or reads it from stdin.";
 
@@ -32,7 +35,7 @@ const withoutKeychain = (problem: string, host: HostFacts): string =>
 async function list(host: HostFacts): Promise<ExitCode> {
   const names: string[] = [];
   // One after the other: a keychain that is locked asks its person once.
-  for (const name of KEY_NAMES) {
+  for (const name of NAMES) {
     const kept = await readSecret(name, host);
     if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
     if (kept.secret !== undefined) names.push(name);
@@ -68,9 +71,9 @@ const besideEnvironment = (name: string, { env }: HostFacts): string =>
 
 /** Why there is no such key. Does not repeat what may be a key itself. */
 function nameProblem(name: string): string | undefined {
-  if (KEY_NAMES.includes(name)) return undefined;
-  if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${KEY_NAMES.join(", ")}.`;
-  return `No model has its key in ${name}.${didYouMean(name, KEY_NAMES) || ` Known: ${KEY_NAMES.join(", ")}.`}`;
+  if (NAMES.includes(name)) return undefined;
+  if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${NAMES.join(", ")}.`;
+  return `No model or search provider has its key in ${name}.${didYouMean(name, NAMES) || ` Known: ${NAMES.join(", ")}.`}`;
 }
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -8,9 +8,12 @@ import {
   modelParameters,
   mountsSchema,
   ownPath,
+  sandboxSchema,
+  seconds,
   storageS3Schema,
   subagentSchema,
   text,
+  webSchema,
   whole,
 } from "./sections.ts";
 
@@ -36,33 +39,6 @@ export const profileDefaults = (name: unknown): Array<[path: string, value: stri
   const known = PROFILE_NAMES.find((profile) => profile === name);
   return known === undefined ? [] : Object.entries(PROFILE_DEFAULTS[known]);
 };
-
-const seconds = between(0, 86_400);
-
-const sandbox = z.strictObject({
-  provider: z
-    .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
-    .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
-  image: text.optional().describe("The image of docker and modal."),
-  program: text.optional().describe("A program that takes Docker's commands. Default: docker."),
-  programArguments: z.array(z.string()).optional().describe("Arguments in front of each of its commands."),
-  limits: z
-    .array(z.string())
-    .optional()
-    .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
-  user: text.optional().describe("User and group of a container's commands. Default: 1000:1000."),
-  app: text.optional().describe("The app of modal."),
-  sandboxId: text.optional().describe("A running sandbox to use, which is left running."),
-  workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
-  env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
-  parameters: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe("More parameters of a new sandbox, as defined by the package of modal, runloop or daytona."),
-  setupScript: text.optional().describe("Shell commands that prepare a new one."),
-  setupScriptPath: absolutePath.optional().describe("A file with these commands, instead of `setupScript`."),
-  setupTimeout: seconds.min(1).default(600).describe("Time limit of the setup."),
-});
 
 /** Everything that can be configured, with its default. Times are seconds. */
 export const ConfigSchema = z.strictObject({
@@ -190,6 +166,7 @@ export const ConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  web: webSchema.prefault({}),
   execute: z
     .strictObject({
       mode: z
@@ -210,7 +187,7 @@ export const ConfigSchema = z.strictObject({
         .array(absolutePath)
         .default([])
         .describe("More folders that commands in the sandbox may read, such as a toolchain."),
-      sandbox: sandbox
+      sandbox: sandboxSchema
         .optional()
         .describe(
           "Where commands run, instead of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, created again when the server restarts, or the one of `sandboxId`.",

@@ -1,7 +1,9 @@
-/** Sections of the configuration: HTTP, other MCP servers, mounts. */
+/** Sections of the configuration: HTTP, the web, other MCP servers, mounts. */
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
+import { SEARCH_PROVIDERS } from "../web/search/options.ts";
+import { readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 
 /** A text that is not empty. */
@@ -10,6 +12,8 @@ export const text = z.string().min(1);
 export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => z.int().min(min).max(max);
 /** A number from `min` to `max`, both included. */
 export const between = (min: number, max: number) => z.number().min(min).max(max);
+/** A time of at most a day. */
+export const seconds = between(0, 86_400);
 /** A path that does not depend on where the program was started. */
 export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
 
@@ -212,6 +216,75 @@ const server = z
       ? { command: command ?? "", args, env, cwd, ...policy }
       : { url, headers, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
   });
+
+/** The place where commands run. */
+export const sandboxSchema = z.strictObject({
+  provider: z
+    .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
+    .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
+  image: text.optional().describe("The image of docker and modal."),
+  program: text.optional().describe("A program that takes Docker's commands. Default: docker."),
+  programArguments: z.array(z.string()).optional().describe("Arguments in front of each of its commands."),
+  limits: z
+    .array(z.string())
+    .optional()
+    .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
+  user: text.optional().describe("User and group of a container's commands. Default: 1000:1000."),
+  app: text.optional().describe("The app of modal."),
+  sandboxId: text.optional().describe("A running sandbox to use, which is left running."),
+  workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
+  env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
+  parameters: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("More parameters of a new sandbox, as defined by the package of modal, runloop or daytona."),
+  setupScript: text.optional().describe("Shell commands that prepare a new one."),
+  setupScriptPath: absolutePath.optional().describe("A file with these commands, instead of `setupScript`."),
+  setupTimeout: seconds.min(1).default(600).describe("Time limit of the setup."),
+});
+
+/** A host that web_fetch may reach at a private address. */
+const webHost = z.string().superRefine((entry, context) => {
+  const host = readHost(entry);
+  if (typeof host === "string") context.addIssue({ code: "custom", message: host });
+});
+
+/** Access to the web. */
+export const webSchema = z.strictObject({
+  mode: z
+    .enum(["ask", "allow", "off"])
+    .default("ask")
+    .describe(
+      "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
+    ),
+  hosts: z
+    .array(webHost)
+    .default([])
+    .describe(
+      "Hosts that web_fetch may reach although their addresses are private, on any port, such as `wiki.corp.example`, `*.corp.example` or `127.0.0.1:8080`. Default: only the public internet is read.",
+    ),
+  search: z
+    .strictObject({
+      provider: z
+        .enum(SEARCH_PROVIDERS)
+        .optional()
+        .describe(
+          "Provider of web_search; tavily, brave and exa need TAVILY_API_KEY, BRAVE_API_KEY or EXA_API_KEY in the environment. Default: by `command` or `url`, else the provider of the first of these keys; without one there is no search.",
+        ),
+      url: z
+        .url({ protocol: /^https?$/, error: "must be an http or https address" })
+        .optional()
+        .describe("Address of a SearXNG, or of a gateway to the provider."),
+      command: z
+        .array(text)
+        .min(1)
+        .optional()
+        .describe(
+          'Program with its arguments that searches: it gets `{ "query", "count" }` as JSON on standard input and prints `{ "results": [{ "title", "url", "snippet", "date" }] }`.',
+        ),
+    })
+    .prefault({}),
+});
 
 /** Other MCP servers, in the form clients use. */
 export const mcpServersSchema = z

@@ -12,7 +12,7 @@ export interface Setting {
   readonly hint?: string;
 }
 
-/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
+/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `web.search.command`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "workspaceFolder", kind: "text", hint: "PATTERN" },
@@ -46,6 +46,10 @@ export const SETTINGS: readonly Setting[] = [
   { path: "questions.ask", kind: "boolean" },
   { path: "questions.deadline", kind: "number", hint: "SECONDS" },
   { path: "questions.hold", kind: "number", hint: "SECONDS" },
+  { path: "web.mode", kind: "text", flag: "web" },
+  { path: "web.hosts", kind: "list", hint: "HOST" },
+  { path: "web.search.provider", kind: "text", hint: "NAME" },
+  { path: "web.search.url", kind: "text", hint: "URL" },
   { path: "execute.mode", kind: "text", flag: "execute" },
   { path: "execute.timeout", kind: "number", hint: "SECONDS" },
   { path: "execute.maxOutputBytes", kind: "number", hint: "BYTES" },
@@ -94,7 +98,7 @@ export const SETTINGS: readonly Setting[] = [
 export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
   ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
   ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile"]],
-  ["Approvals, questions and commands", ["approvals", "questions", "execute"]],
+  ["Approvals, questions, web and commands", ["approvals", "questions", "web", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
   ["Clients and people", ["delivery", "page", "notify"]],

@@ -54,32 +54,52 @@ export class ProgramFailure extends Error {
   }
 }
 
+interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
+  timeout: number;
+  input?: string;
+  /** Default: no limit. */
+  maxOutput?: number;
+  /** Kills the program when it is aborted. */
+  signal?: AbortSignal;
+}
+
 /**
  * Runs a program to its end and gives its output. Rejects with `ProgramFailure`, whose message is what it
  * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds; `input` is
- * given on standard input.
+ * given on standard input. A program that writes more than `maxOutput` characters is killed, as after its time.
  */
 export function runProgram(
   file: string,
   args: readonly string[],
-  { timeout, input, ...options }: Omit<ChildOptions, "stdio"> & { timeout: number; input?: string },
+  { timeout, input, maxOutput = Infinity, signal, ...options }: ProgramOptions,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const stdio: StandardStreams = [input === undefined ? "ignore" : "pipe", "pipe", "pipe"];
     const child = startChild(file, args, { ...options, stdio });
     // Node's own time limit would keep running, and keep this process alive, if the program cannot be started.
-    const timer = setTimeout(() => child.kill("SIGKILL"), timeout);
+    const kill = (): void => void child.kill("SIGKILL");
+    const timer = setTimeout(kill, timeout);
+    signal?.addEventListener("abort", kill);
+    const end = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", kill);
+    };
     let [output, errors] = ["", ""];
     // A program that ends before it has read its input says itself what is wrong.
     child.stdin?.on("error", () => undefined).end(input);
-    child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
-    child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors += text));
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+      if (output.length > maxOutput) kill();
+    });
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      if (errors.length <= maxOutput) errors += text;
+    });
     child.once("error", (error) => {
-      clearTimeout(timer);
+      end();
       reject(error);
     });
     child.once("close", (code) => {
-      clearTimeout(timer);
+      end();
       if (code === 0) resolve(output);
       else reject(new ProgramFailure(errors, child.killed, code));
     });

@@ -9,6 +9,9 @@ export type FileToolName =
   | "execute"
   | "job";
 
+export const WEB_TOOL_NAMES = ["web_fetch", "web_search"] as const;
+export type WebToolName = (typeof WEB_TOOL_NAMES)[number];
+
 /** Options of the file tools of one agent. */
 export interface FileToolOptions {
   /** Size in tokens (4 characters each) at which `read_file` ends a page. `null`: no limit. Default 20000. */

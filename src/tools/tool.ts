@@ -22,7 +22,12 @@ export interface ToolResult {
   /** The same answer for programs. */
   artifact?: unknown;
   /** A text too large for `content`: it goes into a file, and `end` stands below what is shown of it. */
-  whole?: { text: string; end: string };
+  whole?: {
+    readonly text: string;
+    readonly end: string;
+    /** Characters to show, and the text that ends them. Default: its first ten lines. */
+    readonly shown?: { readonly characters: number; readonly close: string };
+  };
   /** Change of the thread state, applied together with the tool message. */
   update?: { files?: FilesUpdate; todos?: Todo[] };
 }
@@ -62,6 +67,11 @@ export interface BoundPreview extends CallPreview {
   version?: string;
   /** The summary says that the file is read-only. Approved, the call may change it all the same. */
   evenReadOnly?: true;
+  /**
+   * Later calls that are the same for a person who approves "the same" for the run: those of this tool with the same
+   * key. `text` tells the person which these are. Default: changes of the same file, or calls with the same arguments.
+   */
+  same?: { readonly key: readonly string[]; readonly text: string };
 }
 
 /** Starts a subagent and returns its report; provided by the agent layer. */

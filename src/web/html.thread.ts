@@ -81,6 +81,7 @@ function markdownOf(html: string, url: string, isSearched: boolean): Converted {
   for (const element of page.querySelectorAll(NO_TEXT)) element.remove();
   const titled = textOf(page.querySelector("title"));
   const title = titled === "" ? textOf(page.querySelector("h1")) : titled;
+  for (const element of page.querySelectorAll("title")) element.remove();
   const content = (isSearched ? articleOf(page) : undefined) ?? page.body ?? page.documentElement;
   return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
 }
@@ -120,6 +121,8 @@ function findArticle(page: Page): Element | null {
 
 function markdownWriter(base: string): Turndown {
   const writer = new Turndown({ headingStyle: "atx", codeBlockStyle: "fenced", bulletListMarker: "-" });
+  // Models read names such as snake_case better as they are.
+  writer.escape = (text) => text;
   writer.remove(["button", "input", "select", "textarea", "label"] as never[]); // names of elements
   addRule(writer, ["A"], (content, link) => linked(content, link.getAttribute("href") ?? "", base));
   addRule(writer, ["IMG"], (_content, image) => {

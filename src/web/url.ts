@@ -16,7 +16,7 @@ interface NamedHost {
 export type IsNamed = (url: URL) => boolean;
 
 /** Longest address. Longer ones are mostly data on their way out. */
-const MAX_URL = 2000;
+export const MAX_URL = 2000;
 
 export type ReadUrl = { ok: true; url: URL } | { ok: false; problem: string };
 

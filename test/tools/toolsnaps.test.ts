@@ -6,6 +6,9 @@ import { fileTools } from "../../src/tools/index.ts";
 import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
+import { PageReader } from "../../src/web/page-reader.ts";
+import { webFetchTool } from "../../src/tools/web-fetch.ts";
+import { webSearchTool } from "../../src/tools/web-search.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";
 
 /** What the model is offered, one committed file per tool, so that a change is seen and meant. */
@@ -18,9 +21,19 @@ const task = taskTool({
   subagents: [{ name: "general-purpose", description: "Any task of several steps." }],
 });
 const memories = searchMemoriesTool(() => Promise.resolve({ hits: [] }));
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ jobs: true }), task, memories];
+const isNamed = () => false;
+const web = [
+  webFetchTool({
+    reader: new PageReader({ network: { isNamed }, userAgent: "test" }),
+    isNamed,
+    asks: true,
+    keepsTexts: true,
+  }),
+  webSearchTool(() => Promise.resolve([])),
+];
+const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ jobs: true }), task, memories, ...web];
 /** Those that not every agent with a shell has. */
-const OPTIONAL = new Set(["delete", "job", "search_memories"]);
+const OPTIONAL = new Set(["delete", "job", "search_memories", "web_fetch", "web_search"]);
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,

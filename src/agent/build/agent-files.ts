@@ -8,7 +8,7 @@ import { type OptionTable, closestNames, readOptions } from "../../core/options.
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
-import type { FileToolName } from "../../tools/options.ts";
+import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
 import type { AgentTool, ToolInput } from "../contracts/call.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
 import { frontMatterOf } from "../messages/front-matter.ts";
@@ -164,6 +164,8 @@ export interface ToolOffer {
   servers: readonly string[];
   /** Servers that are not available, so that the names of their tools are unknown. */
   missing: readonly string[];
+  /** The tools for the web that the agent has. */
+  web: readonly WebToolName[];
 }
 
 /** Something about a choice that its author should know. */
@@ -178,6 +180,8 @@ export interface ChosenTools {
   tools?: AgentTool[];
   /** Absent: all. */
   fileTools?: FileToolName[];
+  /** Absent: all. */
+  webTools?: WebToolName[];
   notes: ToolNote[];
 }
 
@@ -201,6 +205,8 @@ const SAME: ReadonlyMap<string, readonly string[]> = new Map(
     TodoWrite: ["write_todos"],
     Task: ["task"],
     Agent: ["task"],
+    WebFetch: ["web_fetch"],
+    WebSearch: ["web_search"],
   }),
 );
 /** Others of Claude Code. */
@@ -214,7 +220,7 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   "ListMcpResourcesTool",
   "ReadMcpResourceTool",
 ]);
-const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", "task"];
+const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", ...WEB_TOOL_NAMES, "task"];
 /** Large results are read from files: no subagent does without. */
 const ALWAYS = ["read_file", "ls"];
 
@@ -231,16 +237,29 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const own = wanted.flatMap(({ builtIn }) => builtIn);
   const denied = new Set(unwanted.flatMap(({ builtIn }) => builtIn));
   const isNarrowed = wishes.tools !== undefined && (wishes.isFile === true || own.length > 0);
-  const kept = isNarrowed ? FILE_TOOL_NAMES.filter((name) => [...ALWAYS, ...own].includes(name)) : undefined;
-  const fileTools = denied.size > 0 ? (kept ?? FILE_TOOL_NAMES).filter((name) => !denied.has(name)) : kept;
+  const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? [...ALWAYS, ...own] : undefined, denied);
+  const webTools = left(WEB_TOOL_NAMES, isNarrowed ? own : undefined, denied);
   const chosen = wishes.tools && wanted.flatMap(({ foreign }) => foreign);
-  const left = new Set(unwanted.flatMap(({ foreign }) => foreign));
-  const tools = left.size > 0 || chosen ? offer.tools.filter((tool) => !left.has(tool)) : undefined;
+  const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
+  const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
   return {
     ...(tools ? { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) } : {}),
     ...(fileTools ? { fileTools: fileTools as FileToolName[] } : {}), // of the list of their names
+    ...(webTools ? { webTools } : {}),
     notes,
   };
+}
+
+/** The tools of a list that were named, without the denied ones; `undefined`: all of them. */
+function left<Name extends string>(
+  all: readonly Name[],
+  named: readonly string[] | undefined,
+  denied: ReadonlySet<string>,
+): Name[] | undefined {
+  const isWhole = named === undefined && !all.some((name) => denied.has(name));
+  return isWhole
+    ? undefined
+    : all.filter((name) => (named === undefined || named.includes(name)) && !denied.has(name));
 }
 
 interface Meant {
@@ -251,9 +270,10 @@ interface Meant {
   isKnown: boolean;
 }
 
-function meaningOf(name: string, { tools, servers, missing }: ToolOffer): Meant {
+function meaningOf(name: string, { tools, servers, missing, web }: ToolOffer): Meant {
   const plain = (name.endsWith(")") ? name.split("(", 1).join() : name).trim();
-  const builtIn = SAME.get(plain) ?? BUILT_IN.filter((own) => own === plain);
+  const same = SAME.get(plain) ?? BUILT_IN.filter((own) => own === plain);
+  const builtIn = same.filter((own) => !isOfWeb(own) || web.some((one) => one === own));
   const meant = plain.replace(/^mcp__/, "").replace(/__\*$/, "");
   const [server = "", ...rest] = meant.split("__");
   const offered = rest.length > 0 ? offeredName(server, rest.join("__")) : meant;
@@ -263,11 +283,13 @@ function meaningOf(name: string, { tools, servers, missing }: ToolOffer): Meant 
   return { plain, builtIn, foreign, isKnown };
 }
 
+const isOfWeb = (name: string): boolean => WEB_TOOL_NAMES.some((one) => one === name);
+
 function notesOn(
   name: string,
   { plain, isKnown }: Meant,
   { name: subagent }: ToolWishes,
-  { tools, servers }: ToolOffer,
+  { tools, servers, web }: ToolOffer,
 ): ToolNote[] {
   const named = `Subagent '${subagent}' names the tool '${name}'`;
   if (!isKnown && ELSEWHERE.has(plain)) {
@@ -275,7 +297,8 @@ function notesOn(
     return [{ text, isMistake: false }];
   }
   if (!isKnown) {
-    const known = [...BUILT_IN, ...servers, ...tools.map((tool) => tool.name), ...SAME.keys()];
+    const builtIn = BUILT_IN.filter((own) => !isOfWeb(own) || web.some((one) => one === own));
+    const known = [...builtIn, ...servers, ...tools.map((tool) => tool.name), ...SAME.keys()];
     const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
     const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";
     return [{ text: `${named}, which does not exist here; it works without it.${hint}`, isMistake: true }];
@@ -323,7 +346,8 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
   checkBackend("`backend` of loadSubagents", backend);
   // It loads LangChain, which other readers of these files, such as `doctor`, do without.
   const { toAgentTool } = await import("../langgraph/foreign-tool.ts");
-  const offer = { tools: tools.map((tool) => toAgentTool(tool)), servers: [], missing: [] };
+  const known = tools.map((tool) => toAgentTool(tool));
+  const offer = { tools: known, servers: [], missing: [], web: WEB_TOOL_NAMES };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
   return files.map(({ tools: wanted, disallowedTools, modelAlias: _ofOthers, ...subagent }) => {
     const { name } = subagent;
@@ -333,6 +357,7 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
       ...subagent,
       ...defined({ tools: chosen.tools }),
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
+      ...defined({ webTools: chosen.webTools }),
     };
   });
 }

@@ -18,13 +18,14 @@ import { MemorySaver } from "../langgraph/internals.ts";
 import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
+import { asksForPages } from "../layers/web.ts";
 import { joinSystem } from "../messages/system-prompt.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
 import { type BuiltSubagent, SubagentRunner } from "../langgraph/nested-children.ts";
 import type { AgentDefinition } from "../langgraph/definition.ts";
-import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./middleware-order.ts";
+import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack, webOptions } from "./middleware-order.ts";
 import type {
   CompiledSubAgent,
   DeepAgentParams,
@@ -176,7 +177,7 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
   if (checkpointer === false) {
     throw new ConfigurationError(
       "CHECKPOINTER_REQUIRED",
-      "interruptOn and askUser need a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
+      "interruptOn, askUser and web (unless its mode is `allow`) need a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
     );
   }
   if (checkpointer !== undefined) return checkpointer;
@@ -185,7 +186,12 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
 }
 
 const isGated = (params: DeepAgentParams): boolean =>
-  gatesAnything(params.interruptOn) || asksForPaths(params);
+  gatesAnything(params.interruptOn) || asksForPaths(params) || asksForWeb(params);
+
+function asksForWeb({ web }: DeepAgentParams): boolean {
+  const options = webOptions(web);
+  return options !== undefined && asksForPages(options);
+}
 
 const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
   [

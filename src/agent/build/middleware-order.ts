@@ -14,6 +14,7 @@ import { subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
+import { type WebOptions, webMiddleware } from "../layers/web.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
@@ -31,6 +32,7 @@ export function mainStack(
   const defaults = [
     ...planning(params),
     ...asking(params),
+    ...web(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
@@ -50,6 +52,7 @@ export function subagentStack(
   const defaults = [
     ...planning(params),
     ...asking(params),
+    ...web(params, spec.webTools),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
       historyFolder: historyFolder(params),
       log: params.log ?? silentLogger,
@@ -88,6 +91,16 @@ const planning = ({ todos }: DeepAgentParams): Middleware[] =>
   todos === false ? [] : [todoListMiddleware()];
 
 const asking = ({ askUser }: DeepAgentParams): Middleware[] => (askUser === true ? [askingMiddleware()] : []);
+
+function web({ web: given, filesystem }: DeepAgentParams, only?: SubAgent["webTools"]): Middleware[] {
+  const options = webOptions(given);
+  const keepsTexts = filesystem?.evictTokens !== null;
+  return options === undefined ? [] : [webMiddleware(options, { only, keepsTexts })];
+}
+
+/** Access to the web in its long form; `undefined`: there is none. */
+export const webOptions = (given: DeepAgentParams["web"]): WebOptions | undefined =>
+  typeof given === "object" && given.mode !== "off" ? given : undefined;
 
 function skills(
   { backend = StateBackend, log = silentLogger }: DeepAgentParams,

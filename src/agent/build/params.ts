@@ -6,6 +6,7 @@ import type { ProviderStrategy, TypedToolStrategy } from "langchain";
 import type { z } from "zod";
 import type { BackendSource, FileData, FilesUpdate } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
+import type { WebToolName } from "../../tools/options.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { FilesystemPermission } from "../calls/permissions.ts";
 import type { AgentMiddleware } from "../contracts/middleware.ts";
@@ -16,6 +17,7 @@ import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { WebOptions } from "../layers/web.ts";
 import type { ModelSource } from "../models/resolve.ts";
 
 /** The parameters of `createDeepAgent`, and the types that its result takes from them. */
@@ -57,6 +59,8 @@ export interface SubAgent {
   permissions?: readonly FilesystemPermission[];
   /** Differences from the agent's file tools. */
   filesystem?: FilesystemOptions;
+  /** Its tools for the web, of those of the agent. Default: all of them. */
+  webTools?: readonly WebToolName[];
   /** Limits of one assignment; those left out are the agent's. The agent's totals count its use too. */
   limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth" | "listedCharacters">;
   /** Graph steps of one assignment. Default: the agent's. */
@@ -141,6 +145,11 @@ export interface DeepAgentParams<
    * whose value has the question; resume it with the values of its fields, or with `{ type: "decline" }`.
    */
   askUser?: boolean;
+  /**
+   * Lets the agent and its subagents read pages of the web with `web_fetch`, and search it with `web_search` if a search
+   * provider is configured. Default `off`. A text is the `mode` of `WebOptions`: with `ask`, a person approves each page.
+   */
+  web?: NonNullable<WebOptions["mode"]> | WebOptions;
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];

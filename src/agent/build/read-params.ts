@@ -4,11 +4,14 @@ import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
+import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { WebOptions } from "../layers/web.ts";
+import { SEARCH_PROVIDERS, type SearchOptions } from "../../web/search/options.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
@@ -21,7 +24,7 @@ import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
  */
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
-  const { subagents, limits, filesystem, summarization, delegation, generalPurpose } = params;
+  const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -30,10 +33,28 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     ...(filesystem && { filesystem: readOptions("filesystem", filesystem, FILESYSTEM) }),
     ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
     ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
+    ...(web !== undefined && { web: readWeb(web) }),
     ...(typeof generalPurpose === "object" && {
       generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
     }),
   };
+}
+
+/** In its long form. */
+function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
+  const options = readOptions("web", typeof given === "object" ? given : { mode: given }, WEB);
+  const { mode = "ask", search } = options;
+  if (!["ask", "allow", "off"].includes(mode)) {
+    throw new ConfigurationError("INVALID_OPTION", `web has the mode '${mode}'; modes are ask, allow and off.`);
+  }
+  if (typeof search !== "object") return options;
+  const read = readOptions("web.search", search, SEARCH);
+  const { provider } = read;
+  if (provider === undefined || SEARCH_PROVIDERS.includes(provider)) return { ...options, search: read };
+  throw new ConfigurationError(
+    "INVALID_OPTION",
+    `web.search has the provider '${provider}'; providers are ${SEARCH_PROVIDERS.join(", ")}.`,
+  );
 }
 
 function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAgent | CompiledSubAgent {
@@ -107,6 +128,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   name: "a text",
   todos: "true or false",
   askUser: "true or false",
+  web: "anything",
   filesystem: "a plain object",
   permissions: "a list",
   delegation: "a plain object",
@@ -131,6 +153,7 @@ const SUBAGENT: OptionTable<SubAgent> = {
   mode: "a text",
   permissions: "a list",
   filesystem: "a plain object",
+  webTools: "a list of non-empty texts",
   limits: "a plain object",
   recursionLimit: "a number",
   buildOnUse: "true or false",
@@ -157,6 +180,19 @@ const FILESYSTEM: OptionTable<FilesystemOptions> = {
   delete: "true or false",
   jobs: "true or false",
   acceptsMedia: "a function",
+};
+
+const WEB: OptionTable<WebOptions> = {
+  mode: "a text",
+  hosts: "a list of non-empty texts",
+  search: "anything",
+  userAgent: "a text",
+};
+
+const SEARCH: OptionTable<SearchOptions> = {
+  provider: "a text",
+  url: "a text",
+  command: "a list of non-empty texts",
 };
 
 const SUMMARIZATION: OptionTable<SummarizationOptions> = {
@@ -201,7 +237,7 @@ const LIMITS: OptionTable<AgentLimits> = {
 };
 
 /** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
-const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "ask_user", "task"]);
+const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "ask_user", ...WEB_TOOL_NAMES, "task"]);
 
 /**
  * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware

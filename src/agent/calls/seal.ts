@@ -25,11 +25,12 @@ export const isSame = (shown: string, now: string): boolean => shown === now || 
 
 /**
  * Defines which later calls count as the same as this one when a person approves "the same" for the run. These are
- * changes of the same file by the same tool, and otherwise only calls with the same arguments and the same effect. For
- * a command, the effect includes whether a sandbox confines it.
+ * those that its tool names, changes of the same file by the same tool, and otherwise only calls with the same
+ * arguments and the same effect. For a command, the effect includes whether a sandbox confines it.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
   const name = oneLine(displayName(tool.name), 64);
+  if (preview.same) return { key: keyOf([tool.name, ...preview.same.key]), text: preview.same.text };
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
     // If links lead somewhere else, the same path may later name another file.

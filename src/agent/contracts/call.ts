@@ -63,7 +63,7 @@ export interface CallResult extends Readonly<Omit<ToolResult, "whole" | "update"
    * A text too large for `content`: it goes into a file. `start` and `end` stand around what is shown of it. A layer
    * that redacts `content` has to redact this as well.
    */
-  readonly whole?: { readonly text: string; readonly start?: string; readonly end: string };
+  readonly whole?: NonNullable<ToolResult["whole"]> & { readonly start?: string };
   readonly update?: StateUpdate;
   /** Further tool messages of a LangChain command. */
   readonly further?: readonly CallResult[];

@@ -166,7 +166,7 @@ function withWhole({ further, ...answer }: CallResult, shown: readonly CallResul
   const at = text.indexOf(own);
   const start = text.slice(0, at) + (whole.start ?? "");
   const end = whole.end + text.slice(at + own.length);
-  return { ...answer, ...others, whole: { text: whole.text, start, end } };
+  return { ...answer, ...others, whole: { ...whole, start, end } };
 }
 
 type Wrapper<Request, Result> = (

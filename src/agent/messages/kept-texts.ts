@@ -189,11 +189,16 @@ export async function evictLargeResult(
   tokens: number,
 ): Promise<{ short: CallResult; kept: Kept | undefined }> {
   const own = textIn(result.content);
-  const { text, start = "", end } = whole ?? { text: own, end: "" };
+  const {
+    text,
+    start = "",
+    end,
+    shown: part,
+  }: NonNullable<CallResult["whole"]> = whole ?? { text: own, end: "" };
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
   const below = end === "" ? "" : `\n\n${end}`;
   const shown = kept
-    ? start + resultPreview(name, text, kept.path) + below
+    ? start + (part ? partPreview(name, text, kept.path, part) : resultPreview(name, text, kept.path)) + below
     : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`;
   return { short: { ...result, content: withText(result.content, shown) }, kept };
 }
@@ -214,11 +219,33 @@ export function resultPreview(
   lineChars: number = PREVIEW_LINE_CHARS,
 ): string {
   const lines = text.split("\n", PREVIEW_LINES).map((line) => headOf(line, lineChars));
-  return `The result of ${tool} is too large to show (${text.length} characters). It is saved in ${path}. It begins:
+  return `${savedIn(tool, text, path)}
 
 ${lines.join("\n")}
 
 Read more of it with read_file and its offset and limit, or search it with grep.`;
+}
+
+const savedIn = (tool: string, text: string, path: string): string =>
+  `The result of ${tool} is too large to show (${text.length} characters). It is saved in ${path}. It begins:`;
+
+/** The same with a larger part of the text, up to the end of a line if it has lines, and the line after it. */
+function partPreview(
+  tool: string,
+  text: string,
+  path: string,
+  { characters, close }: { characters: number; close: string },
+): string {
+  const head = headOf(text, characters);
+  const lineEnd = head.lastIndexOf("\n");
+  const part = lineEnd < characters / 2 ? head : head.slice(0, lineEnd + 1);
+  const next = part.split("\n").length - 1;
+  return `${savedIn(tool, text, path)}
+
+${part.trimEnd()}
+${close}
+
+Read on with read_file at offset ${next}, or search the file with grep.`;
 }
 
 /** The path of the text behind a placeholder of a result; `undefined` if the text is not a placeholder. */

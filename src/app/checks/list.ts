@@ -13,6 +13,7 @@ import {
 } from "./models.ts";
 import { checkMounts, checkPromptFile, checkReadOnly, checkStorage, checkWorkspace } from "./places.ts";
 import { checkTools } from "./servers.ts";
+import { checkSearchAnswers, checkSearchKey } from "./web.ts";
 
 type Result = Check | Check[] | Promise<Check | Check[]>;
 
@@ -32,6 +33,8 @@ const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Result]> = [
   ["start", ({ config }) => checkPromptFile(config)],
   ["machine", ({ config }) => checkCommands(config)],
   ["start", ({ config }) => checkReadOnly(config)],
+  ["machine", checkSearchKey],
+  ["network", checkSearchAnswers],
   ["network", checkMounts],
   ["machine", ({ config, env }) => checkTools(config, env)],
   ["machine", ({ config, env }) => checkAgentFiles(config, env)],

@@ -4,22 +4,24 @@ import { packageVersion } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
+import { webOf } from "../web.ts";
 import { checkSubagentTools } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";
 
 /** Starts each server, asks for its tools and ends it; then finds subagents that name tools which do not exist. */
 export async function checkTools(
-  config: Pick<Config, "mcpServers" | "subagents" | "workspace">,
+  config: Pick<Config, "mcpServers" | "subagents" | "web" | "workspace">,
   env: Facts["env"],
 ): Promise<Check[]> {
   const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: silentLogger });
   try {
     const offers = await mcp.forAgent();
     const servers = Object.keys(config.mcpServers);
+    const web = webOf(config, env)?.tools ?? [];
     const missing = offers.problems.map(({ server }) => server);
     return [
       ...servers.map((server) => checkServer(server, offers)),
-      ...(await checkSubagentTools(config, { tools: offers.tools, servers, missing })),
+      ...(await checkSubagentTools(config, { tools: offers.tools, servers, missing, web })),
     ];
   } finally {
     await mcp.close();

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { chooseTools, type ToolWishes } from "../../../src/agent/build/agent-files.ts";
 import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
+import { WEB_TOOL_NAMES } from "../../../src/tools/options.ts";
 import { openWorld } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 
@@ -12,6 +13,7 @@ const offer = {
   tools: ["github__search", "github__open_issue", "wiki__read"].map(toolOf),
   servers: ["github", "wiki", "down"],
   missing: ["down"],
+  web: [],
 };
 const chosen = (wishes: Omit<ToolWishes, "name">) => {
   const { tools, fileTools, notes } = chooseTools({ name: "scribe", ...wishes }, offer);
@@ -85,6 +87,25 @@ describe("the tools of a subagent", () => {
     ]);
     expect(fileTools).toContain("execute");
   });
+});
+
+test("the tools for the web are those that the agent has and the subagent names", () => {
+  const webOf = (wishes: Omit<ToolWishes, "name">, web: typeof WEB_TOOL_NAMES | [] = WEB_TOOL_NAMES) =>
+    chooseTools({ name: "scribe", ...wishes }, { ...offer, web });
+  expect(webOf({}).webTools).toBeUndefined();
+  expect(webOf({ tools: ["wiki"] }).webTools).toBeUndefined();
+  expect(webOf({ tools: ["grep"] })).toMatchObject({ webTools: [], notes: [] });
+  expect(webOf({ isFile: true, tools: ["Read", "WebFetch"] })).toMatchObject({
+    webTools: ["web_fetch"],
+    notes: [],
+  });
+  expect(webOf({ tools: ["web_search"] })).toMatchObject({
+    webTools: ["web_search"],
+    fileTools: ["ls", "read_file"],
+  });
+  expect(webOf({ disallowedTools: ["WebSearch"] }).webTools).toEqual(["web_fetch"]);
+  expect(webOf({ isFile: true, tools: ["WebFetch"] }, []).notes).toMatchObject([{ isMistake: false }]);
+  expect(webOf({ tools: ["web_fetch"] }, []).notes).toMatchObject([{ isMistake: true }]);
 });
 
 test("a run tells once which tools its subagents go without, and they have no others", async () => {

@@ -5,8 +5,10 @@ import { expect, it, onTestFinished } from "vitest";
 import { checkAgentFiles } from "../../../src/app/checks/agent-files.ts";
 import { checkEmbeddings, checkKeys, checkOtherModels } from "../../../src/app/checks/models.ts";
 import { checkTools } from "../../../src/app/checks/servers.ts";
+import { checkSearchAnswers, checkSearchKey } from "../../../src/app/checks/web.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { filesIn } from "../../support/files-in.ts";
+import { startSite } from "../../web/site.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 import { olderSse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
@@ -47,7 +49,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
   };
   const agent = (name: string, tools: string): string =>
     `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
-  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
+  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Skill, Gerp, mcp__broken__tool"));
   file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
   file(".claude/agents/helper.md", agent("general-purpose", "Read"));
   file(".deepagent/agents/notes.md", "no front matter");
@@ -74,9 +76,41 @@ it("names tools of subagents that do not exist, and files that describe none", a
       ok: false,
       text: "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
     },
-    { name: "Subagent", ok: true, text: expect.stringContaining("'WebFetch', which belongs to Claude Code") },
+    { name: "Subagent", ok: true, text: expect.stringContaining("'Skill', which belongs to Claude Code") },
     { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },
   ]);
+});
+
+it("asks the search provider once, and says what its key lacks", async () => {
+  let status = 200;
+  const port = await startSite((_request, response) => response.writeHead(status).end('{"results":[]}'));
+  const url = `http://127.0.0.1:${port}`;
+  const env = { TAVILY_API_KEY: "tvly-1" };
+  const config = read({ web: { search: { provider: "tavily", url } } });
+  expect(checkSearchKey({ config, env })).toEqual([]);
+  expect(await checkSearchAnswers({ config, env })).toEqual([
+    { name: "Web search", ok: true, text: "Tavily answered" },
+  ]);
+  status = 401;
+  expect(await checkSearchAnswers({ config, env })).toEqual([
+    {
+      name: "Web search",
+      ok: false,
+      text: "Tavily refused access (HTTP 401): check the key in TAVILY_API_KEY.",
+    },
+  ]);
+  expect(checkSearchKey({ config, env: {} })).toEqual([
+    {
+      name: "Web search",
+      ok: false,
+      text: "The search provider tavily needs the environment variable TAVILY_API_KEY, which is not set. Set it in the environment, or store it with `keys set`.",
+    },
+  ]);
+  for (const web of [{ mode: "off" }, { search: { provider: "off" } }]) {
+    const without = read({ web });
+    expect(checkSearchKey({ config: without, env })).toEqual([]);
+    expect(await checkSearchAnswers({ config: without, env })).toEqual([]);
+  }
 });
 
 it("names skills that are left out, and links that lead out of the workspace", async () => {

@@ -82,7 +82,7 @@ onLinux.each([
   [["set", `ANTHROPIC_API_KEY=${KEY}`], "Don't pass a key as an argument"],
   [["set", KEY], "Say whose key it is: ANTHROPIC_API_KEY"],
   [["set", "ANTROPIC_API_KEY"], "Did you mean ANTHROPIC_API_KEY?"],
-  [["set", "HOME"], "No model has its key in HOME. Known: ANTHROPIC_API_KEY"],
+  [["set", "HOME"], "No model or search provider has its key in HOME. Known: ANTHROPIC_API_KEY"],
   [["set"], "keys has three actions"],
   [["show", "ANTHROPIC_API_KEY"], "keys has three actions"],
 ])("%j is refused, and nothing is asked of the keychain", async (args, message) => {

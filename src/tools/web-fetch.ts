@@ -1,0 +1,87 @@
+/** Reads a page of the web. */
+import { z } from "zod";
+import { isoTime } from "../core/clock.ts";
+import { headOf, stripControl } from "../core/text.ts";
+import type { PageReader, WebPage } from "../web/page-reader.ts";
+import { WebProblem } from "../web/request.ts";
+import { type IsNamed, MAX_URL, readUrl, siteOf } from "../web/url.ts";
+import { cancellable } from "./call.ts";
+import { argumentsPreview } from "./call-preview.ts";
+import { withNotices } from "./format.ts";
+import { type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
+
+export interface WebFetchOptions {
+  reader: PageReader;
+  /** Hosts that may have private addresses. */
+  isNamed: IsNamed;
+  /** True if a person approves the host of each call: a redirect to another host is then not followed. */
+  asks: boolean;
+  /** True if texts that are too long for the conversation go into files. */
+  keepsTexts: boolean;
+}
+
+/** Characters of a page that the conversation gets; the rest is read from the file. */
+const SHOWN = 20_000;
+
+const shape = { url: z.string().max(MAX_URL, `Longer than ${MAX_URL} characters`) };
+
+/** Reads pages and documents as text. */
+export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOptions): ToolSpec {
+  const schema = z.strictObject(shape).superRefine(({ url }, context) => {
+    const read = readUrl(url, isNamed);
+    if (!read.ok) context.addIssue({ code: "custom", path: ["url"], message: read.problem });
+  });
+  return defineTool({
+    name: "web_fetch",
+    kind: "read",
+    description:
+      "Read a page of the web: HTML as Markdown, PDF as text, JSON and text as they are. A long page goes into a file that the answer names. Cite pages by their url.",
+    schema,
+    handle: ({ url }, { signal }) =>
+      cancellable("web_fetch", signal, async () => {
+        const read = readUrl(url, isNamed);
+        if (!read.ok) return toolError(read.problem, { code: "url" });
+        const site = siteOf(read.url);
+        try {
+          const page = await reader.read(read.url, { signal, follows: (to) => !asks || siteOf(to) === site });
+          return resultOf(page, keepsTexts);
+        } catch (error) {
+          if (!(error instanceof WebProblem)) throw error;
+          return toolError(error.message, { code: error.code });
+        }
+      }),
+    preview: async ({ url }) => {
+      const read = readUrl(url, isNamed);
+      if (!read.ok) return argumentsPreview("Read a page of the web", { url });
+      const site = siteOf(read.url);
+      return {
+        ...argumentsPreview(`Read a page of ${site}`, { url: read.url.href }),
+        same: { key: ["host", site], text: `web_fetch of any page of ${site}` },
+      };
+    },
+  });
+}
+
+function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
+  const { url, title, retrieved, notes } = page;
+  const day = isoTime(retrieved).slice(0, 10);
+  const named = title === undefined ? "" : ` title="${attribute(title)}"`;
+  const begin = `<web_page url="${attribute(url)}"${named} retrieved="${day}">`;
+  const body = quoted(stripControl(page.text)).trim();
+  const text = `${begin}\n${body === "" ? "[no text]" : body}\n${END}`;
+  const remarks = notes.map((note) => `[${note}]`);
+  const artifact = { url, ...(title === undefined ? {} : { title }), retrieved: isoTime(retrieved) };
+  const isLong = text.length > SHOWN && keepsTexts;
+  return {
+    content: withNotices(isLong ? `${headOf(text, SHOWN)}\n${END}` : text, remarks),
+    artifact,
+    ...(isLong ? { whole: { text, end: remarks.join("\n"), shown: { characters: SHOWN, close: END } } } : {}),
+  };
+}
+
+const END = "</web_page>";
+
+/** A page cannot end the block that it stands in. */
+const quoted = (text: string): string => text.replaceAll(/<(?=\s*\/?\s*web_page\b)/gi, "&lt;");
+
+const attribute = (text: string): string => stripControl(text).replaceAll('"', "'").replaceAll(/[<>]/g, "");

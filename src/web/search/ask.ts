@@ -1,0 +1,115 @@
+/** Asks a search service over HTTP; each failure becomes one sentence. */
+import { codeOf, isAbortError } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { WebProblem } from "../request.ts";
+import { fieldOf } from "./results.ts";
+
+export interface Question {
+  /** Name of the service for people. */
+  service: string;
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON with POST. Absent: a GET request. */
+  body?: object;
+  /** Remedy if the service refuses access. */
+  refusal: string;
+  /** Never repeated from an answer. */
+  secret?: string;
+  signal: AbortSignal;
+}
+
+const PATIENCE_MS = 20_000;
+const MAX_BYTES = 2 * 1024 * 1024;
+
+/** The answer's JSON. @throws WebProblem */
+export async function askService(question: Question): Promise<unknown> {
+  const { service, signal } = question;
+  const timed = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]);
+  try {
+    const response = await send(question, timed);
+    const text = await textOf(response, service);
+    if (!response.ok) throw new WebProblem("search", failureOf(response, text, question));
+    return parse(text, service);
+  } catch (error) {
+    if (signal.aborted || error instanceof WebProblem) throw error;
+    const why = isAbortError(error)
+      ? `did not answer within ${PATIENCE_MS / 1000} s`
+      : `could not be reached (${reasonOf(error)})`;
+    throw new WebProblem("search", `${service} ${why}. ${ELSEWISE}`, { cause: error });
+  }
+}
+
+const ELSEWISE = "Continue without the search, or try again later.";
+
+function send({ url, headers = {}, body }: Question, signal: AbortSignal): Promise<Response> {
+  const sent = { accept: "application/json", ...headers };
+  // A redirect would take the key to another server.
+  const options = { redirect: "manual", signal } as const;
+  return body === undefined
+    ? fetch(url, { headers: sent, ...options })
+    : fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...sent },
+        body: JSON.stringify(body),
+        ...options,
+      });
+}
+
+async function textOf({ body }: Response, service: string): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
+    length += chunk.length;
+    if (length > MAX_BYTES) throw new WebProblem("search", `The answer of ${service} is too large.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, length).toString("utf8");
+}
+
+function parse(text: string, service: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new WebProblem("search", `${service} did not answer in JSON. ${ELSEWISE}`, { cause: error });
+  }
+}
+
+const reasonOf = (error: unknown): string =>
+  codeOf(error) ?? codeOf(fieldOf(error, "cause")) ?? "the network or its address is wrong";
+
+function failureOf(
+  { status, headers }: Response,
+  text: string,
+  { service, refusal, secret }: Question,
+): string {
+  const seconds = /^\d{1,6}$/.exec(headers.get("retry-after") ?? "")?.[0];
+  if (status === 401 || status === 403) return `${service} refused access (HTTP ${status}): ${refusal}.`;
+  if (status === 402 || status === 432 || status === 433) {
+    return `${service} does not search any more: the limit of the plan is reached (HTTP ${status}).`;
+  }
+  if (status === 429) {
+    const when = seconds === undefined ? "later" : `in ${seconds} s`;
+    return `${service} has had too many requests (HTTP 429). Try again ${when}.`;
+  }
+  if (status >= 500) return `${service} has a problem of its own (HTTP ${status}). ${ELSEWISE}`;
+  if (status >= 300 && status < 400)
+    return `${service} redirects to another address; correct web.search.url.`;
+  const said = saidIn(text, secret);
+  return `${service} refused the request (HTTP ${status})${said === "" ? "" : `: ${said}`}.`;
+}
+
+/** The message in the answer of a refusal. */
+function saidIn(text: string, secret: string | undefined): string {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    return "";
+  }
+  const nested = [answer, fieldOf(answer, "error"), fieldOf(answer, "detail")];
+  const message = nested
+    .flatMap((part) => [part, ...["detail", "message", "error"].map((name) => fieldOf(part, name))])
+    .find((one) => typeof one === "string");
+  const known = secret === undefined ? message : message?.replaceAll(secret, "[key]");
+  return oneLine(known ?? "", 200).replace(/\.$/, "");
+}

@@ -1,0 +1,58 @@
+/** Chooses the search of the web from settings and the names of variables: nothing is requested. */
+import { commandSearch } from "./command.ts";
+import type { SearchOptions, SearchProvider } from "./options.ts";
+import { KEYED_SERVICES, searxng } from "./providers.ts";
+import type { SearchPages } from "./results.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A search that can be made. `name`: for people. */
+interface NamedSearch {
+  name: string;
+  search: SearchPages;
+}
+
+export type SearchChoice =
+  | { ok: true; /** Absent: none is configured. */ found?: NamedSearch }
+  /** `keys`: variables any of which would do, where a key is all that is missing. */
+  | { ok: false; problem: string; keys?: readonly string[] };
+
+/** Variables with the keys of search services. */
+export const SEARCH_KEYS: readonly string[] = Object.values(KEYED_SERVICES).flatMap(({ keys }) => keys);
+
+/** The search that is configured, or that a key in the environment is for. */
+export function searchChoice(options: SearchOptions, env: Environment): SearchChoice {
+  const { url, command: [program, ...args] = [] } = options;
+  const provider = options.provider ?? implied(options, env);
+  switch (provider) {
+    case undefined:
+    case "off":
+      return { ok: true };
+    case "command":
+      if (program === undefined) return { ok: false, problem: needs(provider, "command") };
+      return { ok: true, found: { name: "the search command", search: commandSearch(program, args) } };
+    case "searxng":
+      if (url === undefined) return { ok: false, problem: needs(provider, "url") };
+      return { ok: true, found: { name: "SearXNG", search: searxng(url) } };
+    default: {
+      const { keys, title, url: usual, search } = KEYED_SERVICES[provider];
+      const key = keyIn(env, keys);
+      if (key !== undefined) return { ok: true, found: { name: title, search: search(url ?? usual, key) } };
+      const problem = `The search provider ${provider} needs the environment variable ${keys[0]}, which is not set.`;
+      return { ok: false, problem, keys };
+    }
+  }
+}
+
+const needs = (provider: SearchProvider, setting: string): string =>
+  `The search provider ${provider} needs web.search.${setting}.`;
+
+function implied({ url, command }: SearchOptions, env: Environment): SearchProvider | undefined {
+  if (command !== undefined) return "command";
+  if (url !== undefined) return "searxng";
+  const services = Object.entries(KEYED_SERVICES) as [SearchProvider, { keys: readonly string[] }][]; // its own keys
+  return services.find(([, { keys }]) => keyIn(env, keys) !== undefined)?.[0];
+}
+
+const keyIn = (env: Environment, keys: readonly string[]): string | undefined =>
+  keys.map((name) => env[name]?.trim()).find((value) => value !== undefined && value !== "");

@@ -1,0 +1,81 @@
+/** Results of a search, in one shape for all providers. */
+import { headOf, oneLine } from "../../core/text.ts";
+
+export interface FoundPage {
+  title: string;
+  url: string;
+  snippet: string;
+  /** A day as `2026-01-31`, if the provider knows it. */
+  date?: string;
+}
+
+/** A page as a provider gives it, each field under the name it has here. */
+export type RawPage = Readonly<Record<keyof FoundPage, unknown>>;
+
+/** Searches the web. Expected failures are thrown as `WebProblem`, whose message is for the model. */
+export type SearchPages = (
+  query: string,
+  options: { count: number; signal: AbortSignal },
+) => Promise<readonly FoundPage[]>;
+
+/** The list of results in an answer; none for an answer of another form. */
+export function listIn(answer: unknown, ...path: readonly string[]): Readonly<Record<string, unknown>>[] {
+  const list = path.reduce<unknown>((value, name) => fieldOf(value, name), answer);
+  return Array.isArray(list) ? list.filter((item) => typeof item === "object" && item !== null) : [];
+}
+
+export const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+
+const MAX_SNIPPET = 600;
+
+/** Up to `count` results, each page once, without those that name no page. */
+export function tidyPages(raw: readonly RawPage[], count: number): FoundPage[] {
+  const found = new Map<string, FoundPage>();
+  for (const page of raw) {
+    const made = tidyPage(page);
+    if (made && !found.has(made.url)) found.set(made.url, made);
+    if (found.size === count) break;
+  }
+  return [...found.values()];
+}
+
+function tidyPage({ title, url, snippet, date }: RawPage): FoundPage | undefined {
+  const address = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
+  if (address?.protocol !== "https:" && address?.protocol !== "http:") return undefined;
+  if (address.href.length > 2000) return undefined;
+  const day = dayOf(date);
+  return {
+    title: plain(title, 200) || address.host,
+    url: address.href,
+    snippet: plain(snippet, MAX_SNIPPET),
+    ...(day === undefined ? {} : { date: day }),
+  };
+}
+
+/** A text on one line, without the marks that providers put around the words that were found. */
+const plain = (text: unknown, limit: number): string =>
+  typeof text === "string"
+    ? oneLine(
+        headOf(text, 4 * limit)
+          .replace(/<\/?(?:strong|em|b|mark)>/gi, "")
+          .replace(/&(amp|lt|gt|quot|#0?39|#x27);/g, (entity) => ENTITIES[entity] ?? entity),
+        limit,
+      )
+    : "";
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#39;": "'",
+  "&#039;": "'",
+  "&#x27;": "'",
+};
+
+function dayOf(date: unknown): string | undefined {
+  if (typeof date !== "string") return undefined;
+  const time = Date.parse(headOf(date, 40));
+  return Number.isNaN(time) ? undefined : new Date(time).toISOString().slice(0, 10);
+}
