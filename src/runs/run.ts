@@ -54,7 +54,7 @@ export type FailureDetails = {
 /** The schedule that started a run. Without `dueAt`, a person did, outside its times. */
 export interface RunSchedule {
   id: string;
-  /** As it was when the run started. */
+  /** Its name when the run started. */
   name: string;
   dueAt?: number;
 }

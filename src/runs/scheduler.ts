@@ -78,25 +78,24 @@ export class Scheduler {
       this.#isAskedAgain = true;
       return this.#looking;
     }
-    clearTimeout(this.#timer);
-    clearTimeout(this.#review);
-    this.#review = undefined;
-    this.#lookedAt = monotonicClock();
-    this.#looking = this.#startDue()
-      .catch((error: unknown) => {
+    this.#looking = this.#lookNow();
+    return this.#looking;
+  }
+
+  async #lookNow(): Promise<void> {
+    do {
+      this.#isAskedAgain = false;
+      clearTimeout(this.#timer);
+      clearTimeout(this.#review);
+      this.#review = undefined;
+      this.#lookedAt = monotonicClock();
+      const { next, isBlocked } = await this.#startDue().catch((error: unknown) => {
         warnUnlessLocked(this.#options.log, "schedule.look_failed", { error });
         return { next: undefined, isBlocked: true };
-      })
-      .then(({ next, isBlocked }) => {
-        this.#looking = undefined;
-        if (this.#isAskedAgain) {
-          this.#isAskedAgain = false;
-          return this.look();
-        }
-        this.#wait(next, isBlocked);
-        return undefined;
       });
-    return this.#looking;
+      if (!this.#isAskedAgain) this.#wait(next, isBlocked);
+    } while (this.#isAskedAgain && !this.#isClosed);
+    this.#looking = undefined;
   }
 
   /** After another process wrote: looks soon, but not each time. */
