@@ -66,9 +66,8 @@ export default defineConfig(async ({ mode }) => ({
     // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.
     tags: await requirementTags(mode),
     pool: "forks",
-    // Installed packages are loaded once for each core and not for each file; `setupFiles` keeps files apart.
+    // Modules are loaded once for each core and not for each file.
     isolate: false,
-    setupFiles: "test/support/fresh-modules.ts",
     sequence: { sequencer: LongFirst },
     // Many tests wait for processes they started, for locks and for the disk: a core left free is time lost.
     maxWorkers: availableParallelism() + 2,

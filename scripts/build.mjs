@@ -74,14 +74,17 @@ const pageAssets = {
   },
 };
 
+/** Code of threads, which is the same in both bundles. */
+const threads = new Map();
+
 const threadTexts = {
   name: "thread-texts",
   load: {
     filter: { id: THREAD_TEXT },
-    handler: async (id) => ({
-      code: `export default ${JSON.stringify(await threadText(id, textInputs))};`,
-      moduleType: "js",
-    }),
+    handler: async (id) => {
+      if (!threads.has(id)) threads.set(id, threadText(id, textInputs));
+      return { code: `export default ${JSON.stringify(await threads.get(id))};`, moduleType: "js" };
+    },
   },
 };
 

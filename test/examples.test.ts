@@ -1,9 +1,14 @@
 // @module-tag long
 // Each example is a program that starts agents.
 import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { answersOf, openBrain, play } from "./support/harness-brain.ts";
 import { nodeWithSqlite } from "./support/node-with-sqlite.ts";
+import { startSite } from "./web/site.ts";
 
 /** The examples check themselves and exit non-zero; what they print is checked here as well. */
 const EXAMPLES: Record<string, RegExp> = {
@@ -21,6 +26,47 @@ async function works(name: string, output: RegExp): Promise<void> {
 
 it.each(Object.entries(EXAMPLES))("example %s works", works);
 it("example wire works", { tags: "long" }, () => works("wire", /(as expected[\s\S]*){4}/));
+
+it("example research.mjs says what it needs, and with a model and a search writes a report", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "research-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const example = join(process.cwd(), "examples/research.mjs");
+  const start = (env: Record<string, string>) =>
+    promisify(execFile)(process.execPath, [example, "When are spring tides?"], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"], ...env },
+    });
+  await expect(start({ TAVILY_API_KEY: "k" })).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/needs:\n- a model: set ANTHROPIC_API_KEY or OPENAI_API_KEY\n$/),
+  });
+
+  const results = [{ title: "Tides", url: "https://example.com/tides", content: "After new and full moon." }];
+  const port = await startSite((_request, response) => response.end(JSON.stringify({ results })));
+  const report = "Spring tides follow the moon [Tides](https://example.com/tides).";
+  const brain = await openBrain(
+    play({
+      "When are spring tides?": [
+        {
+          toolCalls: [
+            { name: "task", args: { description: "Find the days of tides", subagent_type: "researcher" } },
+          ],
+        },
+        { toolCalls: [{ name: "write_file", args: { file_path: "/research/report.md", content: report } }] },
+        { text: "The report is written." },
+      ],
+      "Find the days": [
+        { toolCalls: [{ name: "web_search", args: { query: "spring tides" } }] },
+        (thought) => ({ text: answersOf(thought)[0]?.text ?? "" }),
+      ],
+    }),
+  );
+  onTestFinished(() => brain.close());
+  const { stdout } = await start({ ...brain.env, SEARXNG_URL: `http://127.0.0.1:${port}` });
+  expect(stdout).toContain("task Find the days of tides");
+  expect(stdout.trimEnd().endsWith(report)).toBe(true);
+  expect(JSON.stringify(brain.thoughts.at(-2)?.request.messages)).toContain("https://example.com/tides");
+});
 
 it(
   "example ai-sdk works, on the Node that its packages ask for",

@@ -9,7 +9,7 @@ const titleOf = (name: string): string =>
 const page = (name: string) => ({ text: titleOf(name), link: `/${name}` });
 
 const PAGES = {
-  Begin: ["clients", "models", "approvals", "questions", "page", "recipes"],
+  Begin: ["clients", "models", "approvals", "questions", "web", "page", "recipes"],
   "Set up": ["tools", "http", "scale", "platforms", "configuration"],
   "Build on it": ["starter", "guide", "langchain", "ai-sdk"],
   More: ["faq"],

@@ -59,9 +59,10 @@ export async function request(
   const { request: send, globalAgent, Agent } = url.protocol === "https:" ? https : http;
   // Among the options are the proxies of NODE_USE_ENV_PROXY.
   const options: { proxyEnv?: unknown } = Reflect.get(globalAgent, "options");
-  if (options.proxyEnv !== undefined) await judgeBeforeProxy(url, network);
+  const isProxied = options.proxyEnv !== undefined;
+  if (isProxied) await judgeBeforeProxy(url, network);
   const agent = new Agent({ ...options, keepAlive: false });
-  const outgoing = send(url, { headers, agent, signal, lookup: judgedLookup(url, network) });
+  const outgoing = send(url, { headers, agent, signal, lookup: judgedLookup(url, network, isProxied) });
   // The reader of the body learns of later errors, too.
   outgoing.on("error", () => {});
   outgoing.end();
@@ -75,13 +76,13 @@ export async function request(
 }
 
 /** Looks the URL's host up and refuses addresses outside the public internet. */
-function judgedLookup(url: URL, network: Network): LookupFunction {
+function judgedLookup(url: URL, network: Network, isProxied: boolean): LookupFunction {
   const { resolve = systemResolve, isNamed } = network;
   const judged = async (hostname: string): Promise<readonly [Address, ...Address[]]> => {
     const [first, ...others] = await resolve(hostname);
     if (first === undefined) throw new WebProblem("not_found", `${hostOf(url)} has no address.`);
-    // A proxy's own host is looked up, too. That of a named URL may be anywhere.
-    if (hostname === url.hostname && !isNamed(url)) judge(url, [first, ...others]);
+    const isOfProxy = isProxied && hostname !== url.hostname;
+    if (!isOfProxy && !isNamed(url)) judge(url, [first, ...others]);
     return [first, ...others];
   };
   const lookUp = callbackify(judged);
@@ -126,6 +127,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "cannot be reached",
   HPE_HEADER_OVERFLOW: "sent headers that are too large",
   EPROTO: "does not speak TLS here",
+  ERR_PROXY_TUNNEL: "could not be reached by the proxy",
 };
 
 /** The error of a request or of its body as what the model is told. An aborted request stays as it is. */

@@ -67,7 +67,7 @@ export function isBeyondLimit(
 
 /** Instruction to report, for an agent that must stop. */
 export const reportRequest = (reached: Reached): string =>
-  `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, and what should come next.`;
+  `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, what is not verified, and what should come next.`;
 
 interface LastWords {
   id: string;

@@ -5,6 +5,7 @@ import type { AgentState, LimitReason } from "../contracts/state.ts";
 import { isReply } from "../messages/messages.ts";
 import { repeatedTurns } from "../messages/repeated-calls.ts";
 import { type Reached, currentRun, describeLimit, spentBy } from "./limits.ts";
+import { type Used, passedMark, toldMark, withMark } from "./told-marks.ts";
 import type { AgentLimits, Spent } from "../contracts/limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
@@ -24,6 +25,9 @@ const MODEL_CALLS = "model_calls";
 export function countCalls(reply: AIMessage, calls: number): void {
   reply.response_metadata[MODEL_CALLS] = calls;
 }
+
+/** The model is not told how much of a smaller limit of calls is used: it would be told after each call. */
+const FEW_CALLS = 10;
 
 /** Calls of the model in a part of a thread. */
 function modelCalls(messages: readonly BaseMessage[]): number {
@@ -79,6 +83,8 @@ export class Meter {
   /** Wakes the model calls that wait for room. */
   readonly #waiting: Array<() => void> = [];
   #stop: Reached | undefined;
+  /** Percent of a limit that the model was last told of. */
+  #toldMark = 0;
 
   constructor(limits: AgentLimits, parent?: Meter, clock: Clock = monotonicClock) {
     this.limits = limits;
@@ -109,6 +115,42 @@ export class Meter {
       this.#above.forEach((meter, index) => meter.#hasWorked(carried.aboveMs?.[index] ?? 0));
     }
     for (const message of run.messages) this.count(message);
+    this.#toldMark = toldMark(run.messages);
+  }
+
+  /**
+   * The newest result of a tool with the note that the model is near a limit, if it has passed a mark since it was last
+   * told.
+   */
+  nearLimit(messages: readonly BaseMessage[]): BaseMessage | undefined {
+    const [most] = this.#used(messages).toSorted((one, other) => other.share - one.share);
+    const mark = most ? passedMark(most) : 0;
+    if (!most || mark <= this.#toldMark) return undefined;
+    const told = withMark(messages, most, mark);
+    if (told) this.#toldMark = mark;
+    return told;
+  }
+
+  /** The use of each limit of this agent, and of those above that include it. */
+  #used(messages: readonly BaseMessage[]): Used[] {
+    const { maxIterations = 0, toolCalls = 0 } = this.limits;
+    const ofCalls: Array<[LimitReason, number]> = [
+      ["max_iterations", maxIterations < FEW_CALLS ? 0 : 1 - this.callsLeft(messages) / maxIterations],
+      ["max_tool_calls", toolCalls < FEW_CALLS ? 0 : toolCallsOf(messages) / toolCalls],
+    ];
+    const own = ofCalls.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
+    const totals = [this, ...this.#above].flatMap((meter) => meter.#usedTotals());
+    return [...own, ...totals].filter(({ share }) => share > 0 && share <= 1);
+  }
+
+  #usedTotals(): Used[] {
+    const { tokens = Infinity, costUsd = Infinity, wallTimeMs = Infinity } = this.limits;
+    const totals: Array<[LimitReason, number]> = [
+      ["max_tokens", this.#spent.tokens / tokens],
+      ["max_cost", this.#spent.costUsd / costUsd],
+      ["max_wall_time", this.workedMs / wallTimeMs],
+    ];
+    return totals.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
   }
 
   /** The meters of the agents that delegated, the nearest first. */

@@ -51,11 +51,14 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     // A model that answers at once would otherwise never let the event loop turn.
     await ownTurn();
     const edited = editedReplies(before);
-    const annotated = [...edited, ...annotatedReports(before)];
-    const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
-    const state = { ...before, messages };
+    const annotated: BaseMessage[] = [...edited, ...annotatedReports(before)];
+    const told = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const meter = meterOf(config, definition.limits);
-    meter.load(state);
+    meter.load({ ...before, messages: told });
+    const near = meter.nearLimit(told);
+    if (near) annotated.push(near);
+    const messages = near ? [...told.slice(0, -1), near] : told;
+    const state = { ...before, messages };
     const turn: Turn = { definition, binder, state, meter, config };
     const reached = limitReached(turn, steps);
     if (reached) return stoppedAt(reached, turn, await lastReport(turn, reached));

@@ -25,6 +25,11 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
     "write_todos",
     { does: "Updating the plan", did: "Updated the plan", many: times("Updated the plan"), isPlain: true },
   ],
+  ["web_fetch", { does: "Reading", did: "Read", many: (count) => `Read ${count} pages of the web` }],
+  [
+    "web_search",
+    { does: "Searching the web for", did: "Searched the web for", many: times("Searched the web") },
+  ],
   [
     "search_memories",
     { does: "Searching memories for", did: "Searched memories for", many: times("Searched memories") },

@@ -18,9 +18,13 @@ import { personWho, type MatrixPerson, type Wish } from "./person.ts";
 const DELIVERY = { window: 1.5 };
 const TASK = { task: "note a", idempotency_key: "once" };
 
+const ASK = { name: "ask_user", args: { question: "Which colour?" } };
+
 interface Options {
   wish?: Wish;
   gated?: boolean;
+  /** The agent asks a question instead of calling its tool. */
+  asks?: boolean;
   deadlineMs?: number;
   /** The agent does nothing before it is let. */
   thinks?: boolean;
@@ -40,15 +44,15 @@ interface World {
 }
 
 async function openWorld(transport: Transport, row: Row, options: Options): Promise<World> {
-  const { wish = "approve", gated = true, deadlineMs, thinks = false } = options;
+  const { wish = "approve", gated = true, asks = false, deadlineMs, thinks = false } = options;
   const thinking = deferred();
   if (!thinks) thinking.resolve();
   const file = databaseFile();
   const notes: string[] = [];
-  const model = calling(note("a"));
+  const model = calling(asks ? ASK : note("a"));
   const agent = async () => {
     await thinking.promise;
-    return { model, tools: [noteTool(notes)], interruptOn: { note: gated } };
+    return { model, tools: [noteTool(notes)], interruptOn: { note: gated }, askUser: asks };
   };
   let server: Server;
   const start = () =>
@@ -95,6 +99,7 @@ interface State {
   answer: string | undefined;
   /** Status of each, or `deadline`. */
   approvals: string[] | undefined;
+  questions: string[] | undefined;
   /** What the calls did. */
   notes: string[];
 }
@@ -109,6 +114,7 @@ async function stateOf({ service, notes }: World): Promise<State> {
     approvals: view?.approvals.map(({ status, decidedBy }) =>
       decidedBy === "deadline" ? decidedBy : status,
     ),
+    questions: view?.questions.map(({ status }) => status),
     notes,
   };
 }
@@ -126,6 +132,7 @@ const completed = (answer: string, approvals: string[], ...notes: string[]): Sta
   status: "completed",
   answer,
   approvals,
+  questions: [],
   notes,
 });
 
@@ -141,6 +148,21 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     options: { wish: "reject" },
     act: run,
     expected: completed("rather not", ["rejected"]),
+  },
+  "question answered": {
+    options: { asks: true, wish: "answer" },
+    act: run,
+    expected: { ...completed("The person answered: blue", []), questions: ["answered"] },
+  },
+  "question answered after a restart": {
+    options: { asks: true, wish: "answer" },
+    act: async (world) => {
+      await openWaiting(world);
+      await world.restart();
+      const [started] = await world.service().list(ME, { limit: 1 });
+      await toTheEnd(world, { runId: started?.id ?? "", status: "working" });
+    },
+    expected: { ...completed("The person answered: blue", []), questions: ["answered"] },
   },
   "approval ignored": {
     options: { wish: "ignore" },
@@ -196,12 +218,18 @@ async function openWaiting({ service }: World): Promise<void> {
   if (!started.ok) throw new Error(started.message);
   const { signal } = new AbortController();
   for await (const { kind } of service().watch(ME, started.run.id, { signal })) {
-    if (kind === "approval_requested") return;
+    if (kind === "approval_requested" || kind === "question_asked") return;
   }
 }
 
 /** Scenarios over HTTP that are in every run of the tests. */
-const ALWAYS = new Set(["plain success", "approval accepted", "cancel", "restart in the middle"]);
+const ALWAYS = new Set([
+  "plain success",
+  "approval accepted",
+  "question answered",
+  "cancel",
+  "restart in the middle",
+]);
 
 describe.each(TRANSPORTS)("over %s", (transport) => {
   for (const [name, scenario] of Object.entries(SCENARIOS)) {

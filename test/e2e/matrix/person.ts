@@ -1,11 +1,15 @@
 import type { PersonDecision } from "../../../src/runs/run.ts";
 import type { RunService } from "../../../src/runs/service.ts";
+import type { Answer } from "../../../src/tools/tool.ts";
 import { ME } from "../../runs/support.ts";
 import { visit } from "../../server/page/support.ts";
 import type { Browser, FormAnswer, Person } from "../../support/clients.ts";
 
-/** What the person does with every approval. */
-export type Wish = "approve" | "edit" | "reject" | "ignore";
+/** What the person does with every approval, or with every question. */
+export type Wish = "approve" | "edit" | "reject" | "answer" | "ignore";
+
+/** The answer of a person who answers. */
+const ANSWER = "blue";
 
 /** The one person behind a client, who answers where they are asked. */
 export interface MatrixPerson {
@@ -32,6 +36,9 @@ export function personWho(wish: Wish, service: () => RunService): MatrixPerson {
       for (const { id, status, tool } of view?.approvals ?? []) {
         if (status === "pending") await service().decide(ME, runId, id, decision(wish, tool), "terminal");
       }
+      for (const { id, status } of view?.questions ?? []) {
+        if (status === "pending") await service().answer(ME, runId, id, ANSWERED, "terminal");
+      }
     },
   };
 }
@@ -40,8 +47,11 @@ const FORM_ANSWERS: Readonly<Record<Wish, FormAnswer>> = {
   approve: { action: "accept", content: { decision: "approve" } },
   edit: { action: "accept", content: { decision: "edit", edited_args: JSON.stringify(EDITED) } },
   reject: { action: "accept", content: { decision: "reject", message: REASON } },
+  answer: { action: "accept", content: { answer: ANSWER } },
   ignore: { action: "cancel" },
 };
+
+const ANSWERED: Answer = { type: "fields", values: { answer: ANSWER } };
 
 const decision = (wish: Exclude<Wish, "ignore">, tool: string): PersonDecision => {
   if (wish === "approve") return { type: "approve" };
@@ -59,5 +69,8 @@ async function decideOnPage(url: string, wish: Exclude<Wish, "ignore">): Promise
       ...(wish === "edit" ? { edited_args: JSON.stringify(EDITED) } : {}),
       ...(wish === "reject" ? { message: REASON } : {}),
     });
+  }
+  for (const [, question = ""] of body.matchAll(/name="question" value="([^"]*)"/g)) {
+    await visitor.post(`${visitor.path}/reply`, { question, act: wish, v0: ANSWER });
   }
 }

@@ -1,0 +1,52 @@
+/** Tells the model how much of a limit is used, before it is reached. */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { copyMessage, textOf } from "../messages/messages.ts";
+import { type Reached, describeLimit } from "./limits.ts";
+
+/** How much of a limit is used. */
+export interface Used {
+  /** The limit, as it will be reached. */
+  limit: Reached;
+  /** From 0 to 1. */
+  share: number;
+}
+
+/** Percents of a limit of which the model is told, with what it should do then. */
+const MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
+  [50, ""],
+  [80, " Do what matters most first."],
+  [95, " Finish now, and say what is done, what is not done, and what is not verified."],
+];
+
+const NOTE = /\n\n\[(\d+) % of the limit of [^\]\n]* used\./g;
+
+/** The highest mark that a thread tells of; 0: none. */
+export const toldMark = (messages: readonly BaseMessage[]): number =>
+  Math.max(
+    0,
+    ...messages.flatMap((message) =>
+      ToolMessage.isInstance(message)
+        ? [...textOf(message).matchAll(NOTE)].map(([, percent]) => Number(percent))
+        : [],
+    ),
+  );
+
+/** The highest mark that is passed; 0: none. */
+export const passedMark = ({ share }: Used): number =>
+  MARKS.findLast(([percent]) => share * 100 >= percent)?.[0] ?? 0;
+
+/** The newest result of a tool, which the model has not seen yet, with the note; `undefined` after other messages. */
+export function withMark(
+  messages: readonly BaseMessage[],
+  { limit }: Used,
+  mark: number,
+): BaseMessage | undefined {
+  const newest = messages.at(-1);
+  if (!ToolMessage.isInstance(newest)) return undefined;
+  const advice = MARKS.find(([percent]) => percent === mark)?.[1] ?? "";
+  const note = `\n\n[${mark} % of ${describeLimit(limit)} is used.${advice}]`;
+  const { content } = newest;
+  return copyMessage(newest, {
+    content: typeof content === "string" ? content + note : [...content, { type: "text", text: note }],
+  });
+}
