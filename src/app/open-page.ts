@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
+import type { SharedRuns } from "../runs/shares.ts";
 import type { PrincipalRuns } from "../runs/service.ts";
 import type { HttpOptions } from "../server/http/http.ts";
 import { forgetPage, notePage } from "../server/page/find-page.ts";
@@ -16,6 +17,8 @@ import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 export interface OpenPage {
   config: Config;
   runs: () => Promise<PrincipalRuns>;
+  /** Finds runs by links to them. Default: no links are made. */
+  sharedRuns?: () => Promise<SharedRuns>;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
   /** Owner of the data folder. */
@@ -45,8 +48,8 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
 
 /** The parts of the page over HTTP. `publicUrl`: where browsers reach it, if that is known. */
 export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefined): HttpOptions["page"] {
-  const { runs, clock, logger, openCommand, stateKey: key } = deps;
-  return { runs, clock, logger, openCommand, key, publicUrl, ...factsOf(config) };
+  const { runs, sharedRuns, clock, logger, openCommand, stateKey: key } = deps;
+  return { runs, sharedRuns, clock, logger, openCommand, key, publicUrl, ...factsOf(config) };
 }
 
 /** Facts about the server that the page shows. */

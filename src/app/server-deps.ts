@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { linkGuard } from "../core/real-path.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
@@ -61,16 +62,18 @@ export function serverParts(settings: ServerSettings): ServerParts {
       works,
       lendable: true,
       startsSchedules: true,
-      ...(storage === undefined ? {} : { storage }),
+      ...defined({ storage }),
     });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
   const keys = stateKeys(config, storage);
+  const sharing = config.shareLinks ? { sharedRuns: runs } : {};
   const links = createPageLinks(async () => {
     const { openPage } = await import("./open-page.ts");
     const key = await keys.stateKey();
-    return openPage({ config, runs, key, local: principalOf(undefined), openCommand, logger });
+    const local = principalOf(undefined);
+    return openPage({ config, runs, ...sharing, key, local, openCommand, logger });
   }, logger);
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -80,6 +83,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     clock: systemClock,
     monotonic: monotonicClock,
     runs,
+    ...sharing,
     ...keys,
     principalOf,
     openCommand,

@@ -277,6 +277,12 @@ export const ConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  shareLinks: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Lets people who may start runs make links on the page with which anyone reads one run, for at most seven days. Off ends all such links.",
+    ),
   page: z
     .boolean()
     .optional()

@@ -62,6 +62,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.ask", kind: "text" },
   { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
+  { path: "shareLinks", kind: "boolean" },
   { path: "notify", kind: "text", hint: "URL" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.openRuns", kind: "number" },
@@ -101,7 +102,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Approvals, questions, web and commands", ["approvals", "questions", "web", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
-  ["Clients and people", ["delivery", "page", "notify"]],
+  ["Clients and people", ["delivery", "page", "shareLinks", "notify"]],
   ["HTTP", ["http"]],
   ["Log", ["logLevel"]],
 ];

@@ -1,12 +1,12 @@
 /** Starts the runs of schedules when they are due. */
-import { type Clock, monotonicClock } from "../core/clock.ts";
-import type { IdSource } from "../core/ids.ts";
+import { monotonicClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { lastTimes, nextTime } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";
 import type { Principal } from "./run.ts";
 import type { Occurrences, Schedule, Step } from "./schedule.ts";
-import type { Readiness } from "./service.ts";
+import type { SchedulesContext } from "./schedules.ts";
+import type { Readiness, RunServiceOptions } from "./service.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
 /** An occurrence that starts no later than this was not missed. */
@@ -37,19 +37,35 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
   };
 }
 
-export interface SchedulerOptions {
+interface SchedulerOptions extends Omit<SchedulesContext, "schedules"> {
   schedules: Pick<ScheduleRepository, "due" | "advance">;
-  environment: string;
-  openRuns: number | undefined;
   /** Reason why no run of the principal can start now. */
   preflight: (principal: Principal) => Promise<Readiness["refusal"]>;
   /** True if runs may be started now. */
   mayStart: () => boolean;
-  clock: Clock;
-  newId: IdSource;
   log: Logger;
   /** Longest time between two looks at the clock, in ms: it may be set, and the machine may sleep. */
   checkMs: number;
+}
+
+/** Begins to start the runs of schedules, if the service is to and works on runs. */
+export function openScheduler(
+  {
+    startsSchedules = false,
+    concurrentRuns,
+    mayClaim = () => true,
+    timing,
+    log,
+    ...options
+  }: RunServiceOptions,
+  context: SchedulesContext,
+): Scheduler | undefined {
+  if (!startsSchedules || concurrentRuns === 0) return undefined;
+  const preflight = (principal: Principal) => options.preflight(principal);
+  const checkMs = timing?.scheduleMs ?? 60_000;
+  const scheduler = new Scheduler({ ...context, preflight, mayStart: mayClaim, log, checkMs });
+  void scheduler.look();
+  return scheduler;
 }
 
 /**

@@ -8,6 +8,7 @@ import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from ".
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
+import type { RunSharer, SharedRuns } from "./shares.ts";
 import type {
   Approval,
   OpenQuestion,
@@ -292,7 +293,7 @@ interface RunDecider {
 }
 
 /** All that a principal may do with runs. */
-export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider {}
+export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider, RunSharer {}
 
 /** For the operator of the server, never for a client. */
 export interface RunOperator {
@@ -313,7 +314,7 @@ export interface RunOperator {
   close(): Promise<void>;
 }
 
-export interface RunService extends PrincipalRuns, RunOperator {}
+export interface RunService extends PrincipalRuns, RunOperator, SharedRuns {}
 
 /** Times of the machinery, in milliseconds. */
 interface RunTiming {

@@ -31,15 +31,13 @@ import {
   type PendingQuestion,
   type Principal,
   type Run,
-  type RunFilter,
   type RunHead,
   type RunStatus,
-  type RunSummary,
   type RunView,
   isFinal,
 } from "./run.ts";
 import type { RunNowOutcome, ScheduleOutcome, ScheduleRequest, ScheduleView } from "./schedule.ts";
-import { Scheduler, type SchedulerOptions } from "./scheduler.ts";
+import { type Scheduler, openScheduler } from "./scheduler.ts";
 import {
   type SchedulesContext,
   addSchedule,
@@ -59,6 +57,7 @@ import type {
   TellOutcome,
   TellRequest,
 } from "./service.ts";
+import { type RunShare, type ShareOutcome, type SharedRun, share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFold, placeText } from "./view.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
@@ -124,9 +123,7 @@ class Supervisor implements RunService {
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
     this.#worker.start();
-    const startsSchedules = options.startsSchedules === true && concurrentRuns > 0;
-    this.#scheduler = startsSchedules ? new Scheduler(this.#schedulerOptions) : undefined;
-    void this.#scheduler?.look();
+    this.#scheduler = openScheduler(options, this.#scheduling);
     const { retention } = options;
     this.#housekeeping =
       retention && keepHouse((now) => this.#prune(retention, "keep", now), options, this.#closed.signal);
@@ -186,18 +183,11 @@ class Supervisor implements RunService {
     }
   }
 
-  async list(
-    principal: Principal,
-    { limit, before }: { limit: number; before?: string },
-  ): Promise<RunHead[]> {
+  list(...[principal, { limit, before }]: Parameters<RunService["list"]>): Promise<RunHead[]> {
     return this.#runs.read.list(principal, limit, before);
   }
 
-  summaries(
-    principal: Principal,
-    filter: RunFilter,
-    { limit, before }: { limit: number; before?: string },
-  ): Promise<RunSummary[]> {
+  summaries(...[principal, filter, { limit, before }]: Parameters<RunService["summaries"]>) {
     return this.#runs.read.summaries(principal, filter, limit, before);
   }
 
@@ -298,6 +288,27 @@ class Supervisor implements RunService {
   rename(principal: Principal, runId: string, name: string): Promise<boolean> {
     const shown = oneLine(name, MAX_NAME);
     return this.#runs.rename(principal, runId, shown === "" ? null : shown);
+  }
+
+  async share(principal: Principal, runId: string, milliseconds: number): Promise<ShareOutcome> {
+    const now = this.#clock();
+    return share(this.#runs.shares, { principal, runId, milliseconds, now });
+  }
+
+  shares(principal: Principal, runId: string): Promise<RunShare[]> {
+    return this.#runs.shares.of(principal, runId, this.#clock());
+  }
+
+  unshare(principal: Principal, runId: string, shareId: string): Promise<boolean> {
+    return this.#runs.shares.remove(principal, runId, shareId);
+  }
+
+  sharedRun(shareId: string): Promise<SharedRun | undefined> {
+    return this.#runs.shares.find(shareId, this.#clock());
+  }
+
+  shareOpened(shared: SharedRun): Promise<void> {
+    return this.#runs.shares.countOpening(shared);
   }
 
   async delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
@@ -451,17 +462,6 @@ class Supervisor implements RunService {
     const { environment, openRuns } = this.#options;
     const { schedules } = this.#runs;
     return { schedules, environment, openRuns, newId: this.#newId, clock: this.#clock };
-  }
-
-  get #schedulerOptions(): SchedulerOptions {
-    const { log, mayClaim = () => true, timing } = this.#options;
-    return {
-      ...this.#scheduling,
-      preflight: (principal) => this.#options.preflight(principal),
-      mayStart: mayClaim,
-      log,
-      checkMs: timing?.scheduleMs ?? 60_000,
-    };
   }
 
   /** The next due time may be another one now. */

@@ -46,6 +46,12 @@ const OWN_WORK = [
   "SELECT status, count(*) AS count, max(number) AS last FROM ( SELECT status, number FROM runs",
   "SELECT count(*) AS pending FROM questions",
   "SELECT count(*) FROM",
+  // For the operator, of all principals.
+  "SELECT id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at FROM runs WHERE number <",
+  // The wall would refuse a row that is no longer the principal's.
+  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = $1 AND principal = $2",
+  // Whoever follows a link to a run is not known before its row is.
+  "SELECT s.id, s.run_id, s.created_at, s.expires_at, s.opened, r.principal FROM run_shares AS s",
   "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
   "SELECT id, thread_id FROM runs WHERE ended_at <",
   ...[...TABLES_OF_RUN.map((table) => `${table} WHERE run_id`), "runs WHERE id"].map(

@@ -9,6 +9,7 @@ import {
   type RecentEvents,
   type RunRepository,
 } from "../../src/runs/ports.ts";
+import { MAX_SHARES } from "../../src/runs/shares.ts";
 import type { Run, SamplingReply } from "../../src/runs/run.ts";
 
 export interface RunData {
@@ -277,6 +278,58 @@ export function runRepositoryContract(
         expect(await runs.read.obstacle(ME, again, { environment: "e" })).toMatchObject({ kind: "joined" });
         await runs.answered(ME, run.id, now + 5);
         expect(await runs.read.obstacle(ME, again, { environment: "e" })).toBeUndefined();
+      });
+    });
+
+    describe("a link to a run", () => {
+      const share = (run: Run, id: string, extra: object = {}) => ({
+        id,
+        runId: run.id,
+        principal: ME,
+        createdAt: now,
+        expiresAt: now + 1000,
+        opened: 0,
+        ...extra,
+      });
+
+      test("is found until it expires or is taken back, by any server", async () => {
+        const run = await begin();
+        const [first, second] = [share(run, "s1"), share(run, "s2", { expiresAt: now + 2000 })];
+        expect([await runs.shares.add(first), await runs.shares.add(second)]).toEqual([true, true]);
+        const other = await data.connect();
+        expect(await other.shares.find("s1", now)).toEqual(first);
+        await other.shares.countOpening(first);
+        expect(await runs.shares.find("s1", now)).toMatchObject({ opened: 1 });
+        expect((await runs.shares.of(ME, run.id, now)).map(({ id }) => id)).toEqual(["s1", "s2"]);
+        expect(await runs.shares.find("s1", now + 1000)).toBeUndefined();
+        expect((await runs.shares.of(ME, run.id, now + 1000)).map(({ id }) => id)).toEqual(["s2"]);
+        expect(await other.shares.remove(ME, run.id, "s2")).toBe(true);
+        expect(await runs.shares.find("s2", now)).toBeUndefined();
+        expect(await runs.shares.remove(ME, run.id, "s2")).toBe(false);
+      });
+
+      test("is its owner's alone to make, to see and to take back", async () => {
+        const run = await begin();
+        expect(await runs.shares.add(share(run, "s1", { principal: "you" }))).toBeUndefined();
+        await runs.shares.add(share(run, "s2"));
+        expect(await runs.shares.of("you", run.id, now)).toEqual([]);
+        expect(await runs.shares.remove("you", run.id, "s2")).toBe(false);
+        expect(await runs.shares.remove(ME, "run_other", "s2")).toBe(false);
+        expect(await runs.shares.find("s2", now)).toMatchObject({ principal: ME, runId: run.id });
+      });
+
+      test("is one of a few; those that have expired make room, and none outlives its run", async () => {
+        const run = await begin();
+        for (let made = 0; made < MAX_SHARES; made += 1) await runs.shares.add(share(run, `s${made}`));
+        expect(await runs.shares.add(share(run, "more"))).toBe(false);
+        expect(
+          await runs.shares.add(share(run, "later", { createdAt: now + 1000, expiresAt: now + 2000 })),
+        ).toBe(true);
+        await runs.cancel(ME, run.id, "enough", now);
+        expect(await runs.disown(ME, run.id)).toBe(true);
+        expect(await runs.shares.find("later", now)).toMatchObject({ principal: "" });
+        await runs.prune({}, { checkpoints: undefined, now, signal: new AbortController().signal });
+        expect(await runs.shares.find("later", now)).toBeUndefined();
       });
     });
 

@@ -6,6 +6,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal, Run } from "../../runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../runs/service.ts";
+import type { SharedRuns } from "../../runs/shares.ts";
 import { type PageLink, runPath } from "./viewer.ts";
 import type { ResourceChanges } from "./changes.ts";
 
@@ -19,6 +20,8 @@ export interface ServerDeps {
   monotonic: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
   runs: () => Promise<PrincipalRuns>;
+  /** Finds runs by links to them. Absent: the configuration wants no such links. */
+  sharedRuns?: () => Promise<SharedRuns>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
   stateKey: () => Promise<Uint8Array>;
   /** The secret that was used before, if there is one; its signatures are still accepted. */

@@ -30,6 +30,8 @@ export interface PageSession {
   run?: string;
   /** True if a person logged in, and can log out. */
   isLoggedIn?: boolean;
+  /** When the shared link ends that the browser followed. Absent: it followed none. */
+  sharedUntil?: number;
 }
 
 /** The viewer of a run: a browser, or an MCP App in a host, which only looks. */
@@ -39,6 +41,9 @@ export const mayDecide = (viewer: Viewer): viewer is PageSession => may(viewer, 
 
 /** True if it may start runs, tell them something and end them, and change memories. */
 export const mayRun = (viewer: Viewer): viewer is PageSession => may(viewer, "run");
+
+/** True if it followed a shared link: it sees what the run did, and nothing that the run only read. */
+export const isShared = (viewer: Viewer): boolean => viewer !== "app" && viewer.sharedUntil !== undefined;
 
 export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
   viewer !== "app" && viewer.scopes.includes(scope);

@@ -1,10 +1,14 @@
 /** The page at the address of the HTTP server, for people who log in with a token. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Pages, type PagesOptions, isPageAddress } from "../page/pages.ts";
+import type { SharedRuns } from "../../runs/shares.ts";
 import { Reply, isFrom } from "../page/responses.ts";
+import { SharedLinks, SharingSignIn } from "../page/shared-links.ts";
 import { TokenSignIn, type TokenSignInOptions } from "../page/token-sign-in.ts";
 
-export interface HttpPageOptions extends Omit<PagesOptions, "signIn" | "base"> {
+export interface HttpPageOptions extends Omit<PagesOptions, "signIn" | "base" | "sharing"> {
+  /** Finds runs by links to them. Default: no links are made. */
+  sharedRuns?: (() => Promise<SharedRuns>) | undefined;
   key: TokenSignInOptions["key"];
   /** The address that browsers use. Default: any host that the server accepts. */
   publicUrl?: URL | undefined;
@@ -17,7 +21,11 @@ export class HttpPage {
   constructor(options: HttpPageOptions, { tokens }: Pick<TokenSignInOptions, "tokens">) {
     const base = options.publicUrl?.pathname.replace(/(?<!\/)\/+$/, "") ?? "";
     this.#publicUrl = options.publicUrl;
-    this.#pages = new Pages({ ...options, base, signIn: new TokenSignIn({ ...options, base, tokens }) });
+    const own = new TokenSignIn({ ...options, base, tokens });
+    const { key, sharedRuns: runs, logger } = options;
+    const sharing = runs && new SharedLinks({ key, runs });
+    const signIn = sharing === undefined ? own : new SharingSignIn(own, sharing, logger);
+    this.#pages = new Pages({ ...options, base, signIn, sharing });
   }
 
   /** True if a request is for the page, and not for MCP. */

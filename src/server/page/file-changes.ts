@@ -1,6 +1,7 @@
 /** Reads which runs changed which files, and who approved it, from the journals of the runs. */
 import type { Approval, Principal, RunHead } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
+import { type CombinedDiff, combinedDiff } from "../views/content/combined-diff.ts";
 import type { FileChange } from "../views/room/changes.ts";
 import { MEMORIES, WORKSPACE } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
@@ -11,15 +12,28 @@ const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
 export async function changesOfRun(
   runs: PrincipalRuns,
   run: Pick<RunHead, "id" | "task" | "name" | "principal">,
-): Promise<FileChange[]> {
+): Promise<RunChanges> {
   const changes: FileChange[] = [];
   for (let before: number | undefined; changes.length < MAX.ofRun;) {
     const page = await readPage(runs, run, MAX.perPage, before);
     changes.push(...page);
-    if (page.length < MAX.perPage) break;
+    if (page.length < MAX.perPage) return { changes, isAll: true };
     before = page.at(-1)?.seq;
   }
-  return changes;
+  return { changes, isAll: false };
+}
+
+/** The changes of one run, and whether they are all of them. */
+export interface RunChanges {
+  changes: readonly FileChange[];
+  isAll: boolean;
+}
+
+/** The changes of one file by one run as one, where they can be joined. */
+export function joinedChange({ changes, isAll }: RunChanges, path: string): CombinedDiff | undefined {
+  const diffs = changes.filter(({ data }) => data.path === path).map(({ data: { diff } }) => diff);
+  const known = diffs.filter((diff) => diff !== undefined);
+  return isAll && known.length === diffs.length ? combinedDiff(known.toReversed()) : undefined;
 }
 
 async function readPage(

@@ -8,10 +8,13 @@ import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file
 import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
-import { approvalsOfChanges, changesOfMany, changesOfRun } from "./file-changes.ts";
+import type { CombinedDiff } from "../views/content/combined-diff.ts";
+import type { Html } from "../views/html.ts";
+import { approvalsOfChanges, changesOfMany, changesOfRun, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, linesPath } from "../contracts/viewer.ts";
+import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
+import { sharingOf } from "./shared-links.ts";
 import { isAsItIs } from "./unchanged.ts";
 
 const MAX = {
@@ -57,20 +60,24 @@ async function treeOf({ context: { runs, session }, runId }: FilesRequest) {
 /** `undefined`: there is no such run. */
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
   const { context, runId, query, now, complaint } = request;
-  const { runs, session, folderOf: nameOfFolder, isHere = () => true } = context;
+  const { runs, session, isHere = () => true } = context;
   const found = await treeOf(request);
   if (found === undefined) return undefined;
   const { backend, view } = found;
   const base = filesPath(runId);
   const path = pathIn(request.address, base);
-  const asked = (query.get("q") ?? "").trim().slice(0, 200);
+  const sees = isShared(session) ? NOTHING_OF_OTHERS : undefined;
+  const asked = sees === undefined ? (query.get("q") ?? "").trim().slice(0, 200) : "";
   const isFile = !path.endsWith("/") && asked === "";
-  const [listings, file, all, results] = await Promise.all([
-    listingsFor(backend, path, view === undefined),
-    isFile ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
-    view === undefined ? changesOfMany(runs, session.principal, isHere) : changesOfRun(runs, view.run),
+  const [listings, file, known, results] = await Promise.all([
+    sees?.listings ?? listingsFor(backend, path, view === undefined),
+    isFile && sees === undefined ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
+    view === undefined
+      ? changesOfMany(runs, session.principal, isHere).then((changes) => ({ changes, isAll: false }))
+      : changesOfRun(runs, view.run),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
+  const all = known.changes;
   const own = isFile ? all.filter(({ data }) => data.path === path).slice(0, MAX.changes) : [];
   const tree: FileTree = {
     base,
@@ -78,20 +85,25 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     listings,
     query: asked,
     marks: await marksOf(all, backend),
+    isOnlyChanged: sees !== undefined,
     ...(view === undefined ? {} : { changed: view.filesChanged }),
   };
   const entry = listedIn(listings, path);
+  const look = lookOf(query.get("view"), sees !== undefined);
+  const joined =
+    view !== undefined && look === "changes" && own.length > 0 ? joinedChange(known, path) : undefined;
   const screen: FilesScreen = {
     session,
     tree,
     file,
     size: entry?.size,
-    changes: await shownChanges(own, request, view),
-    showsChanges: query.get("view") === "changes",
+    changes: await shownChanges(own, request, { view, isShown: look !== "file" && joined === undefined }),
+    look,
+    joined: joined && (await shownJoined(request, path, joined)),
     found: results,
     complaint,
   };
-  const head = view && renderRunHead(view, session, "files", now, nameOfFolder?.(view.run));
+  const head = view && (await headOf(context, view, now));
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
     place: view === undefined ? "files" : "runs",
@@ -102,8 +114,35 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   };
 }
 
+async function headOf(context: ScreenContext, view: RunView, now: number): Promise<Html> {
+  const sharing = await sharingOf(context, view);
+  const folder = context.folderOf?.(view.run);
+  return renderRunHead(view, context.session, { tab: "files", now, folder, sharing });
+}
+
+/** Those who follow a shared link see the changes of the run, and no file as it is. */
+const NOTHING_OF_OTHERS = { listings: new Map([["/", []]]) };
+
+const lookOf = (view: string | null, isShared: boolean): FilesScreen["look"] =>
+  view === "changes" || view === "history" ? view : isShared ? "changes" : "file";
+
+/** All changes of a file by the run of the request, as one. */
+async function shownJoined(
+  { context: { runs, session }, runId = "" }: FilesRequest,
+  path: string,
+  { diff, added, removed }: CombinedDiff,
+): Promise<Html> {
+  const isKnown =
+    !isShared(session) && (await isAsItIs(runs, session.principal, runId, { path, diff, side: "newLine" }));
+  const lines = isKnown ? linesPath(runId, { file: path }) : undefined;
+  return renderedDiff(path, diff, { lines, counts: { added, removed }, remark: AGAINST });
+}
+
+const AGAINST = "against the file before this run";
+
 /** The whole text of a file. `undefined`: no such run, or no such text. */
 export async function fileText(request: FilesRequest): Promise<string | undefined> {
+  if (isShared(request.context.session)) return undefined;
   const found = await treeOf(request);
   const path = pathIn(request.address, filesPath(request.runId));
   const { data } = (await found?.backend.readRaw(path)) ?? {};
@@ -165,8 +204,8 @@ async function marksOf(changes: readonly FileChange[], backend: Backend): Promis
 /** `changes`: those of one file, the newest first. */
 async function shownChanges(
   changes: readonly FileChange[],
-  { context: { runs, session }, query }: FilesRequest,
-  view: RunView | undefined,
+  { context: { runs, session } }: FilesRequest,
+  { view, isShown }: { view: RunView | undefined; isShown: boolean },
 ): Promise<ShownChange[]> {
   const approvals = new Map<FileChange, ShownChange["approval"]>();
   for (const id of new Set(changes.map(({ run }) => run.id))) {
@@ -175,7 +214,6 @@ async function shownChanges(
     const found = approvalsOfChanges(own, decided);
     for (const change of own) approvals.set(change, found.get(change.seq));
   }
-  const isShown = query.get("view") === "changes";
   return Promise.all(
     changes.map(async (change, index) => {
       const { run, seq, data } = change;
@@ -185,6 +223,7 @@ async function shownChanges(
         isShown &&
         index === 0 &&
         diff !== undefined &&
+        !isShared(session) &&
         (await isAsItIs(runs, session.principal, run.id, { path, diff, side: "newLine" }));
       const lines = isKnown ? linesPath(run.id, { change: String(seq) }) : undefined;
       const counts = added === undefined || removed === undefined ? undefined : { added, removed };

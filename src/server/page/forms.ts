@@ -6,6 +6,7 @@ import { MEMORIES } from "../views/room/file-tree.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import { isWholeOnPage } from "../views/room/approval.ts";
 import type { Complaint } from "../views/room/request.ts";
+import { LIFETIMES } from "../views/room/share.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
 import { editProblem, pageDecision } from "./decision.ts";
@@ -13,7 +14,14 @@ import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import { pageAnswer } from "./question-form.ts";
 import type { Reply } from "./responses.ts";
-import { type Picture, type ScreenContext, homeScreen, reviewScreen, runScreen } from "./screens.ts";
+import {
+  type Picture,
+  type ScreenContext,
+  type Wrong,
+  homeScreen,
+  reviewScreen,
+  runScreen,
+} from "./screens.ts";
 import { filePath, filesPath, runPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
@@ -137,6 +145,36 @@ const remove: FormWork["work"] = async ({ context: { runs, session }, runId, rep
 };
 
 const DELETED = renderNotice("The run is deleted", "You can close this tab.");
+
+const share: FormWork["work"] = async (sent) => {
+  const { context, runId, form } = sent;
+  const { runs, session, sharing, logger } = context;
+  const [, , milliseconds] = LIFETIMES.find(([name]) => name === form.get("for")) ?? [];
+  if (sharing === undefined) return showLinks(sent, "This server makes no links: shareLinks is off.");
+  if (milliseconds === undefined) return showLinks(sent, "Choose when the link ends.");
+  const made = await runs.share(session.principal, runId, milliseconds);
+  if (!made.ok) return made.code === "not_found" ? sent.show(404, undefined) : showLinks(sent, made.message);
+  const { id: shareId, expiresAt } = made.share;
+  logger.info("page.shared", { runId, shareId, expiresAt });
+  return showLinks(sent);
+};
+
+const unshare: FormWork["work"] = async (sent) => {
+  const { context, runId, form } = sent;
+  const shareId = form.get("share") ?? "";
+  if (await context.runs.unshare(context.session.principal, runId, shareId))
+    context.logger.info("page.unshared", { runId, shareId });
+  return showLinks(sent);
+};
+
+/** Shows the run with the dialog of its links. The page then follows the plain screen. */
+async function showLinks({ context, runId, now, show }: SentForm, problem?: string): Promise<void> {
+  const read = (wrong?: Wrong) => runScreen(context, runId, undefined, new URLSearchParams(), wrong);
+  const [opened, plain] = [await read({ dialog: { isOpen: true, problem } }), await read()];
+  if (opened === undefined || plain === undefined) return show(404, undefined);
+  const { mark } = shownAt(plain.picture, now);
+  show(problem === undefined ? 200 : 422, opened.picture(now), { mark, address: runPath(runId) });
+}
 
 const goOnAtEnd: FormWork["work"] = async (sent) => {
   const run = await runOf(sent);
@@ -265,6 +303,8 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/cancel", { scope: "run", work: cancel }],
   ["/rename", { scope: "run", work: rename }],
   ["/delete", { scope: "run", work: remove }],
+  ["/share", { scope: "run", work: share }],
+  ["/unshare", { scope: "run", work: unshare }],
   ["/continue", { scope: "run", work: goOnAtEnd }],
   ["/again", { scope: "run", work: again }],
   ["/fork", { scope: "run", work: fork }],

@@ -1,13 +1,19 @@
 import { type Server, createServer } from "node:http";
 import type { PageServer } from "../contracts/deps.ts";
 import { LinkSignIn, type LinkSignInOptions } from "./link-sign-in.ts";
+import type { SharedRuns } from "../../runs/shares.ts";
 import { Pages, type PagesOptions } from "./pages.ts";
 import { Reply, isFrom } from "./responses.ts";
+import { SharedLinks, SharingSignIn } from "./shared-links.ts";
 
 const HOST = "127.0.0.1";
 const CUT_INTERVAL_MS = 20;
 
-export interface PageServerOptions extends Omit<PagesOptions, "signIn" | "base">, LinkSignInOptions {}
+export interface PageServerOptions
+  extends Omit<PagesOptions, "signIn" | "base" | "sharing">, LinkSignInOptions {
+  /** Finds runs by links to them. Default: no links are made. */
+  sharedRuns?: () => Promise<SharedRuns>;
+}
 
 /**
  * Serves the page on a loopback port. It does not keep the process alive.
@@ -17,7 +23,13 @@ export interface PageServerOptions extends Omit<PagesOptions, "signIn" | "base">
  */
 export async function openPageServer(options: PageServerOptions): Promise<PageServer> {
   const signIn = new LinkSignIn(options);
-  const pages = new Pages({ ...options, signIn });
+  const { key, sharedRuns, logger } = options;
+  const localHost = () => signIn.host;
+  const sharing = sharedRuns && new SharedLinks({ key: async () => key, runs: sharedRuns, localHost });
+  const pages = new Pages({
+    ...options,
+    ...(sharing === undefined ? { signIn } : { signIn: new SharingSignIn(signIn, sharing, logger), sharing }),
+  });
   const server = createServer((request, response) => {
     // A page whose domain was rebound to this machine names another host.
     if (request.headers.host === signIn.host && isFrom(request, [`http://${signIn.host}`])) {

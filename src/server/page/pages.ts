@@ -25,9 +25,10 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, may } from "../contracts/viewer.ts";
+import { type PageSession, isShared, may } from "../contracts/viewer.ts";
 import { searchScreen } from "./search.ts";
 import { exportText } from "./updates.ts";
+import type { SharedLinks } from "./shared-links.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
@@ -50,6 +51,8 @@ export interface PagesOptions {
   folderOf?: (run: Pick<Run, "environment">) => string | undefined;
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: (run: Pick<Run, "environment">) => boolean;
+  /** Makes addresses of links to one run. Default: none are made. */
+  sharing?: SharedLinks | undefined;
   logger: Logger;
 }
 
@@ -112,7 +115,7 @@ export class Pages {
     const found = await signIn.find(request, url, runId);
     if (found.proof !== undefined) reply.prove(found.proof);
     if (!found.ok) return reply.html(found.status, found.page, found.headers);
-    const wait = this.#options.take?.(found.session.principal) ?? 0;
+    const wait = this.#options.take?.(whoseShare(found.session)) ?? 0;
     if (wait > 0) return reply.html(429, TOO_MANY, { "retry-after": String(wait) });
     const asked: Asked = { url, session: found.session, runId, action };
     if (request.method === "POST") return this.#post(reply, asked);
@@ -132,8 +135,17 @@ export class Pages {
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
-    const { openCommand, settings, runs, folderOf, isHere } = this.#options;
-    return { runs: scopedRuns(await runs(), session), session, openCommand, settings, folderOf, isHere };
+    const { openCommand, settings, runs, folderOf, isHere, sharing } = this.#options;
+    return {
+      runs: scopedRuns(await runs(), session),
+      session,
+      openCommand: isShared(session) ? () => undefined : openCommand,
+      settings,
+      folderOf,
+      isHere,
+      sharing,
+      logger: this.#options.logger,
+    };
   }
 
   /** The screen of an address; `undefined`: it has none that follows what happens. */
@@ -221,13 +233,15 @@ export class Pages {
     const context = await this.#context(session);
     const query = url.searchParams;
     if (runId === undefined) return undefined;
+    // Results of calls and unchanged lines are of files that the run may only have read.
+    if (isShared(session) && action !== "/call") return undefined;
     if (action.startsWith("/steps/")) return stepScreen(context, runId, Number(action.slice(7)));
     if (action === "/lines") return linesScreen(context, runId, query);
     return action === "/call" ? callScreen(context, runId, query) : undefined;
   }
 
   async #follow(reply: Reply, { url, session, runId }: Asked, live: LiveScreen): Promise<void> {
-    const { principal } = session;
+    const principal = whoseShare(session);
     const [open, all] = [this.#live.get(principal) ?? 0, sum(this.#live.values())];
     if (open >= MAX_LIVE.each || all >= MAX_LIVE.all) {
       return reply.text(503, "text/plain", "Too many pages are open");
@@ -265,6 +279,10 @@ export class Pages {
   }
 }
 
+/** Those who follow a shared link have a share of the server of their own, and take nothing of the principal's. */
+const whoseShare = ({ principal, sharedUntil, id }: PageSession): Principal =>
+  sharedUntil === undefined ? principal : id;
+
 /** Resolves with the next event, or when there is none any more. */
 async function nextEvent(events: AsyncIterable<RunEvent>): Promise<void> {
   for await (const _event of events) return;
@@ -288,7 +306,7 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|search$|start$|log(?:in|out)$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
+  /^\/(?:$|review$|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
 
 const TOO_MANY = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
 const UNREADABLE = renderNotice("The form could not be read", "Go back, reload the page and try again.");

@@ -16,7 +16,7 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type ShownChange, renderAnswer } from "../views/room/answer.ts";
+import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
@@ -24,13 +24,17 @@ import type { Complaint, Request } from "../views/room/request.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { News, Screen } from "../views/room/shell.ts";
+import type { Sharing } from "../views/room/share.ts";
 import type { StartSettings } from "../views/room/start-choices.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
-import { renderedDiff } from "./rendered-diff.ts";
+import type { Logger } from "../../core/logger.ts";
+import { changedFiles } from "./changed-files.ts";
+import { changesOfRun } from "./file-changes.ts";
+import { type SharedLinks, sharingOf } from "./shared-links.ts";
 import { type PageSession, type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 export interface ScreenContext {
@@ -43,6 +47,8 @@ export interface ScreenContext {
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
+  sharing?: SharedLinks | undefined;
+  logger: Logger;
 }
 
 const LISTED = 50;
@@ -246,6 +252,8 @@ export interface RunScreen {
 export interface Wrong {
   complaint?: Complaint;
   refused?: Refused;
+  /** The dialog with links to the run, as it was after one of its forms. */
+  dialog?: Pick<Sharing, "isOpen" | "problem">;
 }
 
 export async function runScreen(
@@ -264,6 +272,9 @@ export async function runScreen(
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
+  const shared = await sharingOf(context, view);
+  const sharing = shared && { ...shared, ...wrong.dialog };
+  const folder = context.folderOf?.(view.run);
   return {
     view,
     waiting,
@@ -274,7 +285,7 @@ export async function runScreen(
       isLive: true,
       session,
       news,
-      main: html`${renderRunHead(view, session, tab, now, context.folderOf?.(view.run))} ${body(now)}`,
+      main: html`${renderRunHead(view, session, { tab, now, folder, sharing })} ${body(now)}`,
     }),
   };
 }
@@ -326,32 +337,13 @@ const BODIES: Readonly<Record<Tab, Body>> = {
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
-    const changed = await runs.recentEvents(principal, id, { kinds: ["file_changed"], limit: MAX_CHANGES });
+    const files = await changedFiles(await changesOfRun(runs, view.run));
     const points = mayRun(session) ? await runs.points(principal, id) : undefined;
-    const changes = await withDiffs(changed ?? []);
-    const shown = { view, viewer: session, changes, points: (points ?? []).toReversed() };
+    const shown = { view, viewer: session, files, points: (points ?? []).toReversed() };
     const answer = renderAnswer({ ...shown, refused });
     return () => answer;
   },
 };
-
-const MAX_CHANGES = 300;
-/** So many characters of diffs are rendered in one page; the others are a link away. */
-const MAX_DIFFS = 60_000;
-
-async function withDiffs(events: readonly RunEvent[]): Promise<ShownChange[]> {
-  const changes: ShownChange[] = [];
-  let left = MAX_DIFFS;
-  for (const event of events) {
-    if (event.kind !== "file_changed") continue;
-    const { path, diff, added, removed } = event.data;
-    left -= diff?.length ?? 0;
-    const counts = added === undefined || removed === undefined ? undefined : { added, removed };
-    const shown = diff === undefined || left < 0 ? undefined : await renderedDiff(path, diff, { counts });
-    changes.push({ time: event.time, data: event.data, shown });
-  }
-  return changes;
-}
 
 const MAX_STEPS = 200;
 const MAX_ACTIVITY = 100;

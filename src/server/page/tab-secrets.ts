@@ -29,13 +29,15 @@ interface TabSecret {
 export interface Entrance {
   at: string;
   /** Absent: the tab keeps none, because there is a cookie or the session has ended. */
-  session?: TabSecret;
+  session?: TabSecret | LinkedTab;
 }
 
 /** The same of a link, with what other tabs want to know before they take it over. */
 export interface LinkedTab extends TabSecret {
   decides: boolean;
   run?: string;
+  /** When the session of a shared link ends. */
+  until?: number;
 }
 
 /** The header's value; `undefined`: the request is for a document, or from elsewhere. */

@@ -6,6 +6,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
 import type { Screen } from "../views/room/shell.ts";
+import { changesOfRun, joinedChange } from "./file-changes.ts";
 import { type ScreenContext, partScreen } from "./screens.ts";
 import { linesPath } from "../contracts/viewer.ts";
 
@@ -65,20 +66,26 @@ export async function isAsItIs(
 }
 
 const subjectOf = (query: URLSearchParams): Readonly<Record<string, string>> => {
-  const approval = query.get("approval");
+  const [approval, file] = [query.get("approval"), query.get("file")];
+  if (file !== null) return { file };
   return approval === null ? { change: query.get("change") ?? "" } : { approval };
 };
 
 const numberOf = (text: string | null): number | undefined =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 
-/** A change that waits for approval is not made yet; one in the journal is. */
+/** A change that waits for approval is not made yet; one in the journal is, and so are all of one file. */
 async function changeOf(
   { runs, session: { principal } }: Pick<ScreenContext, "runs" | "session">,
   runId: string,
   query: URLSearchParams,
 ): Promise<Change | undefined> {
-  const approvalId = query.get("approval");
+  const [approvalId, file] = [query.get("approval"), query.get("file")];
+  if (file !== null) {
+    const view = await runs.view(principal, runId);
+    const joined = view && joinedChange(await changesOfRun(runs, view.run), file);
+    return joined && { path: file, diff: joined.diff, side: "newLine" };
+  }
   if (approvalId !== null) {
     const view = await runs.view(principal, runId);
     const approval = view?.approvals.find(({ id }) => id === approvalId);

@@ -19,10 +19,11 @@ export async function renderAppView(
   const viewer = { session: "app" as const, openCommand };
   const requests = renderRequests({ requests: requestsIn(view, new Map()), viewer, now });
   const answer = isFinal(view.run.status)
-    ? renderAnswer({ view, viewer: "app", changes: [], points: [] })
+    ? renderAnswer({ view, viewer: "app", files: [], points: [] })
     : undefined;
   const work = await workBody(runs, view, "app", new URLSearchParams());
-  return html`${SPRITE}${renderRunHead(view, "app", "work", now)}${requests}${answer}${work(now)}`.text;
+  return html`${SPRITE}${renderRunHead(view, "app", { tab: "work", now })}${requests}${answer}${work(now)}`
+    .text;
 }
 
 /** The newest events in an export as Markdown. */

@@ -31,6 +31,7 @@ import {
   type Retention,
 } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
+import type { ShareRows } from "../../runs/shares.ts";
 import type { Approval, Principal, Run, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
@@ -41,6 +42,7 @@ import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
 import { StoredSchedules } from "./schedules.ts";
+import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
 
@@ -62,6 +64,7 @@ export interface Housekeeping {
 export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
   readonly schedules: StoredSchedules;
+  readonly shares: ShareRows;
   readonly #engine: Engine;
   readonly #housekeeping: Housekeeping;
   readonly #listeners = new Set<RunListener>();
@@ -72,6 +75,7 @@ export class StoredRuns implements RunRepository {
     this.read = queriesOf(engine);
     const started = (runId: string): void => this.#notify(runId, true);
     this.schedules = new StoredSchedules(engine, started, (found) => withPlaces(engine, found));
+    this.shares = shareRows(engine);
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {

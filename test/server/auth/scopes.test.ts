@@ -60,6 +60,8 @@ test("every method of the run service demands a scope", async () => {
     cancel: (runs) => runs.cancel("p", "r", "x"),
     rename: (runs) => runs.rename("p", "r", "x"),
     delete: (runs) => runs.delete("p", "r"),
+    share: (runs) => runs.share("p", "r", 1),
+    unshare: (runs) => runs.unshare("p", "r", "s"),
     decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
     "an answer that decides": (runs) =>
       runs.useAnswer("p", "r", {
@@ -101,6 +103,8 @@ test("every method of the run service demands a scope", async () => {
     "cancel",
     "rename",
     "delete",
+    "share",
+    "unshare",
     "an answer of a model",
     ...reading,
   ]);
@@ -109,6 +113,8 @@ test("every method of the run service demands a scope", async () => {
     "cancel",
     "rename",
     "delete",
+    "share",
+    "unshare",
     "decide",
     "an answer that decides",
     "an answer of a model",

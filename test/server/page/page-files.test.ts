@@ -199,7 +199,7 @@ describe("files in Chromium", { tags: "chromium" }, () => {
     };
     expect(await copied("Copy path")).toBe("/workspace/src/alarms.js");
     expect(await copied("Copy content")).toBe(ALARMS.replace("alarm = 1", "alarm = 3"));
-    await page.getByRole("link", { name: "Changes 1" }).click();
+    await page.getByRole("link", { name: "Changes", exact: true }).click();
     const diff = await copied("Copy diff");
     expect(diff).toContain(
       "--- /workspace/src/alarms.js\n+++ /workspace/src/alarms.js\n@@ -1,4 +1,4 @@\n-export const alarm = 1;",

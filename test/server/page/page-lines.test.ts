@@ -73,7 +73,7 @@ describe("unchanged lines", () => {
     await approveNext(service, id);
     await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
-    const changes = `${visitor.path}/files${PATH}?view=changes`;
+    const changes = `${visitor.path}/files${PATH}?view=history`;
     const [link = ""] = linksIn((await visitor.get(changes)).body);
     expect(codeIn((await visitor.get(link)).body)).toContain(lineOf(1));
     const approval = linksIn((await visitor.get(`${visitor.path}/review`)).body)[0] ?? "";
@@ -83,6 +83,52 @@ describe("unchanged lines", () => {
     const newest = linksIn((await visitor.get(changes)).body);
     expect(newest).not.toContain(link);
     expect(codeIn((await visitor.get(newest[0] ?? "")).body)).toContain("changed 10");
+  });
+
+  test("of all changes of a run as one are those of the file, against the file before the run", async () => {
+    const file = databaseFile();
+    const checkpointer = createCheckpointer(connect(file));
+    const write = { name: "write_file", args: { file_path: PATH, content: numbered(60) } };
+    const back = {
+      name: "edit_file",
+      args: { file_path: PATH, old_string: "changed 40", new_string: lineOf(40) },
+    };
+    const models = {
+      first: callingInTurn([write]),
+      second: callingInTurn([edit(10)], [edit(40)], [edit(12)], [back]),
+    };
+    const agent = ({ task }: { task: string }) => ({
+      model: task === "first" ? models.first : models.second,
+      checkpointer,
+      backend: StateBackend,
+    });
+    const { service } = openServer(file, agent, { checkpoints: async () => checkpointer });
+    const { id: first, threadId } = await startRun(service, "first");
+    await reach(service, first, "completed");
+    const { id } = await startRun(service, "second", { threadId });
+    await reach(service, id, "completed");
+    const visitor = await visit(linkTo(await openPages(service), id, "watch"));
+    const { body } = await visitor.get(`${visitor.path}/files${PATH}?view=changes`);
+    expect(body).toContain("against the file before this run");
+    expect(body).toMatch(/\+2<\/span> <span class="minus">−2/);
+    expect(codeIn(body).filter((line) => /changed|line1[02] /.test(line))).toEqual([
+      lineOf(10),
+      "changed 10",
+      lineOf(12),
+      "changed 12",
+    ]);
+    const [before = ""] = linksIn(body);
+    expect(codeIn((await visitor.get(before)).body)).toContain(lineOf(1));
+    const { body: history } = await visitor.get(`${visitor.path}/files${PATH}?view=history`);
+    expect(codeIn(history)).toContain("changed 40");
+    const { body: answer } = await visitor.get(`${visitor.path}/answer`);
+    expect(answer).toMatch(/Files changed <span class="count">1<\/span>[^]*4 changes, /);
+    expect(codeIn(answer)).not.toContain("changed 40");
+    // Another run has changed the file since: its lines are not known any more, and the change still is.
+    const { id: last } = await startRun(service, "first", { threadId });
+    await reach(service, last, "completed");
+    const { body: later } = await visitor.get(`${visitor.path}/files${PATH}?view=changes`);
+    expect([codeIn(later).includes("changed 10"), linksIn(later)]).toEqual([true, []]);
   });
 
   test("of a long file come a thousand at a time", async () => {

@@ -61,17 +61,18 @@ function rendered(view: RunView, events: RunEvent[] = [], complaint?: Complaint)
   const viewer = { session: SESSION, openCommand: undefined };
   const more = { steps: events, activity: events, isAll: true, older: undefined, selected: "" };
   const points = [{ id: EVIL, time: 0, summary: EVIL }];
-  const changes = events
+  const files = events
     .filter((event) => event.kind === "file_changed")
-    .map(({ time, data }) => ({
+    .map(({ time, data: { path, diff = "" } }) => ({
+      path,
       time,
-      data,
-      shown: renderDiff(data.diff ?? "", { label: EVIL, path: EVIL }),
+      changes: 1,
+      diffs: [renderDiff(diff, { label: EVIL, path: EVIL, remark: EVIL })],
     }));
-  const main = html`${renderRunHead(view, SESSION, "work", 0)}
+  const main = html`${renderRunHead(view, SESSION, { tab: "work", now: 0 })}
   ${renderWork({ view, viewer: SESSION, now: 0, ...more })}
   ${renderReview({ requests, viewer, now: 0, view, complaint })}
-  ${renderAnswer({ view, viewer: SESSION, changes, points })}`;
+  ${renderAnswer({ view, viewer: SESSION, files, points })}`;
   return renderDocument({ title: EVIL, place: "runs", waiting: 1, isLive: true, session: SESSION, main })
     .text;
 }

@@ -41,7 +41,7 @@ const enter = () =>
   request(location.pathname, { method: "POST", body: new URLSearchParams({ code: location.hash.slice(1) }) });
 
 async function load() {
-  if (location.pathname.endsWith("/open")) {
+  if (/\/(?:open|shared)$/.test(location.pathname)) {
     const entered = enter();
     history.replaceState(null, "", location.pathname);
     return show(await entered);

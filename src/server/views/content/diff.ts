@@ -18,6 +18,8 @@ export interface DiffView {
   isUnfolded?: boolean;
   /** Lines that the whole change adds and removes. Default: those of a diff that was not cut. */
   counts?: DiffCounts | undefined;
+  /** Said beside the counts, such as what the other side is. */
+  remark?: string | undefined;
   /** Address that gives unchanged lines by `old`, `new` and `count`; absent where they are not known. */
   lines?: string | undefined;
 }
@@ -56,9 +58,10 @@ export function renderDiff(diff: string, view: DiffView): Html {
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */
-function bar(diff: string, { counts = countsOf(diff) }: DiffView): Html {
+function bar(diff: string, { counts = countsOf(diff), remark }: DiffView): Html {
   return html`<p class="diff-bar">
-    ${counts && renderDiffCounts(counts)} ${copyButton("Copy diff", { text: diff })}
+    ${counts && renderDiffCounts(counts)} ${remark && html`<span class="small dim">${remark}</span>`}
+    ${copyButton("Copy diff", { text: diff })}
   </p>`;
 }
 

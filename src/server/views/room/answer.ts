@@ -1,6 +1,6 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
-import type { RunEvent } from "../../../runs/events.ts";
+import type { DiffCounts } from "../../../core/diff.ts";
 import { type RunView, requestsOf } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
@@ -19,25 +19,33 @@ import { cutPath, share } from "./work.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };
 
-export interface ShownChange extends Pick<Extract<RunEvent, { kind: "file_changed" }>, "time" | "data"> {
-  /** Its diff; `undefined` when it was not told or is not for this page. */
-  shown: Html | undefined;
+/** A file that the run changed. */
+export interface ChangedFile {
+  path: string;
+  /** When it was changed last. */
+  time: number;
+  /** Number of changes. */
+  changes: number;
+  /** Absent where they are not known. */
+  counts?: DiffCounts | undefined;
+  /** All changes as one, or one by one where they cannot be joined. Absent: they are not for this page. */
+  diffs?: readonly Html[] | undefined;
 }
 
 export interface AnswerScreen {
   view: RunView;
   viewer: Viewer;
-  /** Newest first. */
-  changes: readonly ShownChange[];
+  /** The file that was changed last comes first. */
+  files: readonly ChangedFile[];
   /** Newest first. */
   points: readonly RunPoint[];
   refused?: Refused | undefined;
 }
 
-export function renderAnswer({ view, viewer, changes, points, refused }: AnswerScreen): Html {
+export function renderAnswer({ view, viewer, files, points, refused }: AnswerScreen): Html {
   const content = html`<div>
       ${renderOutcome(view, viewer)}${view.run.status === "completed" ? paper("Answer", view.run.answer ?? "") : undefined}
-      ${files(view, viewer, changes)} ${mayRun(viewer) ? continuing(view, refused) : undefined}
+      ${changedFiles(view, viewer, files)} ${mayRun(viewer) ? continuing(view, refused) : undefined}
       ${mayRun(viewer) ? forking(view, points, refused) : undefined}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
@@ -49,41 +57,31 @@ const paper = (label: string, text: string): Html =>
     ${text === "" ? html`<p class="note">It said nothing.</p>` : html`${copyButton("Copy answer", { of: "answer" })}${markdownText(text)}`}
   </article>`;
 
-function files({ run }: RunView, viewer: Viewer, changes: AnswerScreen["changes"]): Html | undefined {
-  if (changes.length === 0) return undefined;
-  const byPath = new Map<string, AnswerScreen["changes"][number][]>();
-  for (const change of changes)
-    byPath.set(change.data.path, [...(byPath.get(change.data.path) ?? []), change]);
-  const items = [...byPath].slice(0, MAX.files).map(
-    ([path, own]) =>
+function changedFiles({ run }: RunView, viewer: Viewer, all: readonly ChangedFile[]): Html | undefined {
+  if (all.length === 0) return undefined;
+  const items = all.slice(0, MAX.files).map(
+    ({ path, time, changes, counts, diffs }) =>
       html`<details class="file" data-fold="file-${path}">
         <summary>
           ${icon("chev", "faint")}<code class="cut" title="${path}">${cutPath(path, 80)}</code
           ><span class="end small faint"
-            >${countsOf(own)}
-            ${own.length === 1 ? undefined : `${own.length} changes, `}${timeOf(own[0]?.time ?? run.createdAt)}</span
+            >${counts && renderDiffCounts(counts)}
+            ${changes === 1 ? undefined : `${changes} changes, `}${timeOf(time)}</span
           >
         </summary>
-        ${own.toReversed().map((change) => change.shown ?? unshown(run, change))}
+        ${diffs ?? html`<p class="note pad"><a href="${changesPath(run.id, path)}">Show this change</a></p>`}
       </details>`,
   );
+  const known = all.flatMap(({ counts }) => counts ?? []);
+  const sum = (key: keyof DiffCounts): number => known.reduce((total, counts) => total + counts[key], 0);
+  const total = known.length === all.length ? { added: sum("added"), removed: sum("removed") } : undefined;
   return html`<section class="section" aria-labelledby="fc-h">
-    <h2 id="fc-h">Files changed <span class="count">${byPath.size}</span></h2>
+    <h2 id="fc-h">
+      Files changed <span class="count">${all.length}</span> ${total && renderDiffCounts(total)}
+    </h2>
     ${diffLooks(viewer)}
     <div class="panel">${items}</div>
   </section>`;
-}
-
-const unshown = ({ id }: RunView["run"], { data: { diff, path } }: ShownChange): Html =>
-  diff === undefined
-    ? html`<p class="note pad">What changed was not told.</p>`
-    : html`<p class="note pad"><a href="${changesPath(id, path)}">Show this change</a></p>`;
-
-function countsOf(changes: AnswerScreen["changes"]): Html | undefined {
-  const sum = (key: "added" | "removed"): number =>
-    changes.reduce((total, { data }) => total + (data[key] ?? 0), 0);
-  const isTold = changes.some(({ data }) => data.added !== undefined);
-  return isTold ? renderDiffCounts({ added: sum("added"), removed: sum("removed") }) : undefined;
 }
 
 const continuing = ({ run }: RunView, refused: Refused | undefined): Html =>

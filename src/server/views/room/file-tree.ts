@@ -31,6 +31,8 @@ export interface FileTree {
   marks: ReadonlyMap<string, Mark>;
   /** Files that the run of the tree changed; absent for the tree that all runs share. */
   changed?: readonly string[];
+  /** True if it has no other files than those. */
+  isOnlyChanged?: boolean;
   /** The searched text; empty if nothing was searched for. */
   query: string;
 }
@@ -43,9 +45,13 @@ export const nameOf = (path: string): string => path.slice(folderOf(path).length
 
 export const renderTree = (tree: FileTree): Html =>
   html`<nav class="tree" aria-label="Files" id="tree">
-    <form method="get" action="${tree.base}" role="search">
-      ${searchField("Search files", "Search names and contents", 200, tree.query)}
-    </form>
+    ${
+      tree.isOnlyChanged
+        ? undefined
+        : html`<form method="get" action="${tree.base}" role="search">
+            ${searchField("Search files", "Search names and contents", 200, tree.query)}
+          </form>`
+    }
     ${tree.changed === undefined ? sharedSections(tree) : runSections(tree, tree.changed)}
   </nav>`;
 
@@ -70,7 +76,7 @@ function runSections(tree: FileTree, changed: readonly string[]): Html {
   ${changedSection("Notes of this conversation", "/", notes, tree)}
   ${changedSection("Remembered by this run", MEMORIES, within(MEMORIES), tree)}
   ${changed.length === 0 ? html`<p class="note pad">This run has not changed any files.</p>` : undefined}
-  ${section("All files", "/", typeof listed === "string" ? all : withRoot(all, byRank(listed)))}`;
+  ${tree.isOnlyChanged ? undefined : section("All files", "/", typeof listed === "string" ? all : withRoot(all, byRank(listed)))}`;
 }
 
 const withRoot = (tree: FileTree, entries: readonly FileInfo[]): FileTree => ({

@@ -9,7 +9,7 @@ import { type ShownChange, changeFacts, renderChanges } from "./changes.ts";
 import { grouped } from "./figures.ts";
 import { type FileTree, MEMORIES, folderOf, nameOf, renderTree } from "./file-tree.ts";
 import { icon } from "./icons.ts";
-import { choice, copyButton, mainOf, marked } from "./pieces.ts";
+import { choice, copyButton, diffLooks, mainOf, marked } from "./pieces.ts";
 
 export interface FilesScreen {
   session: PageSession;
@@ -20,8 +20,10 @@ export interface FilesScreen {
   size?: number | undefined;
   /** Changes of the file by runs, the newest first. */
   changes: readonly ShownChange[];
-  /** Shows the changes in place of the file. */
-  showsChanges: boolean;
+  /** The file as it is, what runs did to it as one change, or each of their changes. */
+  look: "file" | "changes" | "history";
+  /** All changes by the run of the tree as one; absent where they cannot be joined. */
+  joined?: Html | undefined;
   found?: FilesFound | undefined;
   /** Why the last change was not made, with what was typed. */
   complaint?: { problem: string; content: string } | undefined;
@@ -56,22 +58,11 @@ const sizeText = (bytes: number): string =>
       : `${(bytes / 1_000_000).toFixed(1)} MB`;
 
 function content(screen: FilesScreen): Html {
-  const { found, file, changes, showsChanges, session } = screen;
+  const { found, file, look } = screen;
   if (found !== undefined) return results(found, screen.tree);
-  if (file === undefined)
-    return html`<div class="empty">
-      ${icon("file")}
-      <h3>Choose a file</h3>
-    </div>`;
-  if (showsChanges) {
-    const who = screen.tree.changed === undefined ? "No recent run has" : "This run has not";
-    const shown =
-      changes.length === 0
-        ? html`<p class="note">${who} changed this file.</p>`
-        : renderChanges(session, changes);
-    return html`${head(screen)}
-      <div class="pad">${shown}</div>`;
-  }
+  if (screen.tree.path.endsWith("/")) return CHOOSE;
+  if (look !== "file") return html`${head(screen)}${changesOf(screen)}`;
+  if (file === undefined) return CHOOSE;
   if (file.error !== undefined)
     return html`${head(screen)}
       <p class="notice red">${oneLine(file.error, 500)}</p>`;
@@ -93,18 +84,48 @@ function content(screen: FilesScreen): Html {
   ${isWhole ? editor(screen, text) : undefined}`;
 }
 
+const CHOOSE = html`<div class="empty">
+  ${icon("file")}
+  <h3>Choose a file</h3>
+</div>`;
+
+/** Shows all that one run did to the file as one change, or the changes one by one. */
+function changesOf({ tree, session, changes, look, joined }: FilesScreen): Html {
+  const [newest] = changes;
+  if (newest === undefined) {
+    const who = tree.changed === undefined ? "No recent run has" : "This run has not";
+    return html`<p class="note pad">${who} changed this file.</p>`;
+  }
+  if (joined !== undefined)
+    return html`<div class="view-meta">${changeFacts(newest)}</div>
+      <div class="pad">
+        ${diffLooks(session)}
+        <div class="panel">${joined}</div>
+      </div>`;
+  const isApart = tree.changed !== undefined && look === "changes" && changes.length > 1;
+  return html`<div class="pad">${isApart ? APART : undefined}${renderChanges(session, changes)}</div>`;
+}
+
+const APART = html`<p class="note">
+  These changes cannot be shown as one: something else changed the file in between, or one of them is too
+  long.
+</p>`;
+
 /** For screens with room for either the tree or the file. */
 const TO_TREE = html`<a class="phone btn small" href="#tree" aria-label="All files">${icon("folder")}</a>`;
 
 /** `text`: that of the file, if it is shown. */
 function head(screen: FilesScreen, text?: string): Html {
-  const { tree, changes, showsChanges } = screen;
-  const { base, path } = tree;
+  const { tree, changes, look } = screen;
+  const { base, path, isOnlyChanged } = tree;
+  const to = (name: string, view?: FilesScreen["look"]): Html =>
+    choice(name, filePath(base, path, view === undefined ? {} : { view }), look === (view ?? "file"));
+  const isOfRun = tree.changed !== undefined;
   const looks =
     changes.length === 0
       ? undefined
       : html`<span class="seg"
-          >${choice("File", filePath(base, path), !showsChanges)}${choice(`Changes ${changes.length}`, filePath(base, path, { view: "changes" }), showsChanges)}</span
+          >${isOnlyChanged ? undefined : to("File")}${to(isOfRun ? "Changes" : `Changes ${changes.length}`, "changes")}${isOfRun ? to(`History ${changes.length}`, "history") : undefined}</span
         >`;
   const copy =
     text === undefined
@@ -118,7 +139,7 @@ function head(screen: FilesScreen, text?: string): Html {
       ${copyButton("Copy path", { text: path }, "sign")}
       <span class="end">${looks} ${copy}</span>
     </div>
-    ${showsChanges ? undefined : facts(screen, text)}`;
+    ${look === "file" ? facts(screen, text) : undefined}`;
 }
 
 function facts({ file, size, changes }: FilesScreen, text: string | undefined): Html | undefined {

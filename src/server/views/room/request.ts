@@ -1,7 +1,7 @@
 /** Pieces of requests: approvals and other questions stand in one queue and look alike. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Waiting, agentName } from "../../../runs/run.ts";
-import { type ApprovalViewer, type Viewer, runPath } from "../../contracts/viewer.ts";
+import { type ApprovalViewer, type Viewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
@@ -84,8 +84,11 @@ const ONLY_LOOKS =
 
 const LACKS_SCOPE = "Your token only looks. To decide, log in with one that has the scope approve";
 
+const SHARED = "This page was shared with you to read. Only the owner of the run decides";
+
 function whyNot(viewer: Viewer): string {
   if (viewer === "app") return BESIDE_APP;
+  if (isShared(viewer)) return SHARED;
   return viewer.isLoggedIn ? LACKS_SCOPE : ONLY_LOOKS;
 }
 

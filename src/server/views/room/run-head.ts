@@ -9,6 +9,7 @@ import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { headlineText } from "./review.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
+import type { Sharing } from "./share.ts";
 import { WORKING, agentsText, pill, standingOf } from "./states.ts";
 import { requestsWaitForYou } from "./waiting.ts";
 
@@ -24,14 +25,16 @@ export function tabOf(view: RunView): Tab {
   return waiting > 0 && !states.includes(WORKING) ? "review" : "work";
 }
 
-/** `folder`: the name of the one it works in. */
-export function renderRunHead(
-  view: RunView,
-  viewer: Viewer,
-  tab: Tab | "files",
-  now: number,
-  folder?: string,
-): Html {
+export interface HeadLook {
+  tab: Tab | "files";
+  now: number;
+  /** The name of the folder that it works in. */
+  folder?: string | undefined;
+  /** Absent: no links to the run can be made here. */
+  sharing?: Sharing | undefined;
+}
+
+export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder, sharing }: HeadLook): Html {
   const { run } = view;
   const waiting = waitingIn(view).length;
   return html`<div class="run-head">
@@ -43,13 +46,13 @@ export function renderRunHead(
         </p>
         <div class="run-title">
           <h1 title="${oneLine(nameOf(run), 2000)}">${oneLine(nameOf(run), 300)}</h1>
-          ${actions(view, viewer)}
+          ${actions(view, viewer, sharing !== undefined)}
         </div>
         ${facts(view, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
       </div>
     </div>
     ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
-    ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view)}` : undefined}`;
+    ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}` : undefined}`;
 }
 
 function facts(view: RunView, now: number): Html {
@@ -114,7 +117,7 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
 
 const page = (isCurrent: boolean): Html | undefined => (isCurrent ? html` aria-current="page"` : undefined);
 
-function actions(view: RunView, viewer: Viewer): Html | undefined {
+function actions(view: RunView, viewer: Viewer, canShare: boolean): Html | undefined {
   if (viewer === "app") return undefined;
   const { run } = view;
   const atWork = html`<a class="btn" href="${runPath(run.id)}/work#tell" data-tell
@@ -122,7 +125,7 @@ function actions(view: RunView, viewer: Viewer): Html | undefined {
     >
     ${cancelling(run)}`;
   return html`<div class="actions">
-    ${mayRun(viewer) && !isFinal(run.status) ? atWork : undefined} ${renderRunMenu(view, viewer)}
+    ${mayRun(viewer) && !isFinal(run.status) ? atWork : undefined} ${renderRunMenu(view, viewer, canShare)}
   </div>`;
 }
 

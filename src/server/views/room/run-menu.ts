@@ -1,22 +1,29 @@
 /** The menu of a run. */
 import { oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
-import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
+import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, icon } from "./icons.ts";
+import { type Sharing, renderShareDialog } from "./share.ts";
 
-export function renderRunMenu(view: RunView, session: PageSession): Html {
+/** `canShare`: links to the run can be made. */
+export function renderRunMenu(view: RunView, session: PageSession, canShare: boolean): Html {
   const { run } = view;
   const path = runPath(run.id);
   return html`<details class="drop" name="menu" id="run-menu">
     <summary class="btn icon bare" aria-label="More about this run" title="More">${icon("dots")}</summary>
     <div class="menu right">
-      <button type="button" class="menu-item copy" data-link-address="${path}">
-        ${icon("copy")}<span>Copy link</span>
-      </button>
+      ${
+        isShared(session)
+          ? undefined
+          : html`<button type="button" class="menu-item copy" data-link-address="${path}">
+              ${icon("copy")}<span>Copy link</span>
+            </button>`
+      }
       <button type="button" class="menu-item copy" data-copy="${run.id}">
         ${icon("copy")}<span>Copy run id</span>
       </button>
+      ${canShare ? opener("share-run", "link", "Share a read-only link…") : undefined}
       <hr />
       ${exportItem(run.id, "markdown", "md", "Export as Markdown", "What happened, decisions, changes, and the answer")}
       ${exportItem(run.id, "json", "json", "Export as JSON", "The whole report, as clients get it")}
@@ -56,8 +63,9 @@ const opener = (dialog: string, picture: IconName, name: string, look = ""): Htm
   </button>`;
 
 /** The dialogs that the menu opens. */
-export const renderRunDialogs = (view: RunView): Html =>
-  html`${renaming(view)} ${isFinal(view.run.status) ? deleting(view) : undefined}`;
+export const renderRunDialogs = (view: RunView, sharing: Sharing | undefined): Html =>
+  html`${sharing && renderShareDialog(view, sharing)} ${renaming(view)}
+  ${isFinal(view.run.status) ? deleting(view) : undefined}`;
 
 const renaming = ({ run }: RunView): Html =>
   html`<dialog id="rename-run" aria-labelledby="rename-h">

@@ -3,6 +3,7 @@ import { Html, html } from "../html.ts";
 import type { PageSession } from "../../contracts/viewer.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
+import { sharedNote } from "./share.ts";
 import { SETTINGS } from "./settings.ts";
 
 export const ASSETS = {
@@ -56,7 +57,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
-        ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
+        ${sharedNote(session)} ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
         ${session.isLoggedIn ? LOG_OUT : undefined} ${SETTINGS}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}

@@ -3,7 +3,7 @@ import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
-import { type Viewer, stepPath } from "../../contracts/viewer.ts";
+import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
@@ -125,7 +125,7 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
     ${icon(toolIcon(tool))}<span class="anywhere">${callLine(event.data, isOver)}</span
     ><span class="num">${timeOf(event.time)}</span>
     <span class="result anywhere">${isBad ? "Failed: " : undefined}${[...result, ...took].join(" · ")}</span>
-    ${viewer === "app" ? undefined : showAll(stepPath(view.run.id, event.seq), event.data)}
+    ${viewer === "app" || isShared(viewer) ? undefined : showAll(stepPath(view.run.id, event.seq), event.data)}
   </li>`;
 }
 

@@ -2,7 +2,7 @@
 import { judge } from "./forms.js";
 import { update } from "./screen.js";
 import { setText } from "./set-text.js";
-import { isLinked, isOurs, keep, request } from "./session.js";
+import { isLinked, isOurs, isShared, keep, request } from "./session.js";
 
 /*
  * A browser has six connections to a server, for streams and everything else. So only pages that are seen keep a
@@ -156,7 +156,8 @@ export function end() {
   mend();
   stream.abort();
   setLive(false, "Ended");
-  if (isLinked)
+  if (isShared()) tell("This shared page has ended.", "Ask whoever sent the link for a new one.");
+  else if (isLinked)
     tell("This page has ended with its server.", "Your text stays here. Open the page again:", OPEN);
   else tell("You were logged out.", "Your text stays here until you reload the page to log in.");
   keep(undefined);

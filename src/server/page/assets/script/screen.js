@@ -39,6 +39,12 @@ const setIcon = (icon) => {
   if (icon && favicon.getAttribute("href") !== icon) favicon.setAttribute("href", icon);
 };
 
+/** Addresses as others reach them. */
+function completeAddresses() {
+  for (const field of document.querySelectorAll("[data-absolute]"))
+    field.value = new URL(field.dataset.address, location.href).href;
+}
+
 /** Parts that only work with scripts. */
 function dress() {
   document.body.classList.add("scripted");
@@ -47,6 +53,7 @@ function dress() {
   countBelow();
   showSettings();
   showChoices();
+  completeAddresses();
 }
 
 /** Counts the agents below the visible part of their list. */
@@ -85,6 +92,7 @@ export async function mount(text) {
   dress();
   restoreTyped();
   void restoreFolders();
+  document.querySelector("dialog[data-opened]")?.showModal();
   if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
   else goToTarget();
 }

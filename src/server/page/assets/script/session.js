@@ -20,6 +20,9 @@ export function keep(given) {
   else sessionStorage.setItem(KEY, JSON.stringify(session));
 }
 
+/** True if the tab followed a link to one run, which ends. */
+export const isShared = () => session?.until !== undefined;
+
 /** True if sessions come from links here, and not from a log-in. */
 export const isLinked = "linked" in document.body.dataset;
 

@@ -1,0 +1,274 @@
+/**
+ * Joins the changes of one file into one diff, against the file before the first of them. Only the diffs are needed,
+ * because each has the lines around its changes: whatever became of the file since, this is what these changes did.
+ */
+import { diffArrays } from "diff";
+import { type DiffCounts, diffLines } from "../../../core/diff.ts";
+
+export interface CombinedDiff extends DiffCounts {
+  /** Unified. */
+  diff: string;
+}
+
+/** Lines of the file as it is after some of the changes. */
+type Piece =
+  /** Lines of the first file, from this number on. */
+  | { old: number; count: number }
+  /** A line that a change added. */
+  | { text: string };
+
+/** A line of the result. */
+interface Line {
+  sign: " " | "-" | "+";
+  text: string;
+  oldLine: number;
+  newLine: number;
+}
+
+const CONTEXT = 3;
+/** Above this many lines a changed part is shown whole, without the lines that came back. */
+const MAX_COMPARED = 2000;
+const MAX_DIFFS = 500;
+const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/;
+
+/**
+ * `diffs`: unified ones as tools report them, oldest first. `undefined`: they cannot be joined, because one is cut,
+ * does not say where in the file it is, or does not fit to what the others left: something else changed the file in
+ * between.
+ */
+export function combinedDiff(diffs: readonly string[]): CombinedDiff | undefined {
+  const [first] = diffs;
+  if (first === undefined || diffs.length > MAX_DIFFS) return undefined;
+  if (diffs.slice(1).some((diff) => diff.startsWith("--- /dev/null\n"))) return undefined;
+  const file = new JoinedFile(first.startsWith("--- /dev/null\n"));
+  if (!diffs.every((diff) => file.apply(diff))) return undefined;
+  const lines = file.changes();
+  const names = [first.split("\n", 1)[0] ?? "", /^\+\+\+ .*$/m.exec(diffs.at(-1) ?? "")?.[0] ?? ""];
+  const hunks = hunksOf(lines);
+  const count = (sign: Line["sign"]): number => lines.filter((line) => line.sign === sign).length;
+  return {
+    diff: [...names, ...(hunks.length === 0 ? ["[content unchanged]"] : hunks)].join("\n"),
+    added: count("+"),
+    removed: count("-"),
+  };
+}
+
+/** A file of which only the lines are known that changes showed. */
+class JoinedFile {
+  #pieces: Piece[];
+  /** Lines of the first file, as far as they are known. */
+  readonly #known = new Map<number, string>();
+  /** Numbers of those that are gone. */
+  readonly #gone = new Set<number>();
+
+  constructor(isNew: boolean) {
+    this.#pieces = isNew ? [] : [{ old: 1, count: Infinity }];
+  }
+
+  /** False: the diff does not fit. */
+  apply(diff: string): boolean {
+    const reader = new PieceReader(this.#pieces);
+    const lines = diffLines(diff);
+    for (const [index, { kind, text, oldLine }] of lines.entries()) {
+      const isUnended = lines[index + 1]?.text.startsWith("\\") === true;
+      const own = isUnended ? `${text.slice(1)}\n${lines[index + 1]?.text}` : text.slice(1);
+      if (kind === "hunk") {
+        const [, start = "0", count = "1"] = HUNK.exec(text) ?? [];
+        if (!HUNK.test(text)) return false;
+        // An empty range is counted from the line before it.
+        reader.copyTo(Number(start) + (count === "0" ? 1 : 0));
+      } else if (kind === "add") reader.put({ text: own });
+      else if (kind === "context" || kind === "del") {
+        if (oldLine === undefined || !this.#take(reader, { oldLine, text: own, stays: kind === "context" }))
+          return false;
+      } else if (kind === "note" && !isRemark(text)) return false;
+    }
+    this.#pieces = reader.rest();
+    return true;
+  }
+
+  #take(
+    reader: PieceReader,
+    { oldLine, text, stays }: { oldLine: number; text: string; stays: boolean },
+  ): boolean {
+    reader.copyTo(oldLine);
+    const piece = reader.take();
+    if (piece === undefined) return false;
+    if ("text" in piece) {
+      if (stays) reader.put(piece);
+      return isSame(piece.text, text);
+    }
+    const known = this.#known.get(piece.old);
+    if (known !== undefined && !isSame(known, text)) return false;
+    this.#known.set(piece.old, text);
+    if (stays) reader.put(piece);
+    else this.#gone.add(piece.old);
+    return true;
+  }
+
+  /** Changed lines, each with the known lines around it. */
+  changes(): Line[] {
+    const lines: Line[] = [];
+    let [oldLine, newLine] = [1, 1];
+    let added: string[] = [];
+    const put = (sign: Line["sign"], text: string): void => {
+      lines.push({ sign, text, oldLine, newLine });
+      if (sign !== "+") oldLine += 1;
+      if (sign !== "-") newLine += 1;
+    };
+    /** Writes what was removed before a line of the first file, and what stands in its place. */
+    const flush = (until: number): void => {
+      const removed: string[] = [];
+      for (let line = oldLine; line < until && this.#gone.has(line); line += 1)
+        removed.push(this.#known.get(line) ?? "");
+      for (const [sign, text] of compared(removed, added)) put(sign, text);
+      added = [];
+    };
+    for (const piece of this.#pieces) {
+      if ("text" in piece) {
+        added.push(piece.text);
+        continue;
+      }
+      flush(piece.old);
+      // Lines that nobody saw are passed over.
+      const skipped = piece.old - oldLine;
+      [oldLine, newLine] = [oldLine + skipped, newLine + skipped];
+      const seen = [...this.#known.keys()]
+        .filter((line) => this.#isOf(piece, line))
+        .toSorted((a, b) => a - b);
+      for (const line of seen) {
+        const gap = line - oldLine;
+        [oldLine, newLine] = [oldLine + gap, newLine + gap];
+        put(" ", this.#known.get(line) ?? "");
+      }
+      const left = piece.count === Infinity ? 0 : piece.old + piece.count - oldLine;
+      [oldLine, newLine] = [oldLine + left, newLine + left];
+    }
+    flush(Infinity);
+    return aroundChanges(lines);
+  }
+
+  #isOf = ({ old, count }: { old: number; count: number }, line: number): boolean =>
+    line >= old && line < old + count;
+}
+
+/** Goes through the pieces of a file from its first line to its last, and makes those of the next one. */
+class PieceReader {
+  readonly #left: Piece[];
+  readonly #made: Piece[] = [];
+  /** Number of the next line. */
+  #line = 1;
+
+  constructor(pieces: readonly Piece[]) {
+    this.#left = pieces.toReversed();
+  }
+
+  /** Lines before this number stay. */
+  copyTo(line: number): void {
+    while (this.#line < line) {
+      const piece = this.#next(line - this.#line);
+      if (piece === undefined) return;
+      this.put(piece);
+    }
+  }
+
+  /** The next line, which the caller puts back if it stays. `undefined`: the file ends before it. */
+  take(): Piece | undefined {
+    return this.#next(1);
+  }
+
+  put(piece: Piece): void {
+    const last = this.#made.at(-1);
+    if (last !== undefined && "old" in last && "old" in piece && last.old + last.count === piece.old)
+      this.#made[this.#made.length - 1] = { old: last.old, count: last.count + piece.count };
+    else this.#made.push(piece);
+  }
+
+  rest(): Piece[] {
+    for (const piece of this.#left.toReversed()) this.put(piece);
+    return this.#made;
+  }
+
+  /** At most so many lines of one piece. */
+  #next(most: number): Piece | undefined {
+    const piece = this.#left.pop();
+    if (piece === undefined) return undefined;
+    if ("text" in piece) {
+      this.#line += 1;
+      return piece;
+    }
+    const count = Math.min(most, piece.count);
+    if (count < piece.count) this.#left.push({ old: piece.old + count, count: piece.count - count });
+    this.#line += count;
+    return { old: piece.old, count };
+  }
+}
+
+/** Notes about the whole file, which lose nothing of its lines. */
+const isRemark = (text: string): boolean =>
+  text.startsWith("\\") ||
+  /^\[(?:content unchanged|each line ends with CRLF|line endings change )/.test(text);
+
+/** Blanks at the end of a line, and carriage returns, are shown in changed lines only. */
+const isSame = (one: string, other: string): boolean => plain(one) === plain(other);
+const plain = (text: string): string =>
+  text.replace(/\n\\ No newline at end of file$/, "").replace(/(?:[ \t·→]|\\r){1,80}$/, "");
+
+/** Lines that are on both sides were changed and changed back. */
+function compared(removed: readonly string[], added: readonly string[]): [Line["sign"], string][] {
+  if (removed.length + added.length > MAX_COMPARED)
+    return [...removed.map(signed("-")), ...added.map(signed("+"))];
+  return diffArrays([...removed], [...added]).flatMap(({ value, added: isAdded, removed: isRemoved }) =>
+    value.map(signed(isAdded ? "+" : isRemoved ? "-" : " ")),
+  );
+}
+
+const signed =
+  (sign: Line["sign"]) =>
+  (text: string): [Line["sign"], string] => [sign, text];
+
+/** Leaves out unchanged lines that are too far from a change, or not next to it. */
+function aroundChanges(lines: readonly Line[]): Line[] {
+  const isNear = lines.map(({ sign }) => sign !== " ");
+  for (const step of [1, -1]) {
+    for (const [index, line] of lines.entries()) {
+      if (line.sign === " ") continue;
+      for (let distance = 1; distance <= CONTEXT; distance += 1) {
+        const at = index + step * distance;
+        const [one, other] = [lines[at - step], lines[at]];
+        if (one === undefined || other === undefined || !areNeighbours(one, other, step)) break;
+        isNear[at] = true;
+      }
+    }
+  }
+  return lines.filter((_, index) => isNear[index]);
+}
+
+/** True if nothing is between two lines; `step`: 1 if `other` comes after `one`. */
+function areNeighbours(one: Line, other: Line, step: number): boolean {
+  const [before, after] = step > 0 ? [one, other] : [other, one];
+  return (
+    after.oldLine === before.oldLine + (before.sign === "+" ? 0 : 1) &&
+    after.newLine === before.newLine + (before.sign === "-" ? 0 : 1)
+  );
+}
+
+function hunksOf(lines: readonly Line[]): string[] {
+  const hunks: Line[][] = [];
+  for (const line of lines) {
+    const last = hunks.at(-1)?.at(-1);
+    if (last !== undefined && areNeighbours(last, line, 1)) hunks.at(-1)?.push(line);
+    else hunks.push([line]);
+  }
+  return hunks.flatMap((hunk) => [
+    `@@ -${range(hunk, "oldLine", "+")} +${range(hunk, "newLine", "-")} @@`,
+    ...hunk.flatMap(({ sign, text }) => `${sign}${text}`.split("\n")),
+  ]);
+}
+
+/** `without`: the sign of lines that are only on the other side. */
+function range(hunk: readonly Line[], key: "oldLine" | "newLine", without: Line["sign"]): string {
+  const count = hunk.filter(({ sign }) => sign !== without).length;
+  const start = hunk[0]?.[key] ?? 1;
+  return `${count === 0 ? start - 1 : start},${count}`;
+}

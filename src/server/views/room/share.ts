@@ -1,0 +1,93 @@
+/** The dialog with which a person shares one run, and what those see who followed such a link. */
+import type { RunShare } from "../../../runs/shares.ts";
+import type { RunView } from "../../../runs/run.ts";
+import { type PageSession, runPath } from "../../contracts/viewer.ts";
+import { type Html, html } from "../html.ts";
+import { dayAndTime } from "./figures.ts";
+import { icon } from "./icons.ts";
+
+/** A link that works, with its address on this server. */
+interface ShownLink extends RunShare {
+  address: string;
+}
+
+/** Links to a run, for the person who may share it. */
+export interface Sharing {
+  links: readonly ShownLink[];
+  /** True if only browsers of this machine reach the page. */
+  isLocal: boolean;
+  /** Opens the dialog at once, after one of its forms was sent. */
+  isOpen?: boolean;
+  /** Why the last link was not made. */
+  problem?: string | undefined;
+}
+
+/** Lifetimes that are offered, in the words of the form. */
+export const LIFETIMES: readonly (readonly [name: string, words: string, milliseconds: number])[] = [
+  ["hour", "1 hour", 3_600_000],
+  ["day", "1 day", 86_400_000],
+  ["week", "7 days", 7 * 86_400_000],
+];
+const DEFAULT_LIFETIME = "day";
+
+export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, problem }: Sharing): Html {
+  const path = runPath(run.id);
+  return html`<dialog id="share-run" aria-labelledby="share-h" ${isOpen ? html` data-opened` : undefined}>
+    <h2 id="share-h">Share a read-only link</h2>
+    <p class="small dim">
+      Anyone with the link sees this run: its task, answer, plan, steps in a line each, decisions, and the
+      changes to files. They cannot decide, write, cancel, or see other runs and files.
+      ${isLocal ? "The page of this server is on this machine only, so the link works in its browsers, until the server ends." : undefined}
+    </p>
+    ${problem && html`<p class="notice red" role="alert">${problem}</p>`}
+    <form method="post" action="${path}/share" class="share-new" autocomplete="off">
+      <label class="small dim" for="share-for">Ends after</label>
+      <select id="share-for" name="for" class="field">
+        ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === DEFAULT_LIFETIME ? html` selected` : undefined}>${words}</option>`)}
+      </select>
+      <button class="btn ink">Make a link</button>
+    </form>
+    ${
+      links.length === 0
+        ? undefined
+        : html`<ul class="share-links" aria-label="Links that work">
+            ${links.map((link) => row(path, link))}
+          </ul>`
+    }
+    <form method="dialog" class="row-end"><button class="btn">Done</button></form>
+  </dialog>`;
+}
+
+const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html =>
+  html`<li id="share-${id}">
+    <div class="copy-line">
+      <input class="field mono" readonly aria-label="Link" data-absolute data-address="${address}" />
+      <button
+        type="button"
+        class="btn bare icon copy"
+        data-link-address="${address}"
+        aria-label="Copy the link"
+        title="Copy the link"
+      >
+        ${icon("copy")}
+      </button>
+    </div>
+    <form method="post" action="${path}/unshare" class="share-end">
+      <input type="hidden" name="share" value="${id}" />
+      <span class="small dim">Ends ${dayAndTime(expiresAt)}. ${openedText(opened)}</span>
+      <button class="btn small no">Stop sharing</button>
+    </form>
+  </li>`;
+
+function openedText(times: number): string {
+  if (times === 0) return "Not opened so far.";
+  return times === 1 ? "Opened once." : `Opened ${times} times.`;
+}
+
+/** Says at the top of the page that it is a shared one; nothing on others. */
+export const sharedNote = ({ sharedUntil }: PageSession): Html | undefined =>
+  sharedUntil === undefined
+    ? undefined
+    : html`<span class="shared-note"
+        >${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span
+      >`;
