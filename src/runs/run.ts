@@ -59,6 +59,8 @@ export interface RunSchedule {
   dueAt?: number;
 }
 
+export const startedBy = ({ name }: Pick<RunSchedule, "name">): string => `Started by schedule ${name}`;
+
 export interface Run {
   id: string;
   threadId: string;
