@@ -2,6 +2,7 @@
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
+import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
@@ -99,6 +100,7 @@ function assemble(
     environment: environmentOf(config, choice),
     // A server without a workspace still answers questions about runs, and leaves the work to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
+    ...defined({ startsSchedules: settings.startsSchedules }),
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
     ...deadlinesOf(config),

@@ -25,6 +25,8 @@ export interface RunSettings {
   storage?: () => Promise<Storage>;
   /** True if this process deletes runs as configured, now and every hour, and embeds memories. Default true. */
   keepsHouse?: boolean;
+  /** True if this process starts the runs of schedules. Default false. */
+  startsSchedules?: boolean;
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });

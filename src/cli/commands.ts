@@ -177,6 +177,104 @@ const runs: Command = {
   run: async (args) => (await import("./runs.ts")).runRuns(args),
 };
 
+const SCHEDULE_ACTIONS: readonly Action[] = [
+  {
+    name: "add",
+    words: 'EXPRESSION "TASK"',
+    summary: "Add a schedule: a cron expression, such as 0 7 * * 1-5, and the task of its runs.",
+    flags: ["name", "time-zone", "catch-up", "catch-up-limit", "overlap", "json"],
+    examples: [
+      'schedule add "0 7 * * 1-5" "Summarize what changed in this folder since yesterday"',
+      'schedule add @weekly "Look for outdated pages" --name pages --time-zone Europe/Berlin',
+      'schedule add "0 * * * *" "Read the new tickets" --catch-up all --catch-up-limit 5',
+    ],
+  },
+  {
+    name: "list",
+    words: "",
+    summary: "List schedules with their next time and their last run, one per line.",
+    flags: ["json", "all-principals"],
+    examples: ["schedule list", "schedule list --json"],
+  },
+  {
+    name: "show",
+    words: "SCHEDULE",
+    summary: "Show a schedule: its task, its next times, its newest runs and skips.",
+    flags: ["json", "all-principals"],
+    examples: ["schedule show pages"],
+  },
+  {
+    name: "pause",
+    words: "SCHEDULE",
+    summary: "Start no runs until it is resumed.",
+    flags: ["all-principals"],
+    examples: ["schedule pause pages"],
+  },
+  {
+    name: "resume",
+    words: "SCHEDULE",
+    summary: "Continue with the next time from now on.",
+    flags: ["all-principals"],
+    examples: ["schedule resume pages"],
+  },
+  {
+    name: "remove",
+    words: "SCHEDULE",
+    summary: "Remove a schedule. Its runs are kept.",
+    flags: ["all-principals"],
+    examples: ["schedule remove pages"],
+  },
+  {
+    name: "run",
+    words: "SCHEDULE",
+    summary: "Start a run now. The times of the schedule do not change.",
+    flags: ["json"],
+    examples: ["schedule run pages"],
+  },
+];
+
+const schedule: Command = {
+  name: "schedule",
+  usage: "schedule ACTION [SCHEDULE]",
+  summary:
+    "Let runs begin by themselves, while a server works. SCHEDULE is a name, an id, or the beginning of one.",
+  configurable: true,
+  settings: ["workspace", "dataDir", "storage"],
+  // An expression without quotes is told as such.
+  positionals: Infinity,
+  examples: ['schedule add "0 7 * * 1-5" "Summarize the news"', "schedule list", "schedule remove news"],
+  actions: SCHEDULE_ACTIONS,
+  flags: [
+    { name: "json", kind: "boolean", help: "Write JSON." },
+    {
+      name: "all-principals",
+      kind: "boolean",
+      help: "As the operator, include schedules of people with tokens.",
+    },
+    { name: "name", kind: "text", hint: "NAME", help: "Its name. Default: the beginning of the task." },
+    {
+      name: "time-zone",
+      kind: "text",
+      hint: "ZONE",
+      help: "Time zone of the expression, such as Europe/Berlin. Default: that of this machine.",
+    },
+    {
+      name: "catch-up",
+      kind: "text",
+      hint: "skip|one|all",
+      help: "Runs to start that were missed while no server worked: none, the newest one, or all, one after the other. Default one.",
+    },
+    {
+      name: "catch-up-limit",
+      kind: "text",
+      hint: "N",
+      help: "With --catch-up all, the maximum number of missed runs. Default 10.",
+    },
+    { name: "overlap", kind: "boolean", help: "Start a run even if an earlier one has not ended." },
+  ],
+  run: async (args) => (await import("./schedule.ts")).runSchedule(args),
+};
+
 const open: Command = {
   name: "open",
   usage: "open",
@@ -395,6 +493,7 @@ export const COMMANDS: readonly Command[] = [
   work,
   run,
   runs,
+  schedule,
   open,
   demo,
   init,

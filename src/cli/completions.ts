@@ -25,8 +25,12 @@ export interface Candidate {
 /** Words, or what the shell itself finds: paths. */
 export type Completion = readonly Candidate[] | "files" | "folders";
 
-/** Finds the runs on this machine that the words typed so far apply to. */
-export type FindRuns = (command: Command, before: readonly string[]) => Promise<readonly Candidate[]>;
+/** Finds the runs, or the schedules, on this machine that the words typed so far apply to. */
+export type FindRuns = (
+  command: Command,
+  before: readonly string[],
+  kind: "RUN" | "SCHEDULE",
+) => Promise<readonly Candidate[]>;
 
 /** Prints the script for a shell, or answers one of these scripts. */
 export async function runCompletions(
@@ -34,7 +38,9 @@ export async function runCompletions(
   commands: readonly Command[],
 ): Promise<ExitCode> {
   if (shell === "words") {
-    const found = await complete(words, commands, (command, before) => findRuns(command, before, host));
+    const found = await complete(words, commands, (command, before, kind) =>
+      findRuns(command, before, { host, kind }),
+    );
     process.stdout.write(linesOf(found));
     return 0;
   }
@@ -95,7 +101,8 @@ async function completeIn(
   const flags = flagsOf(command);
   const named = (word: string | undefined): Flag | undefined =>
     flags.find(({ name, short }) => word === `--${name}` || (short !== undefined && word === `-${short}`));
-  const placed = (hint: string): Promise<Completion> => completePlace(hint, () => runs(command, before));
+  const placed = (hint: string): Promise<Completion> =>
+    completePlace(hint, (kind) => runs(command, before, kind));
 
   const open = named(before.at(-1));
   if (open !== undefined && open.kind !== "boolean") return valuesOf(open, placed);
@@ -155,10 +162,14 @@ async function valuesOf(
 }
 
 /** Candidates for a placeholder in a usage line, or for the value of a flag. */
-async function completePlace(hint: string, runs: () => Promise<readonly Candidate[]>): Promise<Completion> {
+async function completePlace(
+  hint: string,
+  runs: (kind: "RUN" | "SCHEDULE") => Promise<readonly Candidate[]>,
+): Promise<Completion> {
   switch (hint) {
     case "RUN":
-      return runs();
+    case "SCHEDULE":
+      return runs(hint);
     case "DIR":
       return "folders";
     case "FILE":
@@ -177,14 +188,21 @@ async function completePlace(hint: string, runs: () => Promise<readonly Candidat
       return [...KEY_NAMES, ...SEARCH_KEYS].map((word) => ({ word }));
     }
     default:
-      return /^[a-z]+$/.test(hint) ? [{ word: hint }] : [];
+      return /^[a-z|]+$/.test(hint) ? hint.split("|").map((word) => ({ word })) : [];
   }
 }
 
 const RECENT = 20;
 
-/** The newest runs of the data folder that the words name. A Postgres is not asked: a key press has not that time. */
-async function findRuns(command: Command, before: readonly string[], host: HostFacts): Promise<Candidate[]> {
+/**
+ * The newest runs of the data folder that the words name, or its schedules. A Postgres is not asked: a key press has not
+ * that time.
+ */
+async function findRuns(
+  command: Command,
+  before: readonly string[],
+  { host, kind }: { host: HostFacts; kind: "RUN" | "SCHEDULE" },
+): Promise<Candidate[]> {
   const parsed = parseArguments(before, command);
   if (!parsed.ok) return [];
   const { flags } = parsed;
@@ -192,8 +210,13 @@ async function findRuns(command: Command, before: readonly string[], host: HostF
   if (!loaded.ok || loaded.config.storage !== undefined || !existsSync(loaded.config.dataDir)) return [];
   const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
   const { SHORT_ID } = await import("./runs.ts");
-  const found: Candidate[] = [{ word: "last", text: "The newest run." }];
+  const found: Candidate[] = kind === "RUN" ? [{ word: "last", text: "The newest run." }] : [];
   await withLocalRuns({ flags, positionals: [], host }, false, async ({ runs }) => {
+    if (kind === "SCHEDULE") {
+      for (const { id, name } of await runs.schedules(LOCAL))
+        found.push({ word: id.slice(0, SHORT_ID), text: oneLine(showControl(name), 60) });
+      return 0;
+    }
     for (const { id, status, task } of await runs.list(LOCAL, { limit: RECENT }))
       found.push({ word: id.slice(0, SHORT_ID), text: `${status}: ${oneLine(showControl(task), 60)}` });
     return 0;

@@ -24,7 +24,9 @@ export interface LocalRuns {
   interrupt: AbortController;
   /** The checks that fail, of those that a run needs at its start. */
   obstacles: () => Promise<Check[]>;
-  /** A line to paste that does something with the runs of this data directory: `runs list`. */
+  /** A line to paste that uses this data directory: `schedule list`. */
+  dataCommand: (...words: readonly string[]) => string;
+  /** The same with the runs in it: `runs list`. */
   runsCommand: (...words: readonly string[]) => string;
   /** A line to paste that works on this run, or continues its conversation, with the settings of this process. */
   runCommand: (run: Run, ...words: readonly string[]) => string;
@@ -77,11 +79,13 @@ export async function withLocalRuns(
 function commandsFor(
   config: Config,
   { flags, host }: CommandArguments,
-): Pick<LocalRuns, "runsCommand" | "runCommand"> {
+): Pick<LocalRuns, "dataCommand" | "runsCommand" | "runCommand"> {
   const data = dataDirFlag(config, host);
   const given = givenFlags(flags, host, ["workspace", "dataDir"]);
+  const dataCommand = (...words: readonly string[]): string => commandLine(host, [...words, ...data]);
   return {
-    runsCommand: (...words) => commandLine(host, ["runs", ...words, ...data]),
+    dataCommand,
+    runsCommand: (...words) => dataCommand("runs", ...words),
     runCommand: ({ environment }, ...words) =>
       commandLine(host, [
         "run",

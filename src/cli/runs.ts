@@ -13,6 +13,7 @@ import {
   isQuestion,
   nameOf,
   requestsOf,
+  startedBy,
   waitingIn,
 } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
@@ -138,7 +139,10 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       when,
       status:
         wordOf(run).padEnd(9) + (isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : ""),
-      task: oneLine(showControl(nameOf(run)), 200),
+      task: oneLine(
+        showControl(run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run)),
+        200,
+      ),
     };
   });
   for (const { id, when, status, task } of rows) {
@@ -185,6 +189,7 @@ const rowOf = (run: RunHead): object => ({
   status: statusOf(run),
   created_at: isoTime(run.createdAt),
   updated_at: isoTime(run.updatedAt),
+  schedule: run.schedule?.name,
   task: run.task,
 });
 
@@ -205,6 +210,9 @@ export async function showRun(
   const lines = [
     colors.cyan(showControl(view.run.task.trim())),
     colors.dim(`thread ${view.run.threadId}`),
+    ...(view.run.schedule === undefined
+      ? []
+      : [colors.dim(oneLine(showControl(startedBy(view.run.schedule)), 150))]),
     "",
     ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
   ];

@@ -59,8 +59,12 @@ const ofRun = <Data extends z.ZodType>(
 
 /** For each kind of event: its relevance, the `data` that the journal stores, and its line. All texts are bounded. */
 const EVENTS = {
-  /** `forkedFrom` is there when the thread began from a point of another. */
-  run_started: ofRun("progress", z.object({ forkedFrom: Text.optional() }), () => "started"),
+  /** `forkedFrom` is there when the thread began from a point of another, `schedule` when one started it. */
+  run_started: ofRun(
+    "progress",
+    z.object({ forkedFrom: Text.optional(), schedule: Text.optional() }),
+    ({ schedule }) => (schedule === undefined ? "started" : `started by schedule ${oneLine(schedule, LINE)}`),
+  ),
   /** The run continues after a crash or a shutdown. */
   run_resumed: ofRun("change", Empty, () => "resumed"),
   run_parked: ofRun("change", Empty, () => "parked"),

@@ -30,9 +30,11 @@ import type {
   Run,
   RunFilter,
   RunHead,
+  RunSchedule,
   RunStatus,
   RunSummary,
 } from "./run.ts";
+import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -114,6 +116,8 @@ export interface NewRun {
   environment: string;
   /** Maximum number of the principal's other open runs. Default: any number. */
   openRuns?: number | undefined;
+  /** The schedule that starts it. */
+  schedule?: RunSchedule;
   now: number;
 }
 
@@ -341,12 +345,35 @@ export interface WorkLog {
   awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined>;
 }
 
+/** All schedules. Every method is one transaction, and durable when it resolves. */
+export interface ScheduleRepository {
+  add(schedule: Schedule, most: number): Promise<"added" | "name_taken" | "too_many">;
+  find(principal: Principal, id: string): Promise<Schedule | undefined>;
+  /** In the order in which they were added. */
+  list(principal: Principal): Promise<ScheduleView[]>;
+  /** Those of all principals. */
+  listAll(): Promise<ScheduleView[]>;
+  /** False: no such schedule. */
+  pause(principal: Principal, id: string, now: number): Promise<boolean>;
+  /** Lets it continue at `dueAt`. False: it was changed since it was read. */
+  resume(schedule: Schedule, dueAt: number, skipped: Skip | undefined): Promise<boolean>;
+  /** Removes it with its skips; its runs stay. False: no such schedule. */
+  remove(principal: Principal, id: string): Promise<boolean>;
+  /** The schedules of an environment that are due, and the next time that one is. */
+  due(environment: string, now: number): Promise<{ due: Schedule[]; next: number | undefined }>;
+  /** Starts or skips occurrences and stores the next due time, in one transaction. */
+  advance(schedule: Schedule, step: Step, fresh: NewRun): Promise<Advanced>;
+  /** Starts a run outside the times of a schedule. */
+  runNow(schedule: Schedule, fresh: NewRun): Promise<Created | { kind: "previous_open"; run: Run }>;
+}
+
 /**
  * All runs. Every method is one transaction, and durable when it resolves. Throws StorageError when the data
  * cannot be read or written now.
  */
 export interface RunRepository {
   readonly read: RunQueries;
+  readonly schedules: ScheduleRepository;
   readonly shares: ShareRows;
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
   /** The newest call that waits for this run is the one with this request. */

@@ -1,4 +1,7 @@
 /** Deletion of finished runs and of everything that belongs to them. */
+import { setTimeout as delay } from "node:timers/promises";
+import { type Clock, systemClock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
 export interface PruneContext {
@@ -57,4 +60,24 @@ export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null 
   const limits = [maxAgeMs, maxBytes === undefined ? undefined : KEPT_FOR_SIZE_MS];
   const known = limits.filter((limit) => limit !== undefined);
   return known.length === 0 ? null : Math.min(...known);
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Prunes now and every hour until `signal` aborts. Resolves when nothing of it is under way any more. Keeps no process
+ * alive.
+ */
+export async function keepHouse(
+  prune: (now: number) => Promise<PruneReport>,
+  { clock = systemClock, log }: { clock?: Clock; log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  const work = async (): Promise<void> => {
+    log.info("runs.pruned", { ...(await prune(clock())) });
+  };
+  while (!signal.aborted) {
+    await work().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
+    await delay(HOUR_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  }
 }

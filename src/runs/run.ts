@@ -51,6 +51,16 @@ export type FailureDetails = {
   message: string;
 };
 
+/** The schedule that started a run. Without `dueAt`, a person did, outside its times. */
+export interface RunSchedule {
+  id: string;
+  /** Its name when the run started. */
+  name: string;
+  dueAt?: number;
+}
+
+export const startedBy = ({ name }: Pick<RunSchedule, "name">): string => `Started by schedule ${name}`;
+
 export interface Run {
   id: string;
   threadId: string;
@@ -66,6 +76,8 @@ export interface Run {
   model?: string;
   /** Limits that were chosen for it. Where the server's are lower, those count. */
   limits?: RunLimits;
+  /** Absent: no schedule started it. */
+  schedule?: RunSchedule;
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */
   createdAt: number;
@@ -131,6 +143,7 @@ export type RunHead = Pick<
   | "updatedAt"
   | "leasedUntil"
   | "lastSeq"
+  | "schedule"
 >;
 
 /** A run as a list shows it. */

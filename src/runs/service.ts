@@ -25,6 +25,7 @@ import type {
   RunView,
   SamplingReply,
 } from "./run.ts";
+import type { RunNowOutcome, ScheduleOutcome, ScheduleRequest, ScheduleView } from "./schedule.ts";
 import type { Answer } from "../tools/tool.ts";
 
 /**
@@ -243,6 +244,21 @@ interface RunStarter {
   delete(principal: Principal, runId: string): Promise<DeleteOutcome>;
 }
 
+/** Lets runs begin by themselves. What a method changes is stored before it returns. */
+interface RunSchedules {
+  /** In the order in which they were added. */
+  schedules(principal: Principal): Promise<ScheduleView[]>;
+  addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome>;
+  /** Starts no runs until it is resumed; one that is paused already stays so. */
+  pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome>;
+  /** Continues with the next occurrence from now on. */
+  resumeSchedule(principal: Principal, id: string): Promise<ScheduleOutcome>;
+  /** Its runs stay. False: no such schedule. */
+  removeSchedule(principal: Principal, id: string): Promise<boolean>;
+  /** Starts a run now, besides those at the times of the schedule. */
+  runScheduleNow(principal: Principal, id: string): Promise<RunNowOutcome>;
+}
+
 /** Stores what people decided. What a method changes is stored before it returns. */
 interface RunDecider {
   /** Stores the decision of a person and lets the run continue. An edit is validated before it is stored. */
@@ -277,7 +293,7 @@ interface RunDecider {
 }
 
 /** All that a principal may do with runs. */
-export interface PrincipalRuns extends RunReader, RunStarter, RunDecider, RunSharer {}
+export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider, RunSharer {}
 
 /** For the operator of the server, never for a client. */
 export interface RunOperator {
@@ -288,6 +304,8 @@ export interface RunOperator {
   statistics(): Promise<RunStatistics>;
   /** The newest runs of all principals, newest first. */
   listAll(limit: number): Promise<RunHead[]>;
+  /** The schedules of all principals. */
+  allSchedules(): Promise<ScheduleView[]>;
   /** Fails unless runs can be stored now. */
   assertWritable(): Promise<void>;
   /** Takes up no more runs, and waits so many milliseconds for those at work to end. */
@@ -308,6 +326,8 @@ interface RunTiming {
   leaseMs: number;
   /** Time that a run keeps its place while it waits for a client's model, in ms. Default 30000. */
   lendMs: number;
+  /** Longest time between two looks at the clock while a schedule waits, in ms. Default 60000. */
+  scheduleMs: number;
 }
 
 export interface RunServiceOptions {
@@ -351,6 +371,8 @@ export interface RunServiceOptions {
   questionDeadlineMs?: number;
   /** Milliseconds that a call of another MCP server which asks a person is held open. Default: ten minutes. */
   questionHoldMs?: number;
+  /** True if this process starts the runs of schedules when they are due, if it works on runs. Default false. */
+  startsSchedules?: boolean;
   /** True if runs may be claimed now; those at work continue. Default: always. */
   mayClaim?: () => boolean;
   /** Number of runs to work on at once; the others wait. 0: only watches, and leaves the work to others. */

@@ -222,5 +222,5 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
   }
 }
 
-const tooManyOpen = (limit: number): string =>
+export const tooManyOpen = (limit: number): string =>
   `No run was started: ${limit} of your runs are unfinished, which is the maximum. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" in the server's configuration sets the maximum.`;

@@ -1,5 +1,4 @@
 import { answer } from "./answer.ts";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
@@ -24,7 +23,7 @@ import type {
   StartRequest,
   WorkLog,
 } from "./ports.ts";
-import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
+import { type Orphans, type PrunePlan, type PruneReport, type Retention, keepHouse } from "./retention.ts";
 import {
   MAX_NAME,
   type ModelCall,
@@ -32,13 +31,20 @@ import {
   type PendingQuestion,
   type Principal,
   type Run,
-  type RunFilter,
   type RunHead,
   type RunStatus,
-  type RunSummary,
   type RunView,
   isFinal,
 } from "./run.ts";
+import type { RunNowOutcome, ScheduleOutcome, ScheduleRequest, ScheduleView } from "./schedule.ts";
+import { type Scheduler, openScheduler } from "./scheduler.ts";
+import {
+  type SchedulesContext,
+  addSchedule,
+  pauseSchedule,
+  resumeSchedule,
+  runScheduleNow,
+} from "./schedules.ts";
 import type {
   CancelOutcome,
   DeleteOutcome,
@@ -55,26 +61,6 @@ import { type RunShare, type ShareOutcome, type SharedRun, share } from "./share
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFold, placeText } from "./view.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
-
-const HOUR_MS = 3_600_000;
-
-/**
- * Prunes now and every hour until `signal` aborts. Resolves when nothing of
- * it is under way any more. Keeps no process alive.
- */
-async function keepHouse(
-  prune: (now: number) => Promise<PruneReport>,
-  { clock = systemClock, log }: Pick<RunServiceOptions, "clock" | "log">,
-  signal: AbortSignal,
-): Promise<void> {
-  const work = async (): Promise<void> => {
-    log.info("runs.pruned", { ...(await prune(clock())) });
-  };
-  while (!signal.aborted) {
-    await work().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
-    await delay(HOUR_MS, undefined, { signal, ref: false }).catch(() => undefined);
-  }
-}
 
 /** Opens the service and takes up what an earlier process left unfinished. */
 export function createRunService(options: RunServiceOptions): RunService {
@@ -102,6 +88,7 @@ class Supervisor implements RunService {
   readonly #changes: { close(): void };
   readonly #heartbeat: NodeJS.Timeout;
   readonly #housekeeping: Promise<void> | undefined;
+  readonly #scheduler: Scheduler | undefined;
   #beat: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -136,6 +123,7 @@ class Supervisor implements RunService {
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
     this.#worker.start();
+    this.#scheduler = openScheduler(options, this.#scheduling);
     const { retention } = options;
     this.#housekeeping =
       retention && keepHouse((now) => this.#prune(retention, "keep", now), options, this.#closed.signal);
@@ -195,18 +183,11 @@ class Supervisor implements RunService {
     }
   }
 
-  async list(
-    principal: Principal,
-    { limit, before }: { limit: number; before?: string },
-  ): Promise<RunHead[]> {
+  list(...[principal, { limit, before }]: Parameters<RunService["list"]>): Promise<RunHead[]> {
     return this.#runs.read.list(principal, limit, before);
   }
 
-  summaries(
-    principal: Principal,
-    filter: RunFilter,
-    { limit, before }: { limit: number; before?: string },
-  ): Promise<RunSummary[]> {
+  summaries(...[principal, filter, { limit, before }]: Parameters<RunService["summaries"]>) {
     return this.#runs.read.summaries(principal, filter, limit, before);
   }
 
@@ -384,7 +365,36 @@ class Supervisor implements RunService {
     return this.#runs.listAll(limit);
   }
 
-  drain(milliseconds: number): Promise<void> {
+  schedules(principal: Principal): Promise<ScheduleView[]> {
+    return this.#runs.schedules.list(principal);
+  }
+
+  allSchedules(): Promise<ScheduleView[]> {
+    return this.#runs.schedules.listAll();
+  }
+
+  async addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome> {
+    return this.#rescheduled(await addSchedule(principal, request, this.#scheduling));
+  }
+
+  pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome> {
+    return pauseSchedule(principal, id, this.#scheduling);
+  }
+
+  async resumeSchedule(principal: Principal, id: string): Promise<ScheduleOutcome> {
+    return this.#rescheduled(await resumeSchedule(principal, id, this.#scheduling));
+  }
+
+  removeSchedule(principal: Principal, id: string): Promise<boolean> {
+    return this.#runs.schedules.remove(principal, id);
+  }
+
+  runScheduleNow(principal: Principal, id: string): Promise<RunNowOutcome> {
+    return runScheduleNow(principal, id, this.#scheduling);
+  }
+
+  async drain(milliseconds: number): Promise<void> {
+    await this.#scheduler?.close();
     return this.#worker.drain(milliseconds);
   }
 
@@ -401,6 +411,7 @@ class Supervisor implements RunService {
       },
       changedElsewhere: () => {
         this.#worker.review();
+        this.#scheduler?.review();
         this.#feed.notifyAll();
       },
       failed: (error) => this.#failed("poll", error),
@@ -447,6 +458,18 @@ class Supervisor implements RunService {
     return { ...common, newId: this.#newId, patienceMs };
   }
 
+  get #scheduling(): SchedulesContext {
+    const { environment, openRuns } = this.#options;
+    const { schedules } = this.#runs;
+    return { schedules, environment, openRuns, newId: this.#newId, clock: this.#clock };
+  }
+
+  /** The next due time may be another one now. */
+  #rescheduled(outcome: ScheduleOutcome): ScheduleOutcome {
+    void this.#scheduler?.look();
+    return outcome;
+  }
+
   get #deciding(): DecideContext {
     return { runs: this.#runs, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
   }
@@ -462,7 +485,7 @@ class Supervisor implements RunService {
     this.#closed.abort();
     this.#changes.close();
     clearInterval(this.#heartbeat);
-    await Promise.all([this.#beat, this.#housekeeping, this.#worker.close()]);
+    await Promise.all([this.#beat, this.#housekeeping, this.#scheduler?.close(), this.#worker.close()]);
     this.#feed.close();
   }
 }

@@ -34,7 +34,7 @@ export interface CopiedTable {
 }
 
 /** In the order in which they refer to each other. */
-const TABLES = ["threads", "runs", ...TABLES_OF_RUN];
+const TABLES = ["threads", "runs", ...TABLES_OF_RUN, "schedules", "schedule_skips"];
 /** Postgres takes 65,535 parameters in one statement. */
 const PARAMETERS = 30_000;
 const ROWS = 500;
@@ -101,10 +101,9 @@ async function copyTable(
   const report = { name: table, found: 0, copied: 0 };
   for (let rows = first.all(); rows.length > 0; rows = next.all(...key.map((name) => rows.at(-1)?.[name]))) {
     signal.throwIfAborted();
-    const moved =
-      table === "runs"
-        ? rows.map((row) => ({ ...row, environment: environment(String(row["environment"])) }))
-        : rows;
+    const moved = names.includes("environment")
+      ? rows.map((row) => ({ ...row, environment: environment(String(row["environment"])) }))
+      : rows;
     report.copied += await insert(access, table, names, moved);
     await compare(access, table, key, moved);
     report.found += rows.length;
@@ -171,6 +170,8 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   run_grants: ["run_id", "key"],
   used_answers: ["run_id"],
   model_requests: ["run_id", "id"],
+  schedules: ["id", "principal", "task", "expression"],
+  schedule_skips: ["reason"],
 };
 
 const isSame = (one: unknown, other: unknown): boolean => sendable(one) === other;

@@ -6,7 +6,8 @@ import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
 import { TcpLink } from "../support/tcp-link.ts";
 import { postgresSuite } from "./postgres-suite.ts";
-import { runRepositoryContract } from "./run-repository.contract.ts";
+import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 const tags = "postgres";
 const ME = "me";
@@ -34,22 +35,21 @@ const fresh = (number: number) => ({
   now: number,
 });
 
-runRepositoryContract(
-  "Postgres",
-  async () => {
-    const schema = newSchema();
-    const opened: SharedStorage[] = [];
-    return {
-      connect: async () => {
-        const one = await openPostgres({ url: url(), schema, connections: 3, logger });
-        opened.push(one);
-        return one.runs;
-      },
-      close: async () => void (await Promise.all(opened.map((one) => one.close()))),
-    };
-  },
-  { tags },
-);
+const openData = async (): Promise<RunData> => {
+  const schema = newSchema();
+  const opened: SharedStorage[] = [];
+  return {
+    connect: async () => {
+      const one = await openPostgres({ url: url(), schema, connections: 3, logger });
+      opened.push(one);
+      return one.runs;
+    },
+    close: async () => void (await Promise.all(opened.map((one) => one.close()))),
+  };
+};
+
+runRepositoryContract("Postgres", openData, { tags });
+scheduleRepositoryContract("Postgres", openData, { tags });
 
 test("servers that start at once make the tables once", { tags }, async () => {
   const schema = newSchema();

@@ -16,14 +16,15 @@ import { checkpointsContract } from "./checkpoints.contract.ts";
 import { type KeptVectors, embeddingsContract } from "./embeddings.contract.ts";
 import { memoryStoreContract } from "./memory-store.contract.ts";
 import { postgresSuite } from "./postgres-suite.ts";
-import { runRepositoryContract } from "./run-repository.contract.ts";
+import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 import { storeContract } from "./store.contract.ts";
 import { streamStoreContract } from "./stream-store.contract.ts";
 
 const { afterAll, beforeAll, describe, expect, test } = vitest;
 const tags = "postgres";
 
-/** What goes over the runs of all principals: the queue and leases, numbers, what is too old, the wall itself. */
+/** What goes over the runs of all principals: the queue and leases, schedules, numbers, what is too old, the wall itself. */
 const OWN_WORK = [
   "SELECT id FROM runs WHERE environment =",
   "WITH RECURSIVE waiting (principal)",
@@ -58,6 +59,9 @@ const OWN_WORK = [
   ),
   "WITH gone AS ( DELETE FROM threads",
   "DELETE FROM runs WHERE false",
+  "SELECT * FROM schedules WHERE environment =",
+  "SELECT DISTINCT principal FROM schedules",
+  "SELECT min(due_at) AS next FROM schedules WHERE environment =",
   "SELECT pg_advisory_xact_lock(7310518093242); DROP POLICY",
 ];
 
@@ -79,10 +83,12 @@ describe("behind the second wall", () => {
     };
 
     const own = recordOwnStatements();
-    runRepositoryContract("Postgres", async () => {
+    const openData = async (): Promise<RunData> => {
       const { connect, close } = data();
       return { connect: async () => (await connect()).runs, close };
-    });
+    };
+    runRepositoryContract("Postgres", openData);
+    scheduleRepositoryContract("Postgres", openData);
     streamStoreContract("Postgres", async () => {
       const { connect, close } = data();
       return { connect: async () => (await connect()).openStreams(), close };
@@ -165,7 +171,7 @@ function recordOwnStatements(): () => Set<string> {
     if (text.includes("set_config('role'")) confined.add(this);
     if (
       !confined.has(this) &&
-      /\b(FROM|INTO|UPDATE) (threads|runs|run_|questions|effects|used_|model_)/.test(text)
+      /\b(FROM|INTO|UPDATE) (threads|runs|run_|questions|effects|used_|model_|schedules|schedule_)/.test(text)
     ) {
       own.add(text.replaceAll(/\s+/g, " ").trim());
     }

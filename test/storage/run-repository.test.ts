@@ -7,7 +7,8 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
-import { runRepositoryContract } from "./run-repository.contract.ts";
+import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 /** Every statement that the suite had the engine carry out. */
 const statements = new Set<string>();
@@ -21,7 +22,7 @@ const recording = (database: Database): Database =>
     },
   });
 
-runRepositoryContract("SQLite", async () => {
+const openFile = async (): Promise<RunData> => {
   const file = databaseFile();
   const open = (): RunRepository => {
     const database = connect(file);
@@ -40,10 +41,14 @@ runRepositoryContract("SQLite", async () => {
     });
   };
   return { connect: async () => open(), close: async () => undefined };
-});
+};
 
-/** Reads a whole table, or a whole journal. The index of leases has the runs at work alone. */
-const GROWING = /^SCAN (?!json_each|waiting$|runs USING INDEX runs_leased$)|run_events .*\(run_id=\?\)$/;
+runRepositoryContract("SQLite", openFile);
+scheduleRepositoryContract("SQLite", openFile);
+
+/** Reads a whole table, or a whole journal. The index of leases has the runs at work alone, and schedules are few. */
+const GROWING =
+  /^SCAN (?!json_each|waiting$|schedules |runs USING INDEX runs_leased$)|run_events .*\(run_id=\?\)$/;
 
 test("none of these statements reads more rows as tables and journals grow", () => {
   const database = openDatabase(":memory:");

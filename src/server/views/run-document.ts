@@ -8,6 +8,7 @@ import {
   type Approval,
   type ModelUsage,
   type OpenQuestion,
+  type RunSchedule,
   type RunView,
   type SubagentView,
   type Waiting,
@@ -39,6 +40,7 @@ export function runDocument(view: RunView): object {
     name: run.name,
     model: run.model,
     limits: run.limits && limitsDocument(run.limits),
+    schedule: run.schedule && scheduleDocument(run.schedule),
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),
@@ -72,6 +74,13 @@ export function runDocument(view: RunView): object {
     last_seq: run.lastSeq,
   };
 }
+
+/** Without a due time, a person started it outside the times of the schedule. */
+const scheduleDocument = ({ id, name, dueAt }: RunSchedule): object => ({
+  schedule_id: id,
+  name,
+  due_at: dueAt === undefined ? undefined : isoTime(dueAt),
+});
 
 /** Limits that were chosen for the run; the others are those of the server. */
 const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({
@@ -196,10 +205,11 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
   return `${blocks.join("\n\n")}\n`;
 }
 
-/** Names the choices for this run alone. */
-function chosenFor({ model, limits }: RunView["run"]): string[] {
+/** Names the choices for this run alone, and the schedule that started it. */
+function chosenFor({ model, limits, schedule }: RunView["run"]): string[] {
   const words = limitWords(limits ?? {});
   return [
+    ...(schedule === undefined ? [] : [`started by schedule ${code(schedule.name)}`]),
     ...(model === undefined ? [] : [`model ${code(model)}`]),
     ...(words.length === 0 ? [] : [`limit ${words.join(", ")}`]),
   ];

@@ -16,6 +16,7 @@ import {
   type SubagentView,
   isFinal,
   isQuestion,
+  startedBy,
   stoppedAtLimit,
   waitingIn,
 } from "../../runs/run.ts";
@@ -171,6 +172,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   const message = [
     ...(note === undefined ? [] : [note]),
     statusMessage(view, ways),
+    ...(run.schedule === undefined ? [] : [`${startedBy({ name: asText(run.schedule.name) })}.`]),
     ...deniedInTime(view),
     ...unansweredInTime(view),
     ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
@@ -439,6 +441,8 @@ export const RunList = z.object({
     RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
       task: z.string(),
       started_at: z.string(),
+      /** Name of the schedule that started it. */
+      schedule: z.string().optional(),
       /** Newest step of the run, or the reason why it waits; absent once it has ended. */
       activity: z.string().optional(),
     }),
@@ -480,10 +484,19 @@ async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList[
     status: run.status,
     task: line(run.task, MAX_TASK_CHARACTERS),
     started_at: isoTime(run.createdAt),
+    ...defined({ schedule: run.schedule && line(run.schedule.name) }),
     ...(view === undefined ? {} : { activity: line(view.activity, MAX_ACTIVITY_CHARACTERS) }),
   };
 }
 
-function runText({ run_id: id, status, task, started_at: began, activity }: RunList["runs"][number]): string {
-  return `${id} · ${status} · started ${began}\nTask: ${asText(task)}${activity === undefined ? "" : `\n${asText(activity)}`}`;
+function runText({
+  run_id: id,
+  status,
+  task,
+  started_at: began,
+  schedule,
+  activity,
+}: RunList["runs"][number]): string {
+  const by = schedule === undefined ? "" : ` by schedule ${asText(schedule)}`;
+  return `${id} · ${status} · started ${began}${by}\nTask: ${asText(task)}${activity === undefined ? "" : `\n${asText(activity)}`}`;
 }

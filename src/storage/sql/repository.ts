@@ -41,6 +41,7 @@ import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
+import { StoredSchedules } from "./schedules.ts";
 import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
@@ -62,6 +63,7 @@ export interface Housekeeping {
 
 export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
+  readonly schedules: StoredSchedules;
   readonly shares: ShareRows;
   readonly #engine: Engine;
   readonly #housekeeping: Housekeeping;
@@ -71,6 +73,8 @@ export class StoredRuns implements RunRepository {
     this.#engine = engine;
     this.#housekeeping = housekeeping;
     this.read = queriesOf(engine);
+    const started = (runId: string): void => this.#notify(runId, true);
+    this.schedules = new StoredSchedules(engine, started, (found) => withPlaces(engine, found));
     this.shares = shareRows(engine);
   }
 

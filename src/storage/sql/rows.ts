@@ -66,6 +66,9 @@ export interface RunRow {
   subagents_started: number;
   subagents_completed: number;
   subagents_failed: number;
+  schedule_id: string | null;
+  schedule_name: string | null;
+  occurrence: number | null;
 }
 
 /** One US dollar in the unit of the column `cost_nanos`. */
@@ -133,14 +136,24 @@ export function toRun(row: RunRow): Run {
     ...(row.model === null ? {} : { model: row.model }),
     ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+    ...scheduleOf(row),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };
 }
 
+function scheduleOf({
+  schedule_id: id,
+  schedule_name: name,
+  occurrence,
+}: Pick<RunRow, "schedule_id" | "schedule_name" | "occurrence">): Pick<Run, "schedule"> {
+  if (id === null) return {};
+  return { schedule: { id, name: name ?? "", ...(occurrence === null ? {} : { dueAt: occurrence }) } };
+}
+
 /** The columns of a run that are read where its answer does not matter. */
-export const HEAD_COLUMNS =
-  "id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at";
+export const HEAD_COLUMNS = `id, thread_id, principal, environment, task, name, status, created_at, updated_at,
+  last_seq, lease_expires_at, schedule_id, schedule_name, occurrence`;
 
 export type HeadRow = Pick<
   RunRow,
@@ -155,6 +168,9 @@ export type HeadRow = Pick<
   | "updated_at"
   | "last_seq"
   | "lease_expires_at"
+  | "schedule_id"
+  | "schedule_name"
+  | "occurrence"
 >;
 
 export const toRunHead = (row: HeadRow): RunHead => ({
@@ -169,6 +185,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   lastSeq: row.last_seq,
   ...(row.name === null ? {} : { name: row.name }),
   ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+  ...scheduleOf(row),
 });
 
 /** The columns that a list shows of a run, beside its head. */

@@ -214,9 +214,9 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   }
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-       updated_at, runnable_since, forked_from, model, limits)
+       updated_at, runnable_since, forked_from, model, limits, schedule_id, schedule_name, occurrence)
      VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
-       @now, @now, @forked_from, @model, @limits)`,
+       @now, @now, @forked_from, @model, @limits, @schedule_id, @schedule_name, @occurrence)`,
     {
       id: fresh.runId,
       thread_id: threadId,
@@ -228,10 +228,13 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       forked_from: isFork ? named : null,
       model: request.model ?? null,
       limits: request.limits === undefined ? null : toJson(request.limits),
+      schedule_id: fresh.schedule?.id ?? null,
+      schedule_name: fresh.schedule?.name ?? null,
+      occurrence: fresh.schedule?.dueAt ?? null,
     },
   );
   yield* noteCall(principal, fresh.runId, request);
-  const data = isFork ? { forkedFrom: named } : {};
+  const data = { ...(isFork ? { forkedFrom: named } : {}), ...defined({ schedule: fresh.schedule?.name }) };
   yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
   return { kind: "created", run: yield* existing(principal, fresh.runId) };
 }

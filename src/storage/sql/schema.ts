@@ -241,6 +241,46 @@ CREATE TABLE run_shares (
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX run_shares_of_run ON run_shares (run_id);`;
 
+/**
+ * `schedules.due_at` is the next occurrence; it moves in the transaction that starts or skips it. `runs.occurrence` is
+ * the one that a run was started for, null if a person started it; `runs.schedule_name` outlives the schedule.
+ * `schedule_skips` are occurrences that started no run, from `due_at` to `last_due_at`.
+ */
+const SCHEDULES = `
+CREATE TABLE schedules (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  principal TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  name TEXT NOT NULL,
+  task TEXT NOT NULL,
+  expression TEXT NOT NULL,
+  time_zone TEXT NOT NULL,
+  catch_up TEXT NOT NULL CHECK (catch_up IN ('skip', 'one', 'all')),
+  catch_up_limit INTEGER NOT NULL,
+  overlap INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  paused_at INTEGER,
+  due_at INTEGER NOT NULL,
+  UNIQUE (principal, name)
+) STRICT;
+CREATE INDEX schedules_of_principal ON schedules (principal, number);
+CREATE INDEX schedules_due ON schedules (environment, due_at) WHERE paused_at IS NULL;
+
+CREATE TABLE schedule_skips (
+  schedule_id TEXT NOT NULL REFERENCES schedules (id),
+  due_at INTEGER NOT NULL,
+  last_due_at INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (schedule_id, due_at)
+) WITHOUT ROWID, STRICT;
+
+ALTER TABLE runs ADD COLUMN schedule_id TEXT;
+ALTER TABLE runs ADD COLUMN schedule_name TEXT;
+ALTER TABLE runs ADD COLUMN occurrence INTEGER;
+CREATE UNIQUE INDEX runs_of_occurrence ON runs (schedule_id, occurrence) WHERE schedule_id IS NOT NULL;
+CREATE INDEX runs_of_schedule ON runs (schedule_id, number) WHERE schedule_id IS NOT NULL;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -250,6 +290,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 5, name: "names of runs", sql: NAMES },
   { version: 6, name: "questions of all kinds", sql: QUESTIONS },
   { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
+  { version: 8, name: "schedules", sql: SCHEDULES },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

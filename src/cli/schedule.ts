@@ -1,0 +1,233 @@
+/** Actions on the schedules of the data directory, one function for each. */
+import { modelChoice } from "../agent/models/choose.ts";
+import { environmentFlags, environmentOf } from "../app/settings.ts";
+import { loadConfig } from "../config/load.ts";
+import { closestName } from "../core/options.ts";
+import { oneLine, showControl } from "../core/text.ts";
+import { nextTimes } from "../runs/cron.ts";
+import { STATUS_WORDS } from "../runs/run.ts";
+import { CATCH_UP, type CatchUp, type Schedule, type ScheduleView } from "../runs/schedule.ts";
+import {
+  CATCH_UP_WORDS,
+  expressionWords,
+  nextText,
+  scheduleDocument,
+  skipText,
+  timeIn,
+} from "../server/views/schedule-words.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { LOCAL, type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
+import { SHORT_ID } from "./runs.ts";
+import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
+
+type Act = (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>;
+
+/** Actions on one schedule. */
+const ACTS: Readonly<Record<string, Act>> = {
+  show: async (_local, schedule, { flags }) => {
+    const json = `${JSON.stringify(scheduleDocument(schedule, Date.now()), null, 2)}\n`;
+    process.stdout.write(flags["json"] === true ? json : `${shownLines(schedule).join("\n")}\n`);
+    return 0;
+  },
+  pause: async ({ runs }, { principal, id, name }) => {
+    const paused = await runs.pauseSchedule(principal, id);
+    return paused.ok ? say(`Schedule ${shown(name)} is paused.`) : complain(paused.message);
+  },
+  resume: async ({ runs }, { principal, id, name }) => {
+    const resumed = await runs.resumeSchedule(principal, id);
+    if (!resumed.ok) return complain(resumed.message);
+    return say(`Schedule ${shown(name)} continues. Next: ${nextText(resumed.schedule, Date.now())}.`);
+  },
+  remove: async ({ runs }, { principal, id, name }) => {
+    await runs.removeSchedule(principal, id);
+    return say(`Schedule ${shown(name)} is removed. Its runs are kept.`);
+  },
+  run: runNow,
+};
+const NAMES = ["add", "list", ...Object.keys(ACTS)];
+
+/** Works on the data directory alone: servers that use it see the change. */
+export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
+  const [name = "", ...words] = args.positionals;
+  if (!NAMES.includes(name)) {
+    const meant = closestName(name, NAMES);
+    const what = name === "" ? "schedule needs an action" : `schedule has no action "${name}"`;
+    return complain(
+      `${what}${meant === undefined ? `: ${NAMES.join(", ")}` : `; did you mean ${meant}?`}`,
+      2,
+    );
+  }
+  const count = { add: 2, list: 0 }[name] ?? 1;
+  if (words.length < count) {
+    const missing =
+      name === "add" ? "a cron expression and a task, both in quotes" : "the name of a schedule";
+    return complain(`schedule ${name} needs ${missing}.`, 2);
+  }
+  if (words.length > count) {
+    const quoting = name === "add" ? " Quote the cron expression and the task." : "";
+    return complain(`Unexpected argument "${words[count]}" for schedule ${name}.${quoting}`, 2);
+  }
+  const isOfAll = args.flags[ALL] === true;
+  if (isOfAll && (name === "add" || name === "run")) {
+    return complain(`--${ALL} is not for schedule ${name}.`, 2);
+  }
+  return withLocalRuns(args, false, async (local) => {
+    if (name === "add") return add(local, words, args);
+    const schedules = await (isOfAll ? local.runs.allSchedules() : local.runs.schedules(LOCAL));
+    if (name === "list") return list(schedules, args, local);
+    const found = namedSchedule(schedules, words[0] ?? "");
+    if (typeof found !== "string") return (await ACTS[name]?.(local, found, args)) ?? 0;
+    return complain(`${found} ${local.dataCommand("schedule", "list")} shows them.`);
+  });
+}
+
+const ALL = "all-principals";
+/** Shorter beginnings of an id name no schedule. */
+const LEAST_OF_ID = "sch_".length + 4;
+
+/** The schedule that a word names: by its name, its id, or the beginning of that. Otherwise the reason why none. */
+function namedSchedule(schedules: readonly ScheduleView[], word: string): ScheduleView | string {
+  const shownWord = JSON.stringify(oneLine(word, 80));
+  const named = schedules.filter(({ id, name }) => id === word || name === word);
+  const begin = word.startsWith("sch_") ? word : `sch_${word}`;
+  const found =
+    named.length > 0 || begin.length < LEAST_OF_ID
+      ? named
+      : schedules.filter(({ id }) => id.startsWith(begin));
+  const [only, ...others] = found;
+  if (only === undefined) return `No schedule is called ${shownWord}.`;
+  if (others.length === 0) return only;
+  return `${found.length} schedules are called ${shownWord}. Give the id of one: ${found.map(({ id }) => id).join(", ")}.`;
+}
+
+async function add(
+  local: LocalRuns,
+  [expression = "", task = ""]: readonly string[],
+  { flags, host }: CommandArguments,
+): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) return complain(loaded.problems.join("; "), 2);
+  const { config } = loaded;
+  if (config.workspace === undefined) {
+    return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
+  }
+  const text = (name: string): string | undefined => {
+    const value = flags[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const [name, timeZone, catchUp, limit] = ["name", "time-zone", "catch-up", "catch-up-limit"].map(text);
+  if (catchUp !== undefined && !isCatchUp(catchUp)) {
+    return complain(`--catch-up must be one of ${CATCH_UP.join(", ")}.`, 2);
+  }
+  const added = await local.runs.addSchedule(LOCAL, {
+    task,
+    expression,
+    ...(name === undefined ? {} : { name }),
+    ...(timeZone === undefined ? {} : { timeZone }),
+    ...(catchUp === undefined ? {} : { catchUp }),
+    ...(limit === undefined ? {} : { catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN }),
+    overlap: flags["overlap"] === true,
+    environment: environmentOf(config, modelChoice({ model: config.model, env: host.env, lendable: true })),
+  });
+  if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
+  const { schedule } = added;
+  if (flags["json"] === true) {
+    return say(JSON.stringify(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()), null, 2));
+  }
+  const server = local.dataCommand("serve", "--http", ...environmentFlags(schedule.environment, false));
+  return say(
+    `Added schedule ${shown(schedule.name)} (${schedule.id.slice(0, SHORT_ID)}): ${whenText(schedule)}.`,
+    ...nextLines(schedule),
+    `Runs start while a server works in this folder, such as\n  ${server}`,
+  );
+}
+
+const isCatchUp = (text: string): text is CatchUp => CATCH_UP.some((one) => one === text);
+
+const whenText = ({ expression, timeZone }: Schedule): string =>
+  `${expressionWords(expression)} (${timeZone})`;
+
+const nextLines = (schedule: Schedule): string[] => [
+  "Next times:",
+  ...[schedule.dueAt, ...nextTimes(schedule, schedule.dueAt, 2)].map(
+    (time) => `  ${timeIn(schedule.timeZone, time)}`,
+  ),
+];
+
+function list(
+  schedules: readonly ScheduleView[],
+  { flags }: CommandArguments,
+  { dataCommand }: LocalRuns,
+): ExitCode {
+  const now = Date.now();
+  if (flags["json"] === true) {
+    for (const one of schedules) say(JSON.stringify(scheduleDocument(one, now)));
+    return 0;
+  }
+  if (schedules.length === 0) {
+    return say(
+      `There are no schedules here. ${dataCommand("schedule", "add", "--help")} shows how to add one.`,
+    );
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  // A pipe gets ids and names in full.
+  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  for (const one of schedules) {
+    const id = width === Infinity ? one.id : one.id.slice(0, SHORT_ID);
+    const of = flags[ALL] === true ? `${oneLine(showControl(one.principal), 24).padEnd(12)}  ` : "";
+    const [newest] = one.runs;
+    const last = newest === undefined ? "no run yet" : STATUS_WORDS[newest.status];
+    const next = nextText(one, now);
+    const line = `${of}${next.padEnd(22)}  ${last.padEnd(10)}`;
+    const room = Math.max(width - id.length - line.length - 4, 8);
+    say(`${id}  ${line}  ${fit(`${shown(one.name)}: ${whenText(one)}`, room)}`.trimEnd());
+  }
+  if (process.stdout.isTTY) say(colors.dim("id, next time, last run, name"));
+  return 0;
+}
+
+function shownLines(schedule: ScheduleView): string[] {
+  const { name, task, timeZone, catchUp, catchUpLimit, overlap, runs, skips, id } = schedule;
+  const colors = colorsFor(process.stdout, process.env);
+  const limit = catchUp === "all" ? ` At most ${catchUpLimit}.` : "";
+  const isPaused = schedule.pausedAt !== undefined;
+  return [
+    colors.cyan(shown(name)),
+    colors.dim(`${id}  ${schedule.expression}`),
+    "",
+    showControl(task),
+    "",
+    `Starts ${whenText(schedule)}.`,
+    `${CATCH_UP_WORDS[catchUp]}${limit} Runs ${overlap ? "may overlap" : "do not overlap"}.`,
+    ...(isPaused ? ["It is paused."] : nextLines(schedule)),
+    ...(runs.length === 0 ? ["No run yet."] : ["Newest runs:"]),
+    ...runs.map((run) => {
+      const at = run.schedule?.dueAt;
+      const when = at === undefined ? `${localTime(run.createdAt)}, by a person` : timeIn(timeZone, at);
+      return `  ${run.id}  ${when}  ${STATUS_WORDS[run.status]}`;
+    }),
+    ...(skips.length === 0 ? [] : ["Newest skips:"]),
+    ...skips.map((skip) => `  ${skipText(timeZone, skip)}`),
+  ];
+}
+
+async function runNow(
+  { runs, runsCommand }: LocalRuns,
+  { principal, id, name }: ScheduleView,
+  { flags }: CommandArguments,
+): Promise<ExitCode> {
+  const started = await runs.runScheduleNow(principal, id);
+  if (!started.ok) return complain(started.message);
+  if (flags["json"] === true) return say(JSON.stringify({ run_id: started.run.id }));
+  return say(
+    `Started run ${started.run.id} of schedule ${shown(name)}. A server of its folder works on it.`,
+    `To watch it:\n  ${runsCommand("watch", started.run.id.slice(0, SHORT_ID))}`,
+  );
+}
+
+const shown = (name: string): string => oneLine(showControl(name), 80);
+
+function say(...lines: readonly string[]): 0 {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  return 0;
+}

@@ -1,0 +1,75 @@
+/** Times of cron expressions. Changes of the clock follow the rules of croner. */
+import { Cron } from "croner";
+import { errorMessage } from "../core/errors.ts";
+import { oneLine, shownName } from "../core/text.ts";
+
+/** A cron expression in a time zone. */
+export interface Rule {
+  expression: string;
+  timeZone: string;
+}
+
+const MAX_EXPRESSION = 200;
+const FORM = /^(?:@[a-z]+|\S+(?: \S+){4})$/i;
+const HELP =
+  'Give five fields, such as "0 7 * * 1-5": minute, hour, day of the month, month and day of the week. @hourly, @daily, @weekly, @monthly and @yearly are allowed too.';
+
+const cronOf = ({ expression, timeZone }: Rule): Cron =>
+  new Cron(expression, { mode: "5-part", timezone: timeZone, paused: true });
+
+export type ReadRule =
+  | { ok: true; rule: Rule }
+  | { ok: false; field: "expression" | "timeZone"; message: string };
+
+/** Reads a rule as a person wrote it, which has to occur after `now`. */
+export function readRule(given: Rule, now: number): ReadRule {
+  const expression = given.expression.trim().replaceAll(/\s+/g, " ");
+  const timeZone = zoneName(given.timeZone.trim());
+  if (timeZone === undefined) {
+    const message = `There is no time zone "${shownName(given.timeZone)}". Give a name such as Europe/Berlin, America/New_York or UTC.`;
+    return { ok: false, field: "timeZone", message };
+  }
+  const wrong = (text: string): ReadRule => ({ ok: false, field: "expression", message: `${text} ${HELP}` });
+  if (expression.length > MAX_EXPRESSION || !FORM.test(expression)) {
+    return wrong(`"${shownName(expression)}" is not a cron expression.`);
+  }
+  try {
+    const rule = { expression, timeZone };
+    const next = cronOf(rule).nextRun(new Date(now));
+    return next === null ? wrong(`"${shownName(expression)}" never occurs.`) : { ok: true, rule };
+  } catch (error) {
+    const reason = oneLine(errorMessage(error).replace(/^\w+: /, ""), 200).replace(/\.$/, "");
+    return wrong(`"${shownName(expression)}" is not a cron expression: ${reason}.`);
+  }
+}
+
+/** The name in its usual spelling; `undefined`: this system does not know it. */
+function zoneName(name: string): string | undefined {
+  if (!/^[a-z]/i.test(name)) return undefined;
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first occurrence after a moment. */
+export function nextTime(rule: Rule, after: number): number {
+  const next = cronOf(rule).nextRun(new Date(after));
+  if (next === null) throw new Error(`${rule.expression} does not occur any more.`);
+  return next.getTime();
+}
+
+export function nextTimes(rule: Rule, after: number, count: number): number[] {
+  return cronOf(rule)
+    .nextRuns(count, new Date(after))
+    .map((time) => time.getTime());
+}
+
+/** The last occurrences up to a moment and at it, newest first. */
+export function lastTimes(rule: Rule, until: number, count: number): number[] {
+  // An occurrence counts as past one millisecond after it.
+  return cronOf(rule)
+    .previousRuns(count, new Date(until + 1))
+    .map((time) => time.getTime());
+}

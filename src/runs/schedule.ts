@@ -1,0 +1,102 @@
+/** Schedules, whose runs begin by themselves. */
+import type { Principal, Run, RunSummary } from "./run.ts";
+
+/**
+ * Handling of occurrences that no server was there for: none is started, the newest one, or all of them, one after
+ * the other, up to a limit.
+ */
+export const CATCH_UP = ["skip", "one", "all"] as const;
+export type CatchUp = (typeof CATCH_UP)[number];
+
+export interface Schedule {
+  id: string;
+  principal: Principal;
+  /** Key of the servers that start its runs and work on them. */
+  environment: string;
+  /** No other schedule of the principal has it. */
+  name: string;
+  task: string;
+  /** Cron expression of five fields, or a nickname such as `@daily`. */
+  expression: string;
+  /** IANA name, such as `Europe/Berlin`. */
+  timeZone: string;
+  catchUp: CatchUp;
+  /** Maximum number of occurrences that `all` catches up on. */
+  catchUpLimit: number;
+  /** True if a run starts while an earlier one has not ended. */
+  overlap: boolean;
+  createdAt: number;
+  pausedAt?: number;
+  /** The next occurrence. One in the past waits for a server, or for an earlier run. */
+  dueAt: number;
+}
+
+export type SkipReason = "too_old" | "previous_at_work" | "previous_waits" | "paused" | "too_many_open";
+
+/** Occurrences that started no run, from the first to the last one. */
+export interface Skip {
+  from: number;
+  to: number;
+  reason: SkipReason;
+}
+
+/** A schedule with its newest runs and skips, newest first. */
+export interface ScheduleView extends Schedule {
+  runs: RunSummary[];
+  skips: Skip[];
+}
+
+export interface ScheduleRequest {
+  task: string;
+  expression: string;
+  /** Default: the beginning of the task. */
+  name?: string;
+  /** Default: that of the server. */
+  timeZone?: string;
+  /** Default `one`. */
+  catchUp?: CatchUp;
+  /** Default 10. */
+  catchUpLimit?: number;
+  /** Default false. */
+  overlap?: boolean;
+  /** Default: that of this server. */
+  environment?: string;
+}
+
+/** Field of a request that was refused. */
+export type ScheduleField = "task" | "expression" | "name" | "timeZone" | "catchUp" | "catchUpLimit";
+
+export type ScheduleOutcome =
+  | { ok: true; schedule: Schedule }
+  | { ok: false; code: "invalid" | "name_taken"; field: ScheduleField; message: string }
+  | { ok: false; code: "not_found" | "too_many_schedules"; message: string };
+
+export type RunNowOutcome =
+  | { ok: true; run: Run }
+  | { ok: false; code: "not_found" | "previous_open" | "too_many_open_runs"; message: string };
+
+/** Occurrences that follow each other, and the one before them. */
+export interface Occurrences {
+  from: number;
+  to: number;
+  before?: number | undefined;
+}
+
+/** The next change of a schedule that is due. */
+export interface Step {
+  /** Occurrences that are too old to start. */
+  skipped?: Occurrences;
+  /** The one to start. */
+  start?: Occurrences;
+  dueAt: number;
+}
+
+/**
+ * `waits`: the earlier run has to end first. `stale`: another process was faster, or the schedule was changed.
+ * Otherwise it is due at its next occurrence.
+ */
+export type Advanced =
+  | { kind: "started"; run: Run }
+  | { kind: "skipped"; reason: SkipReason }
+  | { kind: "waits" }
+  | { kind: "stale" };

@@ -1,0 +1,190 @@
+/** Starts the runs of schedules when they are due. */
+import { monotonicClock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
+import { lastTimes, nextTime } from "./cron.ts";
+import type { ScheduleRepository } from "./ports.ts";
+import type { Principal } from "./run.ts";
+import type { Occurrences, Schedule, Step } from "./schedule.ts";
+import type { SchedulesContext } from "./schedules.ts";
+import type { Readiness, RunServiceOptions } from "./service.ts";
+import { warnUnlessLocked } from "./worker.ts";
+
+/** An occurrence that starts no later than this was not missed. */
+const ON_TIME_MS = 60_000;
+/** Pause before another look at schedules that could not continue. */
+const AGAIN_MS = 30_000;
+/** Pause between two looks because of changes by other processes. */
+const REVIEW_MS = 10_000;
+
+/** The next change of a schedule; `undefined`: it is not due. */
+export function stepOf(schedule: Schedule, now: number): Step | undefined {
+  const { dueAt, catchUp, catchUpLimit } = schedule;
+  if (dueAt > now) return undefined;
+  const wanted = catchUp === "all" ? catchUpLimit : 1;
+  // The due time counts even if the rules of its time zone have changed since it was stored.
+  const found = [...lastTimes(schedule, now, wanted).filter((time) => time > dueAt), dueAt];
+  const start = found.slice(0, wanted).at(-1) ?? dueAt;
+  const last = (time: number): number | undefined => lastTimes(schedule, time - 1, 1)[0];
+  const range = (from: number, to: number): Occurrences => ({ from, to, before: last(from) });
+  if (catchUp === "skip" && now - start > ON_TIME_MS) {
+    return { skipped: range(dueAt, start), dueAt: nextTime(schedule, now) };
+  }
+  const older = start > dueAt ? range(dueAt, Math.max(dueAt, last(start) ?? dueAt)) : undefined;
+  return {
+    ...(older === undefined ? {} : { skipped: older }),
+    start: range(start, start),
+    dueAt: nextTime(schedule, start),
+  };
+}
+
+interface SchedulerOptions extends Omit<SchedulesContext, "schedules"> {
+  schedules: Pick<ScheduleRepository, "due" | "advance">;
+  /** Reason why no run of the principal can start now. */
+  preflight: (principal: Principal) => Promise<Readiness["refusal"]>;
+  /** True if runs may be started now. */
+  mayStart: () => boolean;
+  log: Logger;
+  /** Longest time between two looks at the clock, in ms: it may be set, and the machine may sleep. */
+  checkMs: number;
+}
+
+/** Begins to start the runs of schedules, if the service is to and works on runs. */
+export function openScheduler(
+  {
+    startsSchedules = false,
+    concurrentRuns,
+    mayClaim = () => true,
+    timing,
+    log,
+    ...options
+  }: RunServiceOptions,
+  context: SchedulesContext,
+): Scheduler | undefined {
+  if (!startsSchedules || concurrentRuns === 0) return undefined;
+  const preflight = (principal: Principal) => options.preflight(principal);
+  const checkMs = timing?.scheduleMs ?? 60_000;
+  const scheduler = new Scheduler({ ...context, preflight, mayStart: mayClaim, log, checkMs });
+  void scheduler.look();
+  return scheduler;
+}
+
+/**
+ * Waits for the next due time and starts what is due. Any number of servers may do so: each occurrence is started or
+ * skipped in one transaction, which moves the due time. Without a schedule nothing happens. Keeps no process alive.
+ */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
+  /** Another look was asked for during the one under way. */
+  #isAskedAgain = false;
+  /** When it last looked, by the monotonic clock. */
+  #lookedAt = -Infinity;
+  #review: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  /** Starts what is due, then waits for the next due time. Resolves when it has started all. */
+  look(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    if (this.#looking !== undefined) {
+      this.#isAskedAgain = true;
+      return this.#looking;
+    }
+    this.#looking = this.#lookNow();
+    return this.#looking;
+  }
+
+  async #lookNow(): Promise<void> {
+    do {
+      this.#isAskedAgain = false;
+      clearTimeout(this.#timer);
+      clearTimeout(this.#review);
+      this.#review = undefined;
+      this.#lookedAt = monotonicClock();
+      const { next, isBlocked } = await this.#startDue().catch((error: unknown) => {
+        warnUnlessLocked(this.#options.log, "schedule.look_failed", { error });
+        return { next: undefined, isBlocked: true };
+      });
+      if (!this.#isAskedAgain) this.#wait(next, isBlocked);
+    } while (this.#isAskedAgain && !this.#isClosed);
+    this.#looking = undefined;
+  }
+
+  /** After another process wrote: looks soon, but not each time. */
+  review(): void {
+    if (this.#isClosed || this.#review !== undefined) return;
+    const pause = Math.min(REVIEW_MS, this.#options.checkMs);
+    const wait = Math.max(0, this.#lookedAt + pause - monotonicClock());
+    this.#review = setTimeout(() => void this.look(), wait).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#review);
+    await this.#looking;
+  }
+
+  #wait(next: number | undefined, isBlocked: boolean): void {
+    if (this.#isClosed || (next === undefined && !isBlocked)) return;
+    const { clock, checkMs } = this.#options;
+    const wait = Math.min(
+      Math.max((next ?? Infinity) - clock(), 0),
+      checkMs,
+      isBlocked ? AGAIN_MS : Infinity,
+    );
+    const isDue = (): boolean => isBlocked || (next !== undefined && clock() >= next);
+    this.#timer = setTimeout(() => (isDue() ? void this.look() : this.#wait(next, isBlocked)), wait).unref();
+  }
+
+  /** Gives the next due time, if there is a schedule. `isBlocked`: one that is due could not continue. */
+  async #startDue(): Promise<{ next: number | undefined; isBlocked: boolean }> {
+    const { schedules, environment, clock, log, mayStart } = this.#options;
+    if (!mayStart()) return { next: undefined, isBlocked: true };
+    const { due, next } = await schedules.due(environment, clock());
+    const times: (number | undefined)[] = [];
+    for (const schedule of due) {
+      if (this.#isClosed) break;
+      const time = await this.#startRuns(schedule).catch((error: unknown) => {
+        warnUnlessLocked(log, "schedule.failed", { what: schedule.id, error });
+        return undefined;
+      });
+      times.push(time);
+    }
+    const known = [next, ...times].filter((time) => time !== undefined);
+    return {
+      next: known.length === 0 ? undefined : Math.min(...known),
+      isBlocked: times.includes(undefined),
+    };
+  }
+
+  /** Brings a schedule up to date, and gives its next due time; `undefined`: it could not continue. */
+  async #startRuns(due: Schedule): Promise<number | undefined> {
+    const { schedules, environment, openRuns, preflight, clock, newId, log } = this.#options;
+    let schedule = due;
+    for (let step = stepOf(schedule, clock()); step !== undefined; step = stepOf(schedule, clock())) {
+      const refusal = step.start && (await preflight(schedule.principal));
+      if (refusal !== undefined) {
+        log.warn("schedule.not_started", { scheduleId: schedule.id, reason: refusal.code });
+        return undefined;
+      }
+      const ids = { runId: newId("run"), newThreadId: newId("thr") };
+      const outcome = await schedules.advance(schedule, step, {
+        ...ids,
+        environment,
+        openRuns,
+        now: clock(),
+      });
+      if (outcome.kind === "waits" || outcome.kind === "stale") return undefined;
+      const facts = { scheduleId: schedule.id, dueAt: step.start?.from ?? step.skipped?.to };
+      if (outcome.kind === "started") log.info("schedule.run_started", { ...facts, runId: outcome.run.id });
+      else log.info("schedule.skipped", { ...facts, reason: outcome.reason });
+      schedule = { ...schedule, dueAt: step.dueAt };
+    }
+    return schedule.dueAt;
+  }
+}

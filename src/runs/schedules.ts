@@ -1,0 +1,137 @@
+/** Adds schedules, and does with them what a person asks for. */
+import { type Clock, timeZone as serverZone } from "../core/clock.ts";
+import type { IdSource } from "../core/ids.ts";
+import { oneLine, shownName, wellFormed } from "../core/text.ts";
+import { lastTimes, nextTime, readRule } from "./cron.ts";
+import type { ScheduleRepository } from "./ports.ts";
+import { MAX_NAME, type Principal } from "./run.ts";
+import {
+  CATCH_UP,
+  type RunNowOutcome,
+  type Schedule,
+  type ScheduleField,
+  type ScheduleOutcome,
+  type ScheduleRequest,
+} from "./schedule.ts";
+import { tooManyOpen } from "./start.ts";
+
+/** Schedules of one principal. */
+const MAX_SCHEDULES = 100;
+const MAX_CATCH_UP = 100;
+const DEFAULT_CATCH_UP = 10;
+/** Characters of a task that become the name of its schedule. */
+const MAX_DEFAULT_NAME = 60;
+const MAX_TASK = 100_000;
+
+export interface SchedulesContext {
+  schedules: ScheduleRepository;
+  environment: string;
+  openRuns: number | undefined;
+  newId: IdSource;
+  clock: Clock;
+}
+
+export async function addSchedule(
+  principal: Principal,
+  request: ScheduleRequest,
+  { schedules, environment, newId, clock }: SchedulesContext,
+): Promise<ScheduleOutcome> {
+  const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
+  const now = clock();
+  const task = wellFormed(request.task).trim();
+  if (task === "") return invalid("task", "Give a task: what should an agent do?");
+  if (task.length > MAX_TASK) return invalid("task", `The task is longer than ${MAX_TASK} characters.`);
+  const { expression, timeZone = serverZone() } = request;
+  const read = readRule({ expression, timeZone }, now);
+  if (!read.ok) return invalid(read.field, read.message);
+  if (!CATCH_UP.includes(catchUp)) {
+    return invalid("catchUp", `Missed runs can be caught up on as ${CATCH_UP.join(", ")}.`);
+  }
+  if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MAX_CATCH_UP) {
+    return invalid("catchUpLimit", `The limit must be a whole number from 1 to ${MAX_CATCH_UP}.`);
+  }
+  const given = oneLine(wellFormed(request.name ?? ""), MAX_NAME).trim();
+  const name = given === "" ? oneLine(task, MAX_DEFAULT_NAME) : given;
+  const schedule: Schedule = {
+    id: newId("sch"),
+    principal,
+    environment: request.environment ?? environment,
+    name,
+    task,
+    ...read.rule,
+    catchUp,
+    catchUpLimit,
+    overlap,
+    createdAt: now,
+    dueAt: nextTime(read.rule, now),
+  };
+  const added = await schedules.add(schedule, MAX_SCHEDULES);
+  if (added === "added") return { ok: true, schedule };
+  if (added === "too_many") {
+    const message = `You have ${MAX_SCHEDULES} schedules, which is the maximum. Remove one that nobody needs.`;
+    return { ok: false, code: "too_many_schedules", message };
+  }
+  const message = `You have a schedule named "${shownName(name)}". Give this one another name.`;
+  return { ok: false, code: "name_taken", field: "name", message };
+}
+
+const invalid = (field: ScheduleField, message: string): ScheduleOutcome => ({
+  ok: false,
+  code: "invalid",
+  field,
+  message,
+});
+
+export async function pauseSchedule(
+  principal: Principal,
+  id: string,
+  { schedules, clock }: SchedulesContext,
+): Promise<ScheduleOutcome> {
+  await schedules.pause(principal, id, clock());
+  return outcomeOf(await schedules.find(principal, id), id);
+}
+
+/** Continues with the next occurrence from now on. Those of the pause are skipped. */
+export async function resumeSchedule(
+  principal: Principal,
+  id: string,
+  { schedules, clock }: SchedulesContext,
+): Promise<ScheduleOutcome> {
+  for (;;) {
+    const schedule = await schedules.find(principal, id);
+    if (schedule?.pausedAt === undefined) return outcomeOf(schedule, id);
+    const now = clock();
+    const [last = 0] = lastTimes(schedule, now, 1);
+    const isMissed = last >= schedule.dueAt;
+    const skipped = isMissed ? { from: schedule.dueAt, to: last, reason: "paused" as const } : undefined;
+    // If somebody else changed it in between, what they changed counts.
+    await schedules.resume(schedule, nextTime(schedule, now), skipped);
+  }
+}
+
+const outcomeOf = (schedule: Schedule | undefined, id: string): ScheduleOutcome =>
+  schedule === undefined ? { ok: false, code: "not_found", message: noSchedule(id) } : { ok: true, schedule };
+
+const noSchedule = (id: string): string => `There is no schedule ${shownName(id)}.`;
+
+/** Starts a run of a schedule now, which changes nothing of its times. */
+export async function runScheduleNow(
+  principal: Principal,
+  id: string,
+  { schedules, openRuns, newId, clock }: SchedulesContext,
+): Promise<RunNowOutcome> {
+  const schedule = await schedules.find(principal, id);
+  if (schedule === undefined) return { ok: false, code: "not_found", message: noSchedule(id) };
+  const ids = { runId: newId("run"), newThreadId: newId("thr") };
+  const { environment } = schedule;
+  const created = await schedules.runNow(schedule, { ...ids, environment, openRuns, now: clock() });
+  if (created.kind === "created") return { ok: true, run: created.run };
+  if (created.kind === "previous_open") {
+    const message = `Run ${created.run.id} of this schedule has not ended, and it does not allow runs to overlap. Wait for it, or cancel it.`;
+    return { ok: false, code: "previous_open", message };
+  }
+  if (created.kind === "too_many_open") {
+    return { ok: false, code: "too_many_open_runs", message: tooManyOpen(created.limit) };
+  }
+  throw new Error(`A run of a schedule was not started: ${created.kind}.`);
+}

@@ -1,0 +1,118 @@
+import { once } from "node:events";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openDatabase } from "../../../src/storage/sqlite/database.ts";
+import { type TerminalHome, listed, terminalHome } from "../terminal-home.ts";
+
+const MINUTE = 60_000;
+
+interface Shown {
+  schedule_id: string;
+  name: string;
+  next: string[];
+  runs: { run_id: string; status: string; due_at?: string }[];
+  skips: { from: string; to: string; reason: string }[];
+}
+
+const shown = async (home: TerminalHome, name: string): Promise<Shown> =>
+  JSON.parse((await home.bin("schedule", "show", name, "--json")).stdout) as Shown;
+
+test("a schedule is added, listed, shown, paused and removed, by its name or the beginning of its id", async () => {
+  const home = terminalHome();
+  expect((await home.bin("schedule", "list")).stdout).toMatch(
+    /^There are no schedules here\. .*schedule add --help/,
+  );
+  const added = await home.bin(
+    ...["schedule", "add", "0 7 * * mon-fri", "Read the notes", "--name", "notes"],
+    ...["--time-zone", "Europe/Berlin", "--catch-up", "all", "--catch-up-limit", "3"],
+  );
+  expect(added).toMatchObject({ code: 0, stderr: "" });
+  expect(added.stdout).toMatch(
+    /^Added schedule notes \(sch_.{8}\): at 07:00, Monday to Friday \(Europe\/Berlin\)\.\nNext times:\n( {2}(Mon|Tue|Wed|Thu|Fri) \d.* 07:00\n){3}Runs start while a server works in this folder/,
+  );
+  expect(added.stdout).toContain(`serve --http --workspace ${home.workspace} --model offline`);
+  const { schedule_id: id, next } = await shown(home, "notes");
+  expect(next).toHaveLength(3);
+  const line = (await home.bin("schedule", "list")).stdout;
+  expect(line).toMatch(new RegExp(`^${id}  .* 07:00 +no run yet  notes: at 07:00, Monday to Friday \\(`));
+  expect((await home.bin("schedule", "pause", id.slice(4, 12))).stdout).toBe("Schedule notes is paused.\n");
+  expect((await home.bin("schedule", "show", id)).stdout).toMatch(
+    /Missed runs are started one after the other\. At most 3\. Runs do not overlap\.\nIt is paused\.\nNo run yet\.\n$/,
+  );
+  expect((await home.bin("schedule", "resume", "notes")).stdout).toMatch(
+    /^Schedule notes continues\. Next: .* 07:00\.\n$/,
+  );
+  expect((await home.bin("schedule", "remove", "notes")).stdout).toContain("is removed");
+  const gone = await home.bin("schedule", "show", "notes");
+  expect(gone).toMatchObject({ code: 1, stdout: "" });
+  expect(gone.stderr).toMatch(
+    /^deepagent-mcp: No schedule is called "notes"\. .*schedule list.* shows them\.\n$/,
+  );
+});
+
+test.each([
+  [["schedule"], /schedule needs an action: add, list, show/],
+  [["schedule", "ad"], /did you mean add\?/],
+  [["schedule", "add", "0 7 * * *"], /needs a cron expression and a task, both in quotes/],
+  [
+    ["schedule", "add", "0", "7", "*", "*", "*", "Task"],
+    /Unexpected argument "\*" for schedule add\. Quote the cron expression and the task\./,
+  ],
+  [["schedule", "add", "0 25 * * *", "Task"], /"0 25 \* \* \*" is not a cron expression: .*Give five fields/],
+  [["schedule", "add", "0 7 * * *", " "], /Give a task/],
+  [["schedule", "add", "0 7 * * *", "Task", "--time-zone", "Moon"], /There is no time zone "Moon"/],
+  [
+    ["schedule", "add", "0 7 * * *", "Task", "--catch-up", "some"],
+    /--catch-up must be one of skip, one, all/,
+  ],
+  [
+    ["schedule", "add", "0 7 * * *", "Task", "--catch-up-limit", "0"],
+    /The limit must be a whole number from 1 to 100/,
+  ],
+  [["schedule", "show"], /schedule show needs the name of a schedule/],
+  [["schedule", "run", "x", "--all-principals"], /--all-principals is not for schedule run/],
+])("%j is refused with one line that says what to do", async (words, told) => {
+  const { code, stdout, stderr } = await terminalHome().bin(...words);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(/^deepagent-mcp: [^\n]*\n$/);
+  expect(stderr).toMatch(told);
+});
+
+test("a server starts what is due, what was missed counts once, and the run says who started it", async () => {
+  const home = terminalHome();
+  const now = Date.now();
+  const add = await home.bin("schedule", "add", "* * * * *", "list every TODO", "--name", "todos", "--json");
+  const { schedule_id: id } = JSON.parse(add.stdout) as Shown;
+  // As if it had been due for ten minutes while no server was there.
+  const database = openDatabase(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"));
+  const dueAt = now - (now % MINUTE) - 10 * MINUTE;
+  database.prepare("UPDATE schedules SET due_at = ?").run(dueAt);
+  database.close();
+  expect((await home.bin("schedule", "list")).stdout).toContain("due since");
+  const server = await home.start("work");
+  await expect
+    .poll(async () => (await shown(home, "todos")).runs.length, { timeout: 30_000 })
+    .toBeGreaterThan(0);
+  const { runs, skips } = await shown(home, "todos");
+  expect(skips.at(-1)).toMatchObject({ from: new Date(dueAt).toISOString(), reason: "too_old" });
+  const first = runs.at(-1);
+  expect(Date.parse(first?.due_at ?? "")).toBeGreaterThan(Date.parse(skips.at(-1)?.to ?? ""));
+  server.kill("SIGTERM");
+  await once(server, "exit");
+  await home.bin("schedule", "pause", "todos");
+  expect(await listed(home)).toContainEqual(
+    expect.objectContaining({ run_id: first?.run_id, schedule: "todos" }),
+  );
+  expect((await home.bin("runs", "list")).stdout).toContain("schedule todos: list every TODO");
+  const { stdout } = await home.bin("runs", "show", first?.run_id ?? "");
+  expect(stdout).toContain("Started by schedule todos");
+  const json = JSON.parse((await home.bin("runs", "show", first?.run_id ?? "", "--json")).stdout) as object;
+  expect(json).toMatchObject({ schedule: { schedule_id: id, name: "todos", due_at: first?.due_at } });
+  // The run waits for a person: without overlap none is started beside it.
+  const again = await home.bin("schedule", "run", "todos");
+  expect(again).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringContaining("does not allow runs to overlap"),
+  });
+});
