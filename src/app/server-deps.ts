@@ -55,15 +55,8 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    return openRuns({
-      config,
-      env,
-      logger,
-      works,
-      lendable: true,
-      startsSchedules: true,
-      ...defined({ storage }),
-    });
+    const parts = { lendable: true, startsSchedules: true, ...defined({ storage }) };
+    return openRuns({ config, env, logger, works, ...parts });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
