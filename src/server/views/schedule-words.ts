@@ -4,7 +4,7 @@ import { nextTimes } from "../../runs/cron.ts";
 import type { RunSummary } from "../../runs/run.ts";
 import type { CatchUp, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
 
-export const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
+const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
   too_old: "missed, and too old to catch up on",
   previous_at_work: "the previous run was still at work",
   previous_waits: "the previous run was waiting for a person",
