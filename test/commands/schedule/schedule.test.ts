@@ -23,8 +23,18 @@ test("a schedule is added, listed, shown, paused and removed, by its name or the
     /^There are no schedules here\. .*schedule add --help/,
   );
   const added = await home.bin(
-    ...["schedule", "add", "0 7 * * mon-fri", "Read the notes", "--name", "notes"],
-    ...["--time-zone", "Europe/Berlin", "--catch-up", "all", "--catch-up-limit", "3"],
+    "schedule",
+    "add",
+    "0 7 * * mon-fri",
+    "Read the notes",
+    "--name",
+    "notes",
+    "--time-zone",
+    "Europe/Berlin",
+    "--catch-up",
+    "all",
+    "--catch-up-limit",
+    "3",
   );
   expect(added).toMatchObject({ code: 0, stderr: "" });
   expect(added.stdout).toMatch(
