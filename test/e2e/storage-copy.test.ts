@@ -47,6 +47,8 @@ describe("storage copy", { tags: "postgres" }, () => {
     expect(waiting.structured).toMatchObject({ status: "input_required" });
     files.child.process.kill("SIGTERM");
     await files.child.exited;
+    const scheduled = await startProgram(["schedule", "add", "@yearly", "Look back"], home.env);
+    expect(await scheduled.exited).toMatchObject({ code: 0 });
 
     const env = {
       ...home.env,
@@ -62,6 +64,7 @@ describe("storage copy", { tags: "postgres" }, () => {
     expect(first).toMatchObject({ code: 0, errors: "" });
     expect(first.lines).toContain("runs            2 copied");
     expect(first.lines).toContain("conversations   2 copied");
+    expect(first.lines).toContain("schedules       1 copied");
     expect(first.lines).toContain("memories        1 copied");
     const inS3 = "SELECT 1 FROM deepagent.checkpoint_blobs WHERE object IS NOT NULL";
     expect(await postgres.query(inS3)).not.toEqual([]);

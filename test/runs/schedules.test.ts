@@ -156,7 +156,12 @@ describe("a server", () => {
     const looksOn = open(saying(""), { concurrentRuns: 0 });
     await add(looksOn, { catchUp: "all", catchUpLimit: 3 });
     at.now = MORNING + 9 * DAY + HOUR;
-    const service = open(saying("done"));
+    const read: string[] = [];
+    const model = scriptedModel(({ messages }) => {
+      read.push(messages.at(-1)?.text ?? "");
+      return { text: "done" };
+    });
+    const service = open({ model });
     await expect.poll(() => runCount(service), { timeout: 10_000 }).toBe(3);
     const { runs, skips, dueAt } = await onlyOne(service);
     expect(runs.map(({ schedule }) => schedule?.dueAt)).toEqual(
@@ -164,6 +169,9 @@ describe("a server", () => {
     );
     expect(skips).toEqual([{ from: MORNING, to: MORNING + 6 * DAY, reason: "too_old" }]);
     expect(dueAt).toBe(MORNING + 10 * DAY);
+    await reach(service, runs[0]?.id ?? "", "completed");
+    const late = ["09", "10", "11"].map((day) => `2026-03-${day} 07:00 UTC and starts late.]`);
+    expect(read).toEqual(late.map((text) => expect.stringContaining(`was due at ${text}`)));
   });
 
   test("asks storage nothing while there is no schedule", async () => {

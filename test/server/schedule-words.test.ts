@@ -40,9 +40,9 @@ test("times are those of the schedule's zone, and skips say when and why", () =>
   expect(timeIn("America/New_York", time)).toBe("Mon 5 Jan 2026, 18:30");
   expect(timeIn("UTC", Date.parse("2026-09-05T00:00:00Z"))).toBe("Sat 5 Sep 2026, 00:00");
   expect(skipText("UTC", { from: time, to: time, reason: "paused" })).toBe(
-    "Mon 5 Jan 2026, 23:30: skipped, the schedule was paused",
+    "Mon 5 Jan 2026, 23:30: the schedule was paused",
   );
   expect(skipText("UTC", { from: time, to: time + 86_400_000, reason: "previous_waits" })).toBe(
-    "Mon 5 Jan 2026, 23:30 to Tue 6 Jan 2026, 23:30: skipped, the previous run was waiting for a person",
+    "Mon 5 Jan 2026, 23:30 to Tue 6 Jan 2026, 23:30: the previous run was waiting for a person",
   );
 });

@@ -72,6 +72,10 @@ export const callPath = (run: string, approval: string): string =>
 export const linesPath = (run: string, subject: Readonly<Record<string, string>>): string =>
   `${runPath(run)}/lines?${new URLSearchParams(subject).toString()}`;
 
+/** Address of the schedules, or of one of them on their screen. */
+export const schedulePath = (id?: string): string =>
+  id === undefined ? "/schedules" : `/schedules#${encodeURIComponent(id)}`;
+
 /** Address of the files of a run; without a run, of the files that all runs share. */
 export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);
 

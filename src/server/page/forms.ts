@@ -22,7 +22,8 @@ import {
   reviewScreen,
   runScreen,
 } from "./screens.ts";
-import { filePath, filesPath, runPath } from "../contracts/viewer.ts";
+import { CHANGES, type WrongSchedule, addFrom, changeFrom, schedulesScreen } from "./schedules.ts";
+import { filePath, filesPath, runPath, schedulePath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 
@@ -289,7 +290,31 @@ const check: FormWork["work"] = async ({ context: { runs, session }, runId, form
   reply.json(problem ?? {});
 };
 
+const addSchedule: FormWork["work"] = async (sent) => {
+  const refused = await addFrom(sent.context, sent.form);
+  return refused === undefined ? sent.reply.redirect(schedulePath()) : refuseSchedule(sent, refused);
+};
+
+const changeSchedule =
+  (change: (typeof CHANGES)[number]): FormWork["work"] =>
+  async (sent) => {
+    const changed = await changeFrom(sent.context, sent.form, change);
+    return typeof changed === "string" ? sent.reply.redirect(changed) : refuseSchedule(sent, changed);
+  };
+
+const refuseSchedule = (sent: SentForm, refused: WrongSchedule): Promise<void> =>
+  showAgain(
+    sent,
+    schedulePath(),
+    (again?: WrongSchedule) => schedulesScreen(sent.context, new URLSearchParams(), again),
+    refused,
+  );
+
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
+  ["/schedules/add", { scope: "run", work: addSchedule }],
+  ...CHANGES.map(
+    (change) => [`/schedules/${change}`, { scope: "run" as const, work: changeSchedule(change) }] as const,
+  ),
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
   ["/files/delete", { scope: "run", work: forget }],

@@ -25,7 +25,8 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, isShared, may } from "../contracts/viewer.ts";
+import { type PageSession, isShared, may, mayRun, schedulePath } from "../contracts/viewer.ts";
+import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { exportText } from "./updates.ts";
 import type { SharedLinks } from "./shared-links.ts";
@@ -152,9 +153,11 @@ export class Pages {
   #screenAt(asked: Asked): LiveScreen | undefined {
     const { session, url, runId, action } = asked;
     if (runId === undefined) {
+      const readSchedules = async () => schedulesScreen(await this.#context(session), url.searchParams);
       const several: Readonly<Record<string, () => Promise<Picture>>> = {
         "/": async () => homeScreen(await this.#context(session), url.searchParams),
         "/review": async () => reviewScreen(await this.#context(session)),
+        ...(mayRun(session) ? { [schedulePath()]: readSchedules } : {}),
       };
       const read = several[url.pathname];
       const changed = (signal: AbortSignal): Promise<boolean> =>
@@ -306,7 +309,9 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(path);
+  /^\/(?:$|review$|schedules(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
+    path,
+  );
 
 const TOO_MANY = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
 const UNREADABLE = renderNotice("The form could not be read", "Go back, reload the page and try again.");

@@ -8,7 +8,7 @@ import { type Command, KINDS, type Kind, has, renderSearch, startAddress } from 
 import type { Screen } from "../views/room/shell.ts";
 import { searchFiles } from "./files.ts";
 import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, mayRun, runPath } from "../contracts/viewer.ts";
+import { filesPath, mayRun, runPath, schedulePath } from "../contracts/viewer.ts";
 
 const MAX = { query: 200, each: 50, roots: 20 };
 /** Time limits of a search, in milliseconds. */
@@ -29,6 +29,7 @@ export async function searchScreen(request: SearchRequest): Promise<Screen> {
   const isPart = query.get("part") === "names" && text !== "";
   const { all, waiting, counts, files, memories } = await read(request, text, isPart);
   const commands = commandsOf(text, query.get("run") ?? "", waiting, counts);
+  if (mayRun(session) && has(SCHEDULES.name, text)) commands.push(SCHEDULES);
   const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
   if (mayRun(session) && (isFound || text === "")) commands.unshift(startCommand(text));
   const runs = Object.values(counts).reduce((total, count) => total + count, 0);
@@ -116,6 +117,8 @@ async function filesWith(
     places: `the files in ${searched.map((path) => path.slice(1, -1)).join(", ")}`,
   };
 }
+
+const SCHEDULES: Command = { name: "Show schedules", address: schedulePath(), icon: "clock" };
 
 const startCommand = (text: string): Command => ({
   name: text === "" ? "Start a run" : `Start a run with “${text}”`,

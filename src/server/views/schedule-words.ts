@@ -32,7 +32,7 @@ export function timeIn(timeZone: string, time: number): string {
 /** Says when skipped occurrences were, and why they started no run. */
 export function skipText(timeZone: string, { from, to, reason }: Skip): string {
   const times = from === to ? timeIn(timeZone, from) : `${timeIn(timeZone, from)} to ${timeIn(timeZone, to)}`;
-  return `${times}: skipped, ${SKIP_WORDS[reason]}`;
+  return `${times}: ${SKIP_WORDS[reason]}`;
 }
 
 /** A due time that is so long past waits for a server. */

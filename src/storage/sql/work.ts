@@ -13,7 +13,7 @@ import type {
   StoredOutcome,
   TracePlace,
 } from "../../agent/agent.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, shortTime } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import {
   type JournalEntry,
@@ -51,7 +51,7 @@ import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { withdraw } from "./runs.ts";
 import type { Answer } from "../../tools/tool.ts";
-import { NANOS, toQuestion } from "./rows.ts";
+import { NANOS, type RunRow, toQuestion } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -104,6 +104,18 @@ export function* fail(lease: Lease, failure: FailureDetails, now: number): Steps
   yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
   yield* leases.release(lease);
 }
+
+/** A run that starts a minute or more after its schedule's time. */
+const LATE_MS = 60_000;
+
+/** Tells the agent of a missed run its time, which the task may mean by "today". */
+const lateNote = ({
+  occurrence,
+  created_at: startedAt,
+}: Pick<RunRow, "occurrence" | "created_at">): string =>
+  occurrence === null || startedAt - occurrence < LATE_MS
+    ? ""
+    : `\n\n[This run of a schedule was due at ${shortTime(occurrence)} and starts late.]`;
 
 /** The port of `runs/ports.ts` over an engine. */
 export class StoredWork implements WorkLog {
@@ -209,7 +221,8 @@ export class StoredWork implements WorkLog {
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
       if (row.input_handed_over === 1) return { kind: "continue" };
       const after = yield* status.endBefore(row.id);
-      return { kind: "task", task: row.task, after, told: yield* messages.beforeRun(row.id) };
+      const task = row.task + lateNote(row);
+      return { kind: "task", task, after, told: yield* messages.beforeRun(row.id) };
     });
   }
 

@@ -63,6 +63,8 @@ const PICTURES: readonly Picture[] = [
   { name: "failed", ...phone, scheme: "light", path: ({ failed }) => `/runs/${failed}/answer` },
   { name: "cancelled", ...wide, scheme: "dark", path: ({ cancelled }) => `/runs/${cancelled}/answer` },
   { name: "queued", ...wide, path: ({ queued }) => `/runs/${queued}/work` },
+  { name: "schedules", ...wide, path: () => "/schedules" },
+  { name: "schedules-phone", ...phone, path: () => "/schedules" },
   { name: "files", ...wide, scheme: "dark", path: () => "/files" },
 ];
 

@@ -1,9 +1,12 @@
 /** Runs that are the same each time, for pictures of the page: fixed times, ids, names and costs. */
 import type { AgentPath, HitlRequest } from "../../../src/agent/agent.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { defined } from "../../../src/core/defined.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { entryOf } from "../../../src/runs/events.ts";
-import type { Lease } from "../../../src/runs/ports.ts";
+import type { Lease, RunRepository } from "../../../src/runs/ports.ts";
+import type { RunSchedule } from "../../../src/runs/run.ts";
+import type { Schedule } from "../../../src/runs/schedule.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { sqliteRuns } from "../../../src/storage/sqlite/runs/repository.ts";
 import { ME, connect, databaseFile, openServer } from "../../runs/support.ts";
@@ -102,9 +105,16 @@ export async function seededRuns(): Promise<SeededRuns> {
     task: string,
     minutesAgo: number,
     environment = "tide-alarms",
+    schedule?: RunSchedule,
   ): Promise<void> {
     now = NOW - minutesAgo * MINUTE;
-    const fresh = { runId: `run_${id}`, newThreadId: `thr_${id}`, environment, now };
+    const fresh = {
+      runId: `run_${id}`,
+      newThreadId: `thr_${id}`,
+      environment,
+      now,
+      ...defined({ schedule }),
+    };
     await repository.create(ME, { task }, fresh);
   }
   async function claim(environment = "tide-alarms"): Promise<Lease> {
@@ -212,7 +222,9 @@ export async function seededRuns(): Promise<SeededRuns> {
   });
   await work.complete(done, { answer: ANSWER }, work.inbox(done), now + 4 * MINUTE);
 
-  await begin("failed", "Summarize the logs of last night", 25 * 60, "night-logs");
+  await seedSchedules(repository);
+  const logs = { id: "sch_logs", name: "night logs", dueAt: NOW - 25 * 60 * MINUTE };
+  await begin("failed", "Summarize the logs of last night", 25 * 60, "night-logs", logs);
   const failed = await claim("night-logs");
   await says(failed, now + 5000, [], "I look at the logs.");
   const message =
@@ -253,6 +265,39 @@ export async function seededRuns(): Promise<SeededRuns> {
       queued: "run_queued",
     },
   };
+}
+
+/** One whose last run failed and whose next time was missed, a paused one, and one with long and foreign names. */
+async function seedSchedules({ schedules }: RunRepository): Promise<void> {
+  const add = async (schedule: Pick<Schedule, "id" | "name" | "task" | "expression"> & Partial<Schedule>) => {
+    const rest = { catchUp: "one" as const, catchUpLimit: 10, overlap: false, createdAt: 1, timeZone: "UTC" };
+    const added = {
+      principal: ME,
+      environment: "tide-alarms",
+      dueAt: NOW + 23 * 60 * MINUTE,
+      ...rest,
+      ...schedule,
+    };
+    await schedules.add(added, 9);
+    return added;
+  };
+  const dueAt = NOW - 60 * MINUTE;
+  const task = "Summarize the logs of last night";
+  const logs = await add({ id: "sch_logs", name: "night logs", task, expression: "0 9 * * *", dueAt });
+  const fresh = { runId: "", newThreadId: "", environment: "night-logs", now: NOW };
+  const step = { skipped: { from: dueAt, to: dueAt }, dueAt: dueAt + 24 * 60 * MINUTE };
+  await schedules.advance({ ...logs, environment: "night-logs" }, step, fresh);
+  const gauges = "Check the gauges, and tell me which of them stand still";
+  await add({ id: "sch_gauges", name: "gauges", task: gauges, expression: "*/30 6-18 * * 1-5" });
+  await schedules.pause(ME, "sch_gauges", NOW);
+  const long = "a-very-long-name-without-an-end-".repeat(3);
+  await add({
+    id: "sch_long",
+    name: long,
+    task: TASK,
+    expression: "0 7 1,15 * 5",
+    timeZone: "America/Argentina/Buenos_Aires",
+  });
 }
 
 const TASK =

@@ -9,6 +9,7 @@ import { end, follow, missAnswer } from "./script/live.js";
 import "./script/menus.js";
 import "./script/downloads.js";
 import { loadCode, loadMarkdown } from "./script/modules.js";
+import "./script/preview.js";
 import { focusTarget, mount, tick } from "./script/screen.js";
 import { askOtherTabs, isOurs, keep, request } from "./script/session.js";
 import { showTexts } from "./script/texts.js";

@@ -243,7 +243,7 @@ function list({ runs, now }: HomeScreen): Html {
 }
 
 function row(run: ListedRun, now: number): Html {
-  const { id, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt } = run;
+  const { id, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt, schedule } = run;
   const used = usage.inputTokens + usage.outputTokens;
   return html`<a class="run-row" id="row-${id}" data-row href="${runPath(id)}"
     ><span>${stateIcon(iconOf(standing))}</span
@@ -251,7 +251,7 @@ function row(run: ListedRun, now: number): Html {
       ><span class="t cut block">${oneLine(displayText(nameOf(run).slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
         >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${timeOf(createdAt)}
-        · ${secondLine(run)}</span
+        ${schedule && `by schedule ${oneLine(displayText(schedule.name), 40)}`} · ${secondLine(run)}</span
       ></span
     ><span class="agents-mini">${agentsBar(run)}</span
     ><span class="num dur">${elapsed(createdAt, endedAt, now)}</span

@@ -1,8 +1,8 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
-import { oneLine } from "../../../core/text.ts";
-import { type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
+import { displayText, oneLine } from "../../../core/text.ts";
+import { type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
-import { filesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
+import { filesPath, mayRun, runPath, schedulePath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
@@ -48,14 +48,14 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
           <h1 title="${oneLine(nameOf(run), 2000)}">${oneLine(nameOf(run), 300)}</h1>
           ${actions(view, viewer, sharing !== undefined)}
         </div>
-        ${facts(view, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
+        ${facts(view, viewer, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
       </div>
     </div>
     ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
     ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}` : undefined}`;
 }
 
-function facts(view: RunView, now: number): Html {
+function facts(view: RunView, viewer: Viewer, now: number): Html {
   const { run, models, place } = view;
   const { states, agents } = standingOf(view);
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
@@ -84,6 +84,7 @@ function facts(view: RunView, now: number): Html {
     ${agents.all === 0 ? undefined : fact("Agents", agentsText(agents), "opt")}
     ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
+    ${run.schedule && fact("Started by", starter(run.schedule, viewer))}
     ${limits.length === 0 ? undefined : fact("Limit", limits.join(", "), "opt")}
   </dl>`;
 }
@@ -94,6 +95,14 @@ const fact = (name: string, value: Html | string, look = ""): Html =>
     <dt>${name}</dt>
     <dd>${value}</dd>
   </div>`;
+
+/** The schedule that started the run, with a link to it for those who see schedules. */
+function starter({ id, name }: RunSchedule, viewer: Viewer): Html {
+  const shown = oneLine(`schedule ${displayText(name)}`, 60);
+  return mayRun(viewer) && isAll(viewer)
+    ? html`<a class="link" href="${schedulePath(id)}">${shown}</a>`
+    : html`${shown}`;
+}
 
 const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
 

@@ -1,6 +1,6 @@
 /** The frame of every screen: the document, navigation, and the list of keys. */
 import { Html, html } from "../html.ts";
-import type { PageSession } from "../../contracts/viewer.ts";
+import { type PageSession, mayRun, schedulePath } from "../../contracts/viewer.ts";
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
@@ -17,7 +17,7 @@ export const ASSETS = {
   code: "/assets/code.js",
 } as const;
 
-type Place = "runs" | "review" | "files" | "search";
+type Place = "runs" | "review" | "schedules" | "files" | "search";
 
 export interface Screen {
   title: string;
@@ -47,6 +47,7 @@ export interface News {
 const PLACES: readonly { place: Place; href: string; name: string; icon: IconName }[] = [
   { place: "runs", href: "/", name: "Runs", icon: "list" },
   { place: "review", href: "/review", name: "Needs you", icon: "bell" },
+  { place: "schedules", href: schedulePath(), name: "Schedules", icon: "clock" },
   { place: "files", href: "/files", name: "Files", icon: "folder" },
 ];
 
@@ -55,7 +56,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
   const hasNavigation = session.run === undefined;
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
-      ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(place, waiting, false)}</nav>` : undefined}
+      ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
         ${sharedNote(session)} ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
         ${session.isLoggedIn ? LOG_OUT : undefined} ${SETTINGS}
@@ -66,7 +67,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${news.map(renderNews)}
     </header>
     ${main}
-    ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(place, waiting, true)}</nav>` : undefined}`;
+    ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(session, place, waiting, true)}</nav>` : undefined}`;
 }
 
 /** Only attributes, because it is for the script. */
@@ -92,13 +93,15 @@ const MARK = new Html(
   `<svg viewBox="0 0 20 20" aria-hidden="true"><rect width="20" height="20" rx="5" fill="currentColor"/><g fill="none" class="mark" stroke-width="1.8" stroke-linecap="round"><path d="M4.5 6.5h7M7 10h8.5M9.5 13.5h4"/></g></svg>`,
 );
 
-const links = (current: Place, waiting: number, withIcons: boolean): Html[] =>
-  PLACES.map(({ place, href, name, icon: picture }) => {
-    const count =
-      place === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
-    const own = place === current ? html` aria-current="page"` : undefined;
-    return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
-  });
+const links = (session: PageSession, current: Place, waiting: number, withIcons: boolean): Html[] =>
+  PLACES.filter(({ place }) => place !== "schedules" || mayRun(session)).map(
+    ({ place, href, name, icon: picture }) => {
+      const count =
+        place === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
+      const own = place === current ? html` aria-current="page"` : undefined;
+      return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
+    },
+  );
 
 /** Tells the script how the screen is kept up to date. */
 export interface Follow {

@@ -7,6 +7,7 @@ import { isRefused, restoreTyped } from "./forms.js";
 import { showChoices } from "./choices.js";
 import { learnNews, tellNews } from "./notifications.js";
 import { setText } from "./set-text.js";
+import { suggestZone } from "./preview.js";
 import { watchEnds } from "./seen.js";
 import { showSettings } from "./settings.js";
 import { keepsText, prepare } from "./texts.js";
@@ -54,6 +55,7 @@ function dress() {
   showSettings();
   showChoices();
   completeAddresses();
+  suggestZone();
 }
 
 /** Counts the agents below the visible part of their list. */

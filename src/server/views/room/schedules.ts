@@ -1,0 +1,217 @@
+/** The screen of schedules: when each starts, what became of its last run, and a form for another one. */
+import { displayText, oneLine } from "../../../core/text.ts";
+import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
+import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
+import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
+import { type Html, html, textArea } from "../html.ts";
+import { expressionWords, skipText, timeIn } from "../schedule-words.ts";
+import { dayAndTime } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { mainOf } from "./pieces.ts";
+import { standingInList, stateIcon } from "./states.ts";
+
+/** A schedule with the name of its folder, if that is told. */
+type ListedSchedule = ScheduleView & { folder: string | undefined };
+
+/** The fields of a new schedule, as a person wrote them or the page suggests them. */
+export interface ScheduleDraft {
+  task: string;
+  expression: string;
+  timeZone: string;
+  name: string;
+  catchUp: CatchUp;
+  catchUpLimit: string;
+  overlap: boolean;
+}
+
+/** The meaning of an expression, or the reason why it has none. */
+export type Preview = { words: string; timeZone: string; times: readonly number[] } | { problem: string };
+
+/** A form that was not taken: the one for a new schedule, or one about a schedule. */
+export interface RefusedSchedule {
+  problem: string;
+  /** Absent: it is about none of them. */
+  field?: ScheduleField | undefined;
+  /** Absent: it is about a new one. */
+  id?: string;
+}
+
+export interface SchedulesScreen {
+  session: PageSession;
+  schedules: readonly ListedSchedule[];
+  draft: ScheduleDraft;
+  preview: Preview;
+  /** The name of the folder of a new schedule. */
+  folder: string | undefined;
+  refused: RefusedSchedule | undefined;
+  now: number;
+}
+
+export function renderSchedules(screen: SchedulesScreen): Html {
+  const { session, schedules } = screen;
+  const paused = schedules.filter(({ pausedAt }) => pausedAt !== undefined).length;
+  const count = `${schedules.length} ${schedules.length === 1 ? "schedule" : "schedules"}`;
+  const content = html`<div class="home-head">
+      <h1>Schedules</h1>
+      <span class="dim">${count}${paused > 0 ? `, ${paused} paused` : ""}</span>
+    </div>
+    ${schedules.length === 0 ? EMPTY : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
+    ${addForm(screen)}`;
+  return mainOf(session, "home", content);
+}
+
+const EMPTY = html`<div class="panel empty">
+  ${icon("clock")}
+  <h3>No schedules yet</h3>
+  <p>A schedule starts a run by itself, such as every morning, while a server works.</p>
+</div>`;
+
+function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html {
+  const { id, name, task, expression, timeZone, folder, pausedAt, skips } = schedule;
+  const [skip] = skips;
+  const problem = refused?.id === id ? refused.problem : undefined;
+  const isNewest = skip !== undefined && skip.to > (schedule.runs[0]?.schedule?.dueAt ?? 0);
+  return html`<article class="sched" id="${id}" data-row tabindex="-1">
+    <div class="sched-what">
+      <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
+      <p class="small dim anywhere">
+        ${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
+        (${timeZone})
+      </p>
+      <p class="small cut" title="${oneLine(task, 2000)}">
+        ${oneLine(displayText(task.slice(0, 2000)), 300)}
+      </p>
+      ${isNewest ? html`<p class="small sched-skip anywhere">${icon("stop", "amber")}Skipped ${skipText(timeZone, skip)}</p>` : undefined}
+      ${problem && html`<p class="notice red" role="alert" data-wrong>${problem}</p>`}
+    </div>
+    <dl class="facts sched-when">
+      <div>
+        <dt>Next</dt>
+        <dd>${pausedAt === undefined ? nextTime(schedule, now) : html`<span class="tag">paused</span>`}</dd>
+      </div>
+      <div>
+        <dt>Last</dt>
+        <dd>${lastRun(schedule.runs[0])}</dd>
+      </div>
+    </dl>
+    <div class="sched-acts">
+      ${act("run", id, "Run now")}
+      ${pausedAt === undefined ? act("pause", id, "Pause") : act("resume", id, "Resume")}
+      ${removing(schedule)}
+    </div>
+  </article>`;
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A due time that is so long past waits for a server, or for an earlier run. */
+const LATE_MS = 60_000;
+
+const nextTime = ({ dueAt }: ScheduleView, now: number): Html =>
+  dueAt < now - LATE_MS
+    ? html`<span class="i-amber">due since ${dayAndTime(dueAt)}</span>`
+    : dayAndTime(dueAt);
+
+const lastRun = (run: RunSummary | undefined): Html => {
+  if (run === undefined) return html`<span class="faint">no run yet</span>`;
+  const [state] = standingInList(run).states;
+  return html`<a class="link sched-run" href="${runPath(run.id)}"
+    >${state && stateIcon(state)}${dayAndTime(run.createdAt)}</a
+  >`;
+};
+
+const act = (name: string, id: string, text: string): Html =>
+  html`<form method="post" action="${schedulePath()}/${name}">
+    <input type="hidden" name="schedule" value="${id}" /><button class="btn small">${text}</button>
+  </form>`;
+
+/** Asks once more. */
+const removing = ({ id, name }: ScheduleView): Html =>
+  html`<details class="confirm">
+    <summary class="btn small" aria-label="Remove ${oneLine(name, 60)}">Remove</summary>
+    <form method="post" action="${schedulePath()}/remove" class="panel">
+      <input type="hidden" name="schedule" value="${id}" />
+      <p>Its runs are kept. No further run starts.</p>
+      <button class="btn no">Remove the schedule</button>
+    </form>
+  </details>`;
+
+const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
+  one: "Start the newest one",
+  all: "Start all, one after the other",
+  skip: "Skip them",
+};
+
+function addForm({ draft, preview, folder, refused }: SchedulesScreen): Html {
+  const own = refused?.id === undefined ? refused : undefined;
+  const wrong = (field: ScheduleField): Html | undefined =>
+    own?.field === field ? html` data-wrong` : undefined;
+  const input = (
+    field: "expression" | "timeZone" | "name" | "catchUpLimit",
+    limit: number,
+    more?: Html,
+  ): Html =>
+    html`<input
+      id="new-${field}"
+      class="field"
+      name="${field}"
+      maxlength="${limit}"
+      value="${draft[field]}"
+      spellcheck="false"
+      ${more}${wrong(field)}
+    />`;
+  return html`<form
+    class="panel sched-new"
+    id="new"
+    method="post"
+    action="${schedulePath()}/add"
+    autocomplete="off"
+    data-preview="${schedulePath()}"
+  >
+    <div class="panel-head">
+      <h2>New schedule</h2>
+      ${folder && html`<span class="end small dim">${icon("folder")}${oneLine(folder, 60)}</span>`}
+    </div>
+    <div class="sched-fields">
+      <label class="sched-wide"
+        ><span class="label">Task</span>
+        ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required data-draft placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
+      </label>
+      <label><span class="label">Cron expression</span>${input("expression", 200, html` required`)}</label>
+      <label
+        ><span class="label">Time zone</span>${input("timeZone", 60, html` required data-own-zone`)}</label
+      >
+      ${renderPreview(preview)}
+      <label><span class="label">Name, if you like</span>${input("name", MAX_NAME)}</label>
+      <label
+        ><span class="label">Runs missed while no server worked</span>
+        <select class="field" name="catchUp">
+          ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp ? html` selected` : undefined}>${CATCH_UP_CHOICES[value]}</option>`)}
+        </select></label
+      >
+      <label
+        ><span class="label">At most, if all are started</span
+        >${input("catchUpLimit", 4, html` inputmode="numeric"`)}</label
+      >
+      <label class="sched-check"
+        ><input type="checkbox" name="overlap" ${draft.overlap ? html` checked` : undefined} />Start even if
+        an earlier run has not ended</label
+      >
+    </div>
+    ${own && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${own.problem}</span></p>`}
+    <p class="row-end pad"><button class="btn ink">Add schedule</button></p>
+  </form>`;
+}
+
+/** The script asks for it again while somebody types. */
+function renderPreview(preview: Preview): Html {
+  if ("problem" in preview)
+    return html`<p class="sched-wide sched-preview small" data-part role="status">
+      <span class="i-red">${preview.problem}</span>
+    </p>`;
+  const { words, timeZone, times } = preview;
+  return html`<p class="sched-wide sched-preview small" data-part role="status">
+    <strong>${capital(words)}</strong>
+    <span class="dim">Next: ${times.map((time) => timeIn(timeZone, time)).join(" · ")}</span>
+  </p>`;
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { ME, databaseFile, openServer, startRun } from "../../runs/support.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+import { browser, problemsOf } from "./chromium.ts";
+import { openPages, visit } from "./support.ts";
+
+const NOW = Date.parse("2026-01-05T06:00:00Z");
+const DAILY = { task: "Read the <b>news</b>", expression: "0 7 * * 1-5", timeZone: "UTC", name: "news" };
+
+async function opened() {
+  const { service } = openServer(
+    databaseFile(),
+    { model: scriptedModel(() => ({ text: "done" })) },
+    { clock: () => NOW, concurrentRuns: 0 },
+  );
+  const pages = await openPages(service, () => NOW, { settings: { folder: "tide-alarms" } });
+  return { service, pages, link: pages.link({ principal: ME, purpose: "decide" }) };
+}
+
+const FIELDS = { ...DAILY, catchUp: "all", catchUpLimit: "5", overlap: "on" };
+
+test("a schedule is added, paused, resumed, run and removed by the forms of its screen", async () => {
+  const { service, link } = await opened();
+  const { get, post } = await visit(link);
+  expect((await get("/schedules")).body).toContain("No schedules yet");
+  const added = await post("/schedules/add", FIELDS);
+  expect([added.status, added.headers["location"]]).toEqual([303, "/schedules"]);
+  const [schedule] = await service.schedules(ME);
+  expect(schedule).toMatchObject({ ...DAILY, catchUp: "all", catchUpLimit: 5, overlap: true });
+  const { body } = await get("/schedules");
+  expect(body).toContain("At 07:00, Monday to Friday");
+  expect(body).toContain("Read the &#60;b&#62;news&#60;/b&#62;");
+  const id = { schedule: schedule?.id ?? "" };
+  expect((await post("/schedules/pause", id)).status).toBe(303);
+  expect((await get("/schedules")).body).toContain("1 schedule, 1 paused");
+  expect((await post("/schedules/resume", id)).status).toBe(303);
+  expect((await service.schedules(ME))[0]?.pausedAt).toBeUndefined();
+  const now = await post("/schedules/run", id);
+  const [run] = await service.list(ME, { limit: 1 });
+  expect(now.headers["location"]).toBe(`/runs/${run?.id}`);
+  expect((await get(`/runs/${run?.id}/work`)).body).toMatch(/Started by<\/dt>\s*<dd><a[^>]*>schedule news</);
+  expect((await get("/")).body).toContain("by schedule news");
+  expect((await post("/schedules/remove", id)).status).toBe(303);
+  expect(await service.schedules(ME)).toEqual([]);
+  expect((await get("/")).body).toContain("by schedule news");
+});
+
+test("what is wrong is shown where it was written, and what was typed stays", async () => {
+  const { service, link } = await opened();
+  const { get, post } = await visit(link);
+  const wrong = await post("/schedules/add", { ...FIELDS, expression: `"><script>x</script>` });
+  expect(wrong.status).toBe(422);
+  expect(wrong.body).toContain("is not a cron expression");
+  expect(wrong.body).toContain('value="&#34;&#62;&#60;script&#62;x&#60;/script&#62;"');
+  expect(wrong.body).not.toContain("<script>x");
+  expect(wrong.body).toMatch(/name="overlap"\s+checked/);
+  const limit = await post("/schedules/add", { ...FIELDS, catchUpLimit: "many" });
+  expect([limit.status, limit.body]).toEqual([422, expect.stringContaining("from 1 to 100")]);
+  await service.addSchedule(ME, DAILY);
+  const [schedule] = await service.schedules(ME);
+  await service.runScheduleNow(ME, schedule?.id ?? "");
+  const second = await post("/schedules/run", { schedule: schedule?.id ?? "" });
+  expect([second.status, second.body]).toEqual([
+    422,
+    expect.stringContaining("does not allow runs to overlap"),
+  ]);
+  expect((await post("/schedules/pause", { schedule: "sch_none" })).status).toBe(422);
+  const previewed = await get("/schedules?expression=0+9+1+*+*&timeZone=Asia/Tokyo");
+  expect(previewed.body).toContain("At 09:00, on day 1 of the month");
+  expect(previewed.body).toContain("Sun 1 Feb 2026, 09:00");
+});
+
+test("a page that only looks on has no schedules, and changes none", async () => {
+  const { service, pages } = await opened();
+  const { id } = await startRun(service, "look");
+  await service.addSchedule(ME, DAILY);
+  const [schedule] = await service.schedules(ME);
+  const looker = await visit(pages.link({ principal: ME, purpose: "watch", run: id }));
+  expect((await looker.get("/schedules")).status).not.toBe(200);
+  expect((await looker.get(`/runs/${id}`)).body).not.toContain("/schedules");
+  for (const change of ["pause", "remove", "run", "add"]) {
+    const { status } = await looker.post(`/schedules/${change}`, { ...FIELDS, schedule: schedule?.id ?? "" });
+    expect(status).toBeGreaterThanOrEqual(400);
+  }
+  const others = await visit(pages.link({ principal: "you", purpose: "decide" }));
+  expect((await others.get("/schedules")).body).toContain("No schedules yet");
+  await others.post("/schedules/remove", { schedule: schedule?.id ?? "" });
+  expect(await service.schedules(ME)).toEqual([schedule]);
+});
+
+describe("in Chromium", { tags: "chromium" }, () => {
+  const open = browser({ locale: "en-GB", timezoneId: "Asia/Tokyo", reducedMotion: "reduce" });
+
+  test("the form suggests the browser's zone, and reads an expression while it is typed", async () => {
+    const { service, pages, link } = await opened();
+    const { page, messages } = await open(link);
+    await page.waitForURL(pages.address);
+    await page.getByRole("link", { name: "Schedules" }).first().click();
+    const zone = page.getByLabel("Time zone");
+    await expect.poll(() => zone.inputValue()).toBe("Asia/Tokyo");
+    await page.getByLabel("Cron expression").fill("0 9 * * 6");
+    await page.getByText("At 09:00, Saturday").waitFor();
+    await page.getByText("Sat 10 Jan 2026, 09:00", { exact: false }).waitFor();
+    await page.getByLabel("Cron expression").fill("0 99 * * 6");
+    await page.getByText("is not a cron expression", { exact: false }).waitFor();
+    await page.getByLabel("Cron expression").fill("0 9 * * 6");
+    await page.getByLabel("Task").fill("Water the plants");
+    await page.getByRole("button", { name: "Add schedule" }).click();
+    await page.getByRole("heading", { name: "Water the plants" }).waitFor();
+    expect(await service.schedules(ME)).toMatchObject([{ timeZone: "Asia/Tokyo", expression: "0 9 * * 6" }]);
+    expect(await problemsOf(page)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.getByText("Remove", { exact: true }).click();
+    await page.getByRole("button", { name: "Remove the schedule" }).click();
+    await page.getByText("No schedules yet").waitFor();
+    expect(messages).toEqual([]);
+  });
+});
