@@ -1,8 +1,8 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { ModelLender } from "../agent/agent.ts";
-import { CLIENT, type Environment, type ModelChoice, modelChoice } from "../agent/models/choose.ts";
+import { CLIENT, type Environment, type ModelChoice, OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { type NamedModels, fileModel } from "../agent/models/file-model.ts";
-import { packagesFolder } from "../agent/models/packages.ts";
+import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
 import type { ModelSource } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
@@ -67,6 +67,21 @@ export class Models {
 async function lentModel(lender: ModelLender): Promise<BaseChatModel> {
   const { ClientModel } = await import("../agent/models/client-model.ts");
   return new ClientModel(lender);
+}
+
+/** Chooses a model whose package is installed, too. */
+export function usableModel(
+  model: string | undefined,
+  {
+    config: { dataDir },
+    env,
+    lendable,
+  }: { config: Pick<Config, "dataDir">; env: Environment; lendable: boolean },
+): ModelChoice {
+  const choice = modelChoice({ model, env, lendable });
+  if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
+  const message = packageProblem(choice.provider, packagesFolder(dataDir));
+  return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
 }
 
 type ModelConfig = Pick<Config, "fallbackModels" | "subagents">;

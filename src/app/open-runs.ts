@@ -9,7 +9,7 @@ import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
-import { startRefusal } from "./checks/preflight.ts";
+import { startRefusal } from "./preflight.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { openStorage } from "./open-storage.ts";
 import { startChoices } from "./start-choices.ts";

@@ -5,7 +5,7 @@ import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import { type OfferedModel, type RunLimits, type StartChoices, lowerLimits } from "../runs/choices.ts";
 import type { Run } from "../runs/run.ts";
-import { usableModel } from "./checks/models.ts";
+import { usableModel } from "./models.ts";
 
 interface ChoiceSettings {
   config: Config;

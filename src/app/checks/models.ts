@@ -2,17 +2,17 @@
 import {
   CLIENT,
   type Environment,
-  type ModelChoice,
   OFFLINE,
   PROVIDERS,
   modelChoice,
   variable,
 } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
-import { packageProblem, packagesFolder } from "../../agent/models/packages.ts";
+import { packagesFolder } from "../../agent/models/packages.ts";
 import { modelPrice } from "../../agent/budget/prices.ts";
 import { commandLine } from "../../config/program.ts";
 import { type Config, type ModelSettings, modelsOf } from "../../config/schema.ts";
+import { usableModel } from "../models.ts";
 import { type Check, type Facts, within } from "./check.ts";
 
 type ModelFacts = Pick<Facts, "env" | "lendable"> & {
@@ -31,17 +31,6 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
   if (key === undefined) return { name, ok: false, text: choice.message };
   const remedy = `To store it in the keychain: ${commandLine(host, ["keys", "set", key])}`;
   return { name, ok: false, text: `${choice.message}\n${problem ?? remedy}` };
-}
-
-/** Chooses a model whose package is installed, too. */
-export function usableModel(
-  model: string | undefined,
-  { config: { dataDir }, env, lendable }: ModelFacts,
-): ModelChoice {
-  const choice = modelChoice({ model, env, lendable });
-  if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
-  const message = packageProblem(choice.provider, packagesFolder(dataDir));
-  return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
 }
 
 /** The models besides the main one, each with its purpose. */

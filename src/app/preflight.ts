@@ -1,11 +1,11 @@
 /** Checks that a server makes before each start. Clients read the texts, so they name no path of this machine. */
-import type { ModelChoice } from "../../agent/models/choose.ts";
-import { folderProblem } from "../../config/paths.ts";
-import { PROGRAM } from "../../config/program.ts";
-import type { Readiness } from "../../runs/service.ts";
-import { promptFileProblem } from "../instructions.ts";
-import { subagentModelProblem } from "../models.ts";
-import type { RunSettings } from "../settings.ts";
+import type { ModelChoice } from "../agent/models/choose.ts";
+import { folderProblem } from "../config/paths.ts";
+import { PROGRAM } from "../config/program.ts";
+import type { Readiness } from "../runs/service.ts";
+import { promptFileProblem } from "./instructions.ts";
+import { subagentModelProblem } from "./models.ts";
+import type { RunSettings } from "./settings.ts";
 
 type Refusal = NonNullable<Readiness["refusal"]>;
 type Found = Refusal | undefined;
