@@ -3,12 +3,11 @@ import { z } from "zod";
 import { isoTime } from "../core/clock.ts";
 import { headOf, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
-import { WebProblem } from "../web/request.ts";
 import { type IsNamed, MAX_URL, readUrl, siteOf } from "../web/url.ts";
-import { cancellable } from "./call.ts";
 import { argumentsPreview } from "./call-preview.ts";
 import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
+import { quotedIn, webCall } from "./web-call.ts";
 
 export interface WebFetchOptions {
   reader: PageReader;
@@ -38,17 +37,12 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
       "Read a page of the web: HTML as Markdown, PDF as text, JSON and text as they are. A long page goes into a file that the answer names. Cite pages by their url.",
     schema,
     handle: ({ url }, { signal }) =>
-      cancellable("web_fetch", signal, async () => {
+      webCall("web_fetch", signal, async () => {
         const read = readUrl(url, isNamed);
         if (!read.ok) return toolError(read.problem, { code: "url" });
         const site = siteOf(read.url);
-        try {
-          const page = await reader.read(read.url, { signal, follows: (to) => !asks || siteOf(to) === site });
-          return resultOf(page, keepsTexts);
-        } catch (error) {
-          if (!(error instanceof WebProblem)) throw error;
-          return toolError(error.message, { code: error.code });
-        }
+        const page = await reader.read(read.url, { signal, follows: (to) => !asks || siteOf(to) === site });
+        return resultOf(page, keepsTexts);
       }),
     preview: async ({ url }) => {
       const read = readUrl(url, isNamed);
@@ -67,7 +61,7 @@ function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
   const day = isoTime(retrieved).slice(0, 10);
   const named = title === undefined ? "" : ` title="${attribute(title)}"`;
   const begin = `<web_page url="${attribute(url)}"${named} retrieved="${day}">`;
-  const body = quoted(stripControl(page.text)).trim();
+  const body = quotedIn("web_page", stripControl(page.text)).trim();
   const text = `${begin}\n${body === "" ? "[no text]" : body}\n${END}`;
   const remarks = notes.map((note) => `[${note}]`);
   const artifact = { url, ...(title === undefined ? {} : { title }), retrieved: isoTime(retrieved) };
@@ -80,8 +74,5 @@ function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
 }
 
 const END = "</web_page>";
-
-/** A page cannot end the block that it stands in. */
-const quoted = (text: string): string => text.replaceAll(/<(?=\s*\/?\s*web_page\b)/gi, "&lt;");
 
 const attribute = (text: string): string => stripControl(text).replaceAll('"', "'").replaceAll(/[<>]/g, "");

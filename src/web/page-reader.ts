@@ -1,15 +1,16 @@
 /** Reads pages of the web as text: redirects, robots.txt, limits, and the form of each type of content. */
 import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { NewestOf } from "../core/newest-of.ts";
 import { headOf, oneLine } from "../core/text.ts";
 import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
 import { decodeBody } from "./charset.ts";
 import { contentOf } from "./content-type.ts";
 import { htmlToMarkdown, pdfToText } from "./convert.ts";
 import { WEB_LIMITS, type WebLimits } from "./limits.ts";
-import { type Network, WebProblem, request } from "./request.ts";
+import { type Network, WebProblem, request, secondsToWait } from "./request.ts";
 import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
-import { hostOf, urlProblem } from "./url.ts";
+import { MAX_URL, hostOf, urlProblem } from "./url.ts";
 
 /** A page as text. */
 export interface WebPage {
@@ -51,7 +52,7 @@ export class PageReader {
   readonly #userAgent: string;
   readonly #limits: WebLimits;
   readonly #clock: Clock;
-  readonly #robots = new Map<string, { rules: Promise<RobotsRules>; until: number }>();
+  readonly #robots = new NewestOf<{ rules: Promise<RobotsRules>; until: number }>(MAX_ROBOTS);
 
   constructor({ network, userAgent, limits, clock = systemClock }: ReaderOptions) {
     this.#network = network;
@@ -121,10 +122,8 @@ export class PageReader {
     const now = this.#clock();
     let known = this.#robots.get(url.origin);
     if (known === undefined || known.until <= now) {
-      const oldest = this.#robots.keys().next().value;
-      if (this.#robots.size >= MAX_ROBOTS && oldest !== undefined) this.#robots.delete(oldest);
       known = { rules: this.#readRobots(url), until: now + ROBOTS_MS };
-      this.#robots.set(url.origin, known);
+      this.#robots.keep(url.origin, known);
     }
     const rules = await known.rules;
     signal.throwIfAborted();
@@ -202,7 +201,7 @@ export class PageReader {
 const allowAll: RobotsRules = () => true;
 
 /** An address for the model, on one line. */
-const shown = ({ href }: URL): string => oneLine(href, 2000);
+const shown = ({ href }: URL): string => oneLine(href, MAX_URL);
 
 const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
 
@@ -243,7 +242,7 @@ function refuseFailure(incoming: IncomingMessage, url: URL): void {
   if (status >= 200 && status < 300) return;
   incoming.destroy();
   const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
-  const seconds = /^\d{1,6}$/.exec(headers["retry-after"] ?? "")?.[0];
+  const seconds = secondsToWait(headers["retry-after"]);
   const wait = seconds === undefined ? "" : ` Try again in ${seconds} s, or use another source.`;
   throw new WebProblem("status", `${hostOf(url)} ${what} (HTTP ${status}).${wait}`);
 }

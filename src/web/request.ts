@@ -130,6 +130,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_PROXY_TUNNEL: "could not be reached by the proxy",
 };
 
+/** The seconds that an answer asks to wait, in its header `retry-after`. */
+export const secondsToWait = (header: string | null | undefined): string | undefined =>
+  /^\d{1,6}$/.exec(header ?? "")?.[0];
+
 /** The error of a request or of its body as what the model is told. An aborted request stays as it is. */
 export function asProblem(error: unknown, url: URL): unknown {
   if (error instanceof WebProblem || isAbortError(error)) return error;

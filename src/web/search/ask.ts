@@ -1,7 +1,7 @@
 /** Asks a search service over HTTP; each failure becomes one sentence. */
 import { codeOf, isAbortError } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { WebProblem } from "../request.ts";
+import { WebProblem, secondsToWait } from "../request.ts";
 import { fieldOf } from "./results.ts";
 
 export interface Question {
@@ -82,7 +82,7 @@ function failureOf(
   text: string,
   { service, refusal, secret }: Question,
 ): string {
-  const seconds = /^\d{1,6}$/.exec(headers.get("retry-after") ?? "")?.[0];
+  const seconds = secondsToWait(headers.get("retry-after"));
   if (status === 401 || status === 403) return `${service} refused access (HTTP ${status}): ${refusal}.`;
   if (status === 402 || status === 432 || status === 433) {
     return `${service} does not search any more: the limit of the plan is reached (HTTP ${status}).`;

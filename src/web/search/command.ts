@@ -16,13 +16,7 @@ export function commandSearch(program: string, args: readonly string[]): SearchP
     const output = await run(program, args, `${JSON.stringify({ query, count })}\n`, signal);
     const answer = parse(output);
     const list = Array.isArray(answer) ? listIn({ answer }, "answer") : listIn(answer, "results");
-    const pages = list.map((page) => ({
-      title: page["title"],
-      url: page["url"],
-      snippet: page["snippet"],
-      date: page["date"],
-    }));
-    return tidyPages(pages, count);
+    return tidyPages(list, count);
   };
 }
 

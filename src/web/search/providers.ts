@@ -33,13 +33,7 @@ const tavily: KeyedService = {
         secret: key,
         signal,
       });
-      const pages = listIn(answer, "results").map((page) => ({
-        title: page["title"],
-        url: page["url"],
-        snippet: page["content"],
-        date: page["published_date"],
-      }));
-      return tidyPages(pages, count);
+      return tidyPages(listIn(answer, "results"), count, { snippet: "content", date: "published_date" });
     },
 };
 
@@ -61,13 +55,7 @@ const brave: KeyedService = {
         secret: key,
         signal,
       });
-      const pages = listIn(answer, "web", "results").map((page) => ({
-        title: page["title"],
-        url: page["url"],
-        snippet: page["description"],
-        date: page["page_age"],
-      }));
-      return tidyPages(pages, count);
+      return tidyPages(listIn(answer, "web", "results"), count, { snippet: "description", date: "page_age" });
     },
 };
 
@@ -90,14 +78,9 @@ const exa: KeyedService = {
       });
       const pages = listIn(answer, "results").map((page) => {
         const highlights = Array.isArray(page["highlights"]) ? page["highlights"].join(" … ") : undefined;
-        return {
-          title: page["title"],
-          url: page["url"],
-          snippet: highlights ?? page["summary"] ?? page["text"],
-          date: page["publishedDate"],
-        };
+        return { ...page, snippet: highlights ?? page["summary"] ?? page["text"] };
       });
-      return tidyPages(pages, count);
+      return tidyPages(pages, count, { date: "publishedDate" });
     },
 };
 
@@ -114,12 +97,6 @@ export function searxng(url: string): SearchPages {
         "its settings.yml must list json under search.formats, and its limiter must let this server pass",
       signal,
     });
-    const pages = listIn(answer, "results").map((page) => ({
-      title: page["title"],
-      url: page["url"],
-      snippet: page["content"],
-      date: page["publishedDate"],
-    }));
-    return tidyPages(pages, count);
+    return tidyPages(listIn(answer, "results"), count, { snippet: "content", date: "publishedDate" });
   };
 }

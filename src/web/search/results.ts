@@ -1,5 +1,6 @@
 /** Results of a search, in one shape for all providers. */
 import { headOf, oneLine } from "../../core/text.ts";
+import { MAX_URL } from "../url.ts";
 
 export interface FoundPage {
   title: string;
@@ -9,8 +10,11 @@ export interface FoundPage {
   date?: string;
 }
 
-/** A page as a provider gives it, each field under the name it has here. */
-export type RawPage = Readonly<Record<keyof FoundPage, unknown>>;
+/** A page as a provider gives it. */
+export type RawPage = Readonly<Record<string, unknown>>;
+
+/** The names of a provider's fields that differ from ours. */
+export type FieldNames = Readonly<Partial<Record<keyof FoundPage, string>>>;
 
 /** Searches the web. Expected failures are thrown as `WebProblem`, whose message is for the model. */
 export type SearchPages = (
@@ -19,7 +23,7 @@ export type SearchPages = (
 ) => Promise<readonly FoundPage[]>;
 
 /** The list of results in an answer; none for an answer of another form. */
-export function listIn(answer: unknown, ...path: readonly string[]): Readonly<Record<string, unknown>>[] {
+export function listIn(answer: unknown, ...path: readonly string[]): RawPage[] {
   const list = path.reduce<unknown>((value, name) => fieldOf(value, name), answer);
   return Array.isArray(list) ? list.filter((item) => typeof item === "object" && item !== null) : [];
 }
@@ -30,25 +34,27 @@ export const fieldOf = (value: unknown, name: string): unknown =>
 const MAX_SNIPPET = 600;
 
 /** Up to `count` results, each page once, without those that name no page. */
-export function tidyPages(raw: readonly RawPage[], count: number): FoundPage[] {
+export function tidyPages(raw: readonly RawPage[], count: number, names: FieldNames = {}): FoundPage[] {
   const found = new Map<string, FoundPage>();
   for (const page of raw) {
-    const made = tidyPage(page);
+    const made = tidyPage(page, names);
     if (made && !found.has(made.url)) found.set(made.url, made);
     if (found.size === count) break;
   }
   return [...found.values()];
 }
 
-function tidyPage({ title, url, snippet, date }: RawPage): FoundPage | undefined {
+function tidyPage(page: RawPage, names: FieldNames): FoundPage | undefined {
+  const field = (name: keyof FoundPage): unknown => page[names[name] ?? name];
+  const url = field("url");
   const address = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
   if (address?.protocol !== "https:" && address?.protocol !== "http:") return undefined;
-  if (address.href.length > 2000) return undefined;
-  const day = dayOf(date);
+  if (address.href.length > MAX_URL) return undefined;
+  const day = dayOf(field("date"));
   return {
-    title: plain(title, 200) || address.host,
+    title: plain(field("title"), 200) || address.host,
     url: address.href,
-    snippet: plain(snippet, MAX_SNIPPET),
+    snippet: plain(field("snippet"), MAX_SNIPPET),
     ...(day === undefined ? {} : { date: day }),
   };
 }
