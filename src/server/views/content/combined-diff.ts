@@ -124,6 +124,9 @@ class JoinedFile {
       for (const [sign, text] of compared(removed, added)) put(sign, text);
       added = [];
     };
+    // The pieces stand in the order of the lines that they are of.
+    const known = [...this.#known.keys()].toSorted((a, b) => a - b);
+    let at = 0;
     for (const piece of this.#pieces) {
       if ("text" in piece) {
         added.push(piece.text);
@@ -133,10 +136,10 @@ class JoinedFile {
       // Lines that nobody saw are passed over.
       const skipped = piece.old - oldLine;
       [oldLine, newLine] = [oldLine + skipped, newLine + skipped];
-      const seen = [...this.#known.keys()]
-        .filter((line) => this.#isOf(piece, line))
-        .toSorted((a, b) => a - b);
-      for (const line of seen) {
+      for (; at < known.length; at += 1) {
+        const line = known[at] ?? Infinity;
+        if (line >= piece.old + piece.count) break;
+        if (line < piece.old) continue;
         const gap = line - oldLine;
         [oldLine, newLine] = [oldLine + gap, newLine + gap];
         put(" ", this.#known.get(line) ?? "");
@@ -147,9 +150,6 @@ class JoinedFile {
     flush(Infinity);
     return aroundChanges(lines);
   }
-
-  #isOf = ({ old, count }: { old: number; count: number }, line: number): boolean =>
-    line >= old && line < old + count;
 }
 
 /** Goes through the pieces of a file from its first line to its last, and makes those of the next one. */
