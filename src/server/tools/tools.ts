@@ -15,14 +15,8 @@ import type { ToolCall } from "../calls/call.ts";
 import { type Media, type Outcome, refused, unknownRun, withNotes } from "../calls/outcome.ts";
 import { type ServerTool, defineTool, runId, waitSeconds } from "../calls/tool.ts";
 import { RUN_APP_URI } from "../contracts/extensions.ts";
-import {
-  RunChange,
-  RunList,
-  RunReport,
-  isWholeInReport,
-  pendingApprovals,
-  recentRuns,
-} from "../views/run-report.ts";
+import { RunList, recentRuns } from "../views/run-list.ts";
+import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../views/shown-call.ts";
 
 /** Longest task in characters: about 25,000 tokens, which leave any model room to work. */

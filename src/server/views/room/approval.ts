@@ -46,7 +46,7 @@ export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).i
 export interface RequestLook {
   viewer: ApprovalViewer;
   place: HeadLook["place"];
-  /** Of a form that was refused. */
+  /** The problem with a form that was refused. */
   complaint?: Complaint | undefined;
 }
 

@@ -1,0 +1,81 @@
+/** Lists recent runs for a model. */
+import { z } from "zod";
+import { isoTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
+import type { Principal, RunHead, RunStatus } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { asText } from "./quoting.ts";
+import { RunReport, line } from "./run-report.ts";
+
+/** Newest runs among which those of a list are chosen. */
+const LOOKED_AT = 100;
+const TOLD = 10;
+const MAX_TASK_CHARACTERS = 120;
+const MAX_ACTIVITY_CHARACTERS = 200;
+
+/** Recent runs, for callers that have lost their run_id. */
+export const RunList = z.object({
+  message: z.string(),
+  runs: z.array(
+    RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
+      task: z.string(),
+      started_at: z.string(),
+      /** Name of the schedule that started it. */
+      schedule: z.string().optional(),
+      /** Newest step of the run, or the reason why it waits; absent once it has ended. */
+      activity: z.string().optional(),
+    }),
+  ),
+});
+export type RunList = z.output<typeof RunList>;
+
+const URGENCY: Readonly<Record<RunStatus, number>> = {
+  input_required: 0,
+  working: 1,
+  completed: 2,
+  failed: 2,
+  cancelled: 2,
+};
+
+/** The principal's recent runs: first what waits for a person, then what works, each newest first. */
+export async function recentRuns(service: PrincipalRuns, principal: Principal): Promise<RunList> {
+  const newest = await service.list(principal, { limit: LOOKED_AT });
+  const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, TOLD);
+  const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
+  if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
+  return {
+    message:
+      "Your recent runs, first those that wait for a person. Call check_deep_agent with one's run_id: it gives the answer, waits for it, or asks what is open.",
+    runs,
+  };
+}
+
+/** The list for clients that show text only. */
+export function runListText({ message, runs }: RunList): string {
+  return [message, ...runs.map(runText)].join("\n\n");
+}
+
+async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
+  const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
+  return {
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    task: line(run.task, MAX_TASK_CHARACTERS),
+    started_at: isoTime(run.createdAt),
+    ...defined({ schedule: run.schedule && line(run.schedule.name) }),
+    ...(view === undefined ? {} : { activity: line(view.activity, MAX_ACTIVITY_CHARACTERS) }),
+  };
+}
+
+function runText({
+  run_id: id,
+  status,
+  task,
+  started_at: began,
+  schedule,
+  activity,
+}: RunList["runs"][number]): string {
+  const by = schedule === undefined ? "" : ` by schedule ${asText(schedule)}`;
+  return `${id} · ${status} · started ${began}${by}\nTask: ${asText(task)}${activity === undefined ? "" : `\n${asText(activity)}`}`;
+}
