@@ -1,6 +1,6 @@
 /** Tells the model how much of a limit is used, before it is reached. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import { copyMessage, textOf } from "../messages/messages.ts";
+import { copyMessage, textOf, withEnd } from "../messages/messages.ts";
 import { type Reached, describeLimit } from "./limits.ts";
 
 /** The used part of a limit. */
@@ -44,9 +44,6 @@ export function withMark(
   const newest = messages.at(-1);
   if (!ToolMessage.isInstance(newest)) return undefined;
   const advice = MARKS.find(([percent]) => percent === mark)?.[1] ?? "";
-  const note = `\n\n[${mark} % of ${describeLimit(limit)} is used.${advice}]`;
-  const { content } = newest;
-  return copyMessage(newest, {
-    content: typeof content === "string" ? content + note : [...content, { type: "text", text: note }],
-  });
+  const note = `[${mark} % of ${describeLimit(limit)} is used.${advice}]`;
+  return copyMessage(newest, { content: withEnd(newest.content, note) });
 }

@@ -113,6 +113,7 @@ export function editedReplies(state: AgentState): AIMessage[] {
   return state.messages.flatMap((message) => {
     if (!AIMessage.isInstance(message)) return [];
     const made = message.tool_calls ?? [];
+    if (!made.some(({ id = "" }) => Object.hasOwn(edited, id))) return [];
     const ran = made.map((call) => ({ ...call, ...edited[call.id ?? ""] }));
     return isDeepStrictEqual(made, ran) ? [] : [withCalls(message, ran)];
   });

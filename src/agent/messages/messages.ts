@@ -6,6 +6,7 @@ import {
   ChatMessage,
   FunctionMessage,
   HumanMessage,
+  type MessageContent,
   RemoveMessage,
   SystemMessage,
   ToolMessage,
@@ -165,16 +166,17 @@ export const taskMessage = (
     ...(startNote === undefined ? {} : { additional_kwargs: { [START_NOTE]: startNote } }),
   });
 
+/** The content of a message with another paragraph. */
+export const withEnd = (content: MessageContent, paragraph: string): MessageContent => {
+  const text = `\n\n${paragraph}`;
+  return typeof content === "string" ? content + text : [...content, { type: "text", text }];
+};
+
 /** A message as the model reads it: a task is followed by its note. */
 export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
   const note: unknown = message.additional_kwargs[START_NOTE];
   if (typeof note !== "string") return message;
-  const text = `\n\n${note}`;
-  const { content } = message;
-  return copyMessage(message, {
-    content: typeof content === "string" ? content + text : [...content, { type: "text", text }],
-    additional_kwargs: {},
-  });
+  return copyMessage(message, { content: withEnd(message.content, note), additional_kwargs: {} });
 });
 
 /** True if a message is a task, not one that arrived during the work on a task. */

@@ -2,6 +2,7 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { RunFailure } from "../../core/errors.ts";
 import { repairHistory } from "../messages/mend.ts";
+import { withEnd } from "../messages/messages.ts";
 import { finishReasonOf, isCut } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
 
@@ -82,11 +83,7 @@ export function resumed({ content }: AIMessage, next: AIMessage): void {
 /** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */
 export function markCut(reply: AIMessage): AIMessage {
   const mark = "[The answer is cut here: the model reached its limit of output tokens.]";
-  const { content } = reply;
-  reply.content =
-    typeof content === "string"
-      ? `${content}\n\n${mark}`
-      : [...content, { type: "text", text: `\n\n${mark}` }];
+  reply.content = withEnd(reply.content, mark);
   delete reply.response_metadata["output"];
   reply.response_metadata["stop_reason"] = "max_output_tokens";
   return reply;
