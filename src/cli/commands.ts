@@ -1,5 +1,6 @@
+import { RUN_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
-import { type Action, type Command, type Flag, settingFlag } from "./command.ts";
+import { type Command, type Flag, settingFlag } from "./command.ts";
 
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 
@@ -58,77 +59,6 @@ const run: Command = {
   run: async (args) => (await import("./run.ts")).runTask(args),
 };
 
-const RUN_ACTIONS: readonly Action[] = [
-  {
-    name: "list",
-    words: "",
-    summary: "List the newest runs, one per line.",
-    flags: ["limit", "json", "all-principals"],
-    examples: ["runs list --limit 5", "runs list --json | head -1"],
-  },
-  {
-    name: "show",
-    words: "RUN",
-    summary: "Show the current state of a run: todos, agents, open approvals and questions, answer.",
-    flags: ["json", "all-principals"],
-    examples: ["runs show last", "runs show Xy3k --json"],
-  },
-  {
-    name: "watch",
-    words: "RUN",
-    summary: "Follow a run until it ends, whichever process works on it.",
-    flags: ["json"],
-    examples: ["runs watch last"],
-  },
-  {
-    name: "answer",
-    words: "RUN [REQUEST]",
-    summary: "Decide on open approvals and answer open questions: by a flag, or one after the other.",
-    flags: ["approve", "approve-same", "reject", "edit", "message", "value", "field", "opened", "decline"],
-    examples: [
-      "runs answer last",
-      'runs answer last --reject --message "Use the other folder"',
-      "runs answer last --value blue",
-      "runs answer last --field colour=blue --field coats=3",
-    ],
-  },
-  {
-    name: "tell",
-    words: 'RUN "TEXT"',
-    summary: "Send the agent a message, which it reads at its next step.",
-    flags: [],
-    examples: ['runs tell last "Keep it short"'],
-  },
-  {
-    name: "cancel",
-    words: "RUN",
-    summary: "Cancel a run for good.",
-    flags: ["message"],
-    examples: ['runs cancel last --message "not needed any more"'],
-  },
-  {
-    name: "open",
-    words: "RUN",
-    summary: "Open the page of a run in the browser.",
-    flags: ["no-browser"],
-    examples: ["runs open last"],
-  },
-  {
-    name: "points",
-    words: "RUN",
-    summary: "List the steps of a conversation that a new one can start from.",
-    flags: ["json"],
-    examples: ["runs points last"],
-  },
-  {
-    name: "prune",
-    words: "",
-    summary: "Delete finished runs that exceed --retention-days or --retention-megabytes.",
-    flags: ["dry-run", "orphans"],
-    examples: ["runs prune --retention-days 30 --dry-run"],
-  },
-];
-
 const runs: Command = {
   name: "runs",
   usage: "runs ACTION [RUN]",
@@ -176,62 +106,6 @@ const runs: Command = {
   ],
   run: async (args) => (await import("./runs.ts")).runRuns(args),
 };
-
-const SCHEDULE_ACTIONS: readonly Action[] = [
-  {
-    name: "add",
-    words: 'EXPRESSION "TASK"',
-    summary: "Add a schedule: a cron expression, such as 0 7 * * 1-5, and the task of its runs.",
-    flags: ["name", "time-zone", "catch-up", "catch-up-limit", "overlap", "json"],
-    examples: [
-      'schedule add "0 7 * * 1-5" "Summarize what changed in this folder since yesterday"',
-      'schedule add @weekly "Look for outdated pages" --name pages --time-zone Europe/Berlin',
-      'schedule add "0 * * * *" "Read the new tickets" --catch-up all --catch-up-limit 5',
-    ],
-  },
-  {
-    name: "list",
-    words: "",
-    summary: "List schedules with their next time and their last run, one per line.",
-    flags: ["json", "all-principals"],
-    examples: ["schedule list", "schedule list --json"],
-  },
-  {
-    name: "show",
-    words: "SCHEDULE",
-    summary: "Show a schedule: its task, its next times, its newest runs and skips.",
-    flags: ["json", "all-principals"],
-    examples: ["schedule show pages"],
-  },
-  {
-    name: "pause",
-    words: "SCHEDULE",
-    summary: "Start no runs until it is resumed.",
-    flags: ["all-principals"],
-    examples: ["schedule pause pages"],
-  },
-  {
-    name: "resume",
-    words: "SCHEDULE",
-    summary: "Continue with the next time from now on.",
-    flags: ["all-principals"],
-    examples: ["schedule resume pages"],
-  },
-  {
-    name: "remove",
-    words: "SCHEDULE",
-    summary: "Remove a schedule. Its runs are kept.",
-    flags: ["all-principals"],
-    examples: ["schedule remove pages"],
-  },
-  {
-    name: "run",
-    words: "SCHEDULE",
-    summary: "Start a run now. The times of the schedule do not change.",
-    flags: ["json"],
-    examples: ["schedule run pages"],
-  },
-];
 
 const schedule: Command = {
   name: "schedule",
