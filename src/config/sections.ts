@@ -269,7 +269,7 @@ export const webSchema = z.strictObject({
         .enum(SEARCH_PROVIDERS)
         .optional()
         .describe(
-          "Provider of web_search; tavily, brave and exa need TAVILY_API_KEY, BRAVE_API_KEY or EXA_API_KEY in the environment. Default: by `command` or `url`, else the provider of the first of these keys; without one there is no search.",
+          "Provider of web_search. tavily needs TAVILY_API_KEY in the environment, brave BRAVE_API_KEY, exa EXA_API_KEY. Default: command if `command` is set, searxng if `url` is set, otherwise the provider of the first of these keys; without any, the agent cannot search.",
         ),
       url: z
         .url({ protocol: /^https?$/, error: "must be an http or https address" })
