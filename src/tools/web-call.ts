@@ -19,5 +19,5 @@ export const webCall = (
   });
 
 /** A text of the web for the block `<name>`, which it cannot end. */
-export const quotedIn = (name: string, text: string): string =>
-  text.replaceAll(new RegExp(`<(?=\\s*/?\\s*${name}\\b)`, "gi"), "&lt;");
+export const quotedIn = (name: "web_page" | "web_results", text: string): string =>
+  text.replaceAll(new RegExp(`<(?=\\s*(?:/\\s*)?${name}\\b)`, "gi"), "&lt;");

@@ -10,6 +10,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
+  "tools/web-call.ts": "names of our own blocks; the rest of the pattern takes linear time",
 };
 
 /**
@@ -62,7 +63,7 @@ describe("regular expressions of the source", () => {
   const { literals, made } = expressions();
 
   test("are made from strings only where the text is our own", () => {
-    expect(made).toEqual(Object.keys(MADE_FROM_STRINGS));
+    expect(made.toSorted()).toEqual(Object.keys(MADE_FROM_STRINGS));
   });
 
   test("take linear time, whatever text they meet", { tags: "long", timeout: 1_800_000 }, () => {
