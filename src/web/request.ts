@@ -1,4 +1,4 @@
-/** One request for a page, on a socket whose address was judged. */
+/** One request, on a socket whose address was judged. */
 import { once } from "node:events";
 import { lookup as lookupName } from "node:dns/promises";
 import http, { type IncomingMessage } from "node:http";
@@ -42,19 +42,23 @@ export interface RequestOptions {
   network: Network;
   headers: Readonly<Record<string, string>>;
   signal: AbortSignal;
+  /** Default GET. */
+  method?: string;
+  /** Default: none. */
+  body?: string;
 }
 
 /**
- * Sends a GET request and gives the answer, whose body was not read.
+ * Sends a request and gives the answer, whose body was not read.
  *
  * The addresses that the socket connects to are judged when its name is looked up, so that a name that is looked up
- * twice cannot have a second answer. Sends no cookies and no credentials.
+ * twice cannot have a second answer. Sends no cookies, and no credentials but those among `headers`.
  *
  * @throws WebProblem
  */
 export async function request(
   url: URL,
-  { network, headers, signal }: RequestOptions,
+  { network, headers, signal, method = "GET", body }: RequestOptions,
 ): Promise<IncomingMessage> {
   const { request: send, globalAgent, Agent } = url.protocol === "https:" ? https : http;
   // Among the options are the proxies of NODE_USE_ENV_PROXY.
@@ -62,10 +66,16 @@ export async function request(
   const isProxied = options.proxyEnv !== undefined;
   if (isProxied) await judgeBeforeProxy(url, network);
   const agent = new Agent({ ...options, keepAlive: false });
-  const outgoing = send(url, { headers, agent, signal, lookup: judgedLookup(url, network, isProxied) });
+  const outgoing = send(url, {
+    method,
+    headers,
+    agent,
+    signal,
+    lookup: judgedLookup(url, network, isProxied),
+  });
   // The reader of the body learns of later errors, too.
   outgoing.on("error", () => {});
-  outgoing.end();
+  outgoing.end(body);
   try {
     const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
     return incoming;
