@@ -61,7 +61,7 @@ export function judgedFetch({
 
 function redirectOf({ statusCode = 0, headers }: IncomingMessage, from: URL): URL | undefined {
   const isRedirect = [301, 302, 303, 307, 308].includes(statusCode);
-  return isRedirect && headers.location !== undefined && URL.canParse(headers.location, from)
+  return isRedirect && headers.location !== undefined && URL.canParse(headers.location, from.href)
     ? new URL(headers.location, from)
     : undefined;
 }
