@@ -43,6 +43,7 @@ it("no step that a database may have been made by changes", () => {
         "6 1261e424bc23",
         "7 21c77d5d71e8",
         "8 1ce54c71f4c5",
+        "9 38ed47ad7890",
       ],
       "store": [
         "1 c4d724ae837a",

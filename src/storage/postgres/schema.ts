@@ -34,7 +34,7 @@ const inPostgres = (sql: string): string =>
   REPLACED.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
 
 const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = [
-  ["runs", RUN_MIGRATIONS.map((migration) => ({ ...migration, sql: inPostgres(migration.sql) }))],
+  ["runs", RUN_MIGRATIONS.map((step) => ({ ...step, sql: step.isForSqlite ? "" : inPostgres(step.sql) }))],
   ["checkpoints", POSTGRES_CHECKPOINTS],
   ["store", POSTGRES_STORE],
   ["shared", POSTGRES_SHARED],

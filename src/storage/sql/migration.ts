@@ -8,4 +8,6 @@ export interface Migration {
   name: string;
   /** Statements. */
   sql: string;
+  /** True if other engines count this step without making it. */
+  isForSqlite?: true;
 }

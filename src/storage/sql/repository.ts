@@ -42,6 +42,7 @@ import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
 import { StoredSchedules } from "./schedules.ts";
+import { type RunIndex, search } from "./search.ts";
 import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
@@ -53,6 +54,8 @@ export interface Housekeeping {
   /** Threads of checkpoints that no run has. */
   orphans(checkpoints: Checkpoints | undefined): Promise<string[]>;
   assertWritable(): Promise<void>;
+  /** Finds runs by their texts. Absent: a search reads all of them. */
+  textIndex?: RunIndex;
   /** This process changed a run; for engines whose other processes have to be told. */
   changed?(runId: string): void;
   /** Delay until its other processes hear of changes. */
@@ -72,7 +75,7 @@ export class StoredRuns implements RunRepository {
   constructor(engine: Engine, housekeeping: Housekeeping) {
     this.#engine = engine;
     this.#housekeeping = housekeeping;
-    this.read = queriesOf(engine);
+    this.read = queriesOf(engine, housekeeping.textIndex);
     const started = (runId: string): void => this.#notify(runId, true);
     this.schedules = new StoredSchedules(engine, started, (found) => withPlaces(engine, found));
     this.shares = shareRows(engine);
@@ -305,16 +308,26 @@ async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSumma
   });
 }
 
-function queriesOf(engine: Engine): RunQueries {
+async function summaries(
+  engine: Engine,
+  index: RunIndex | undefined,
+  [principal, { text, ...filter }, limit, before]: Parameters<RunQueries["summaries"]>,
+): Promise<RunSummary[]> {
+  const own = engine.of(principal);
+  const found =
+    text === undefined
+      ? await own.read(() => runs.summaries(principal, filter, limit, before))
+      : await search(own, index, { principal, filter: { ...filter, text }, limit, before });
+  return withPlaces(engine, found);
+}
+
+function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
   const views = new approvals.ApprovalViews();
   const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
   return {
     run: (principal, runId) => read(principal, () => runs.get(principal, runId)),
     list: (principal, limit, before) => read(principal, () => runs.list(principal, limit, before)),
-    summaries: async (principal, filter, limit, before) => {
-      const found = await read(principal, () => runs.summaries(principal, filter, limit, before));
-      return withPlaces(engine, found);
-    },
+    summaries: (...args) => summaries(engine, index, args),
     counts: (principal) => read(principal, () => runs.counts(principal)),
     pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
     countPending: (principal) => read(principal, () => questions.countPendingOf(principal)),

@@ -31,7 +31,7 @@ import {
   toQuestion,
 } from "./rows.ts";
 import * as status from "./status.ts";
-import { type Statement, type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
 
 export function* get(principal: Principal, runId: string): Steps<Run | undefined> {
   const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal";
@@ -72,36 +72,19 @@ export function* listAll(limit: number): Steps<RunHead[]> {
 
 export function* summaries(
   principal: Principal,
-  { status: only, text, tasksOnly = false }: RunFilter,
+  { status: only }: Pick<RunFilter, "status">,
   limit: number,
   before?: string,
 ): Steps<RunSummary[]> {
-  // The engines do not agree on which letters belong together, except in ASCII.
-  const isPlain = text === undefined || /^[ -~]*$/.test(text);
-  const values: Statement["values"] = {
-    principal,
-    before: before ?? null,
-    limit,
-    ...(only === undefined ? {} : { status: only }),
-    ...(text === undefined ? {} : { lower: containing(text.toLowerCase()) }),
-    ...(isPlain ? {} : { text: containing(text) }),
-  };
-  const isFound = ["task", "name", ...(tasksOnly ? [] : ["answer"])].flatMap((column) => [
-    `lower(${column}) LIKE @lower ESCAPE '\\'`,
-    ...(isPlain ? [] : [`${column} LIKE @text ESCAPE '\\'`]),
-  ]);
   const rows = yield* all<SummaryRow>(
     `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
        (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
        ${only === undefined ? "" : "AND status = @status"}
-       ${text === undefined ? "" : `AND (${isFound.join(" OR ")})`}
      ORDER BY number DESC LIMIT @limit`,
-    values,
+    { principal, before: before ?? null, limit, ...(only === undefined ? {} : { status: only }) },
   );
   return rows.map(toSummary);
 }
-
-const containing = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
   const rows = yield* all<{ status: RunStatus; number: number }>(

@@ -281,6 +281,45 @@ ALTER TABLE runs ADD COLUMN occurrence INTEGER;
 CREATE UNIQUE INDEX runs_of_occurrence ON runs (schedule_id, occurrence) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_of_schedule ON runs (schedule_id, number) WHERE schedule_id IS NOT NULL;`;
 
+/**
+ * Condition of runs that are not in `run_texts`: open ones, whose texts still change, and long ones, which would hold up
+ * whoever ends them. Their number stays small, and a search reads them.
+ */
+export const LEFT_OUT_OF_TEXTS =
+  "(ended_at IS NULL OR length(task) + length(coalesce(name, '')) + length(coalesce(answer, '')) > 20000)";
+
+const TEXTS = "number, lower(task) || '  ', lower(name) || '  ', lower(answer) || '  '";
+const isIndexed = (row: "NEW" | "OLD"): string =>
+  `NOT ${LEFT_OUT_OF_TEXTS.replaceAll(/\b(ended_at|task|name|answer)\b/g, `${row}.$1`)}`;
+const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT ${TEXTS} FROM runs`;
+
+/**
+ * `run_texts` has the groups of three letters that texts of runs consist of, by `runs.number`. Letters are folded as
+ * `LIKE` folds them: only those of ASCII. The blanks after each text make every letter the first of a group, so that
+ * `run_text_terms` also finds texts of one or two letters.
+ */
+const SEARCH = `
+CREATE VIRTUAL TABLE run_texts USING fts5 (
+  task, name, answer, content = '', contentless_delete = 1, detail = column, tokenize = 'trigram case_sensitive 1'
+);
+CREATE VIRTUAL TABLE run_text_terms USING fts5vocab (run_texts, instance);
+CREATE INDEX runs_left_out_of_texts ON runs (principal, number) WHERE ${LEFT_OUT_OF_TEXTS};
+${indexText} WHERE NOT ${LEFT_OUT_OF_TEXTS};
+
+CREATE TRIGGER runs_texts_ended AFTER UPDATE OF ended_at ON runs WHEN OLD.ended_at IS NULL AND ${isIndexed("NEW")}
+BEGIN
+  ${indexText} WHERE number = NEW.number;
+END;
+CREATE TRIGGER runs_texts_renamed AFTER UPDATE OF name ON runs WHEN NEW.ended_at IS NOT NULL
+BEGIN
+  DELETE FROM run_texts WHERE rowid = NEW.number AND ${isIndexed("OLD")};
+  ${indexText} WHERE number = NEW.number AND ${isIndexed("NEW")};
+END;
+CREATE TRIGGER runs_texts_deleted AFTER DELETE ON runs WHEN ${isIndexed("OLD")}
+BEGIN
+  DELETE FROM run_texts WHERE rowid = OLD.number;
+END;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -291,6 +330,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 6, name: "questions of all kinds", sql: QUESTIONS },
   { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
   { version: 8, name: "schedules", sql: SCHEDULES },
+  { version: 9, name: "search of runs", sql: SEARCH, isForSqlite: true },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -207,18 +207,21 @@ function empty({ session, filter: { status, text } }: HomeScreen): Html {
 }
 
 const DAY_MS = 86_400_000;
+/** Made once: making it takes as long as a row. */
+let dayFormat: Intl.DateTimeFormat | undefined;
 
 /** The local day of the server, which is the person's own where both are one machine. */
 function dayName(time: number, now: number): string {
   const day = (moment: number): string => new Date(moment).toDateString();
   if (day(time) === day(now)) return "Today";
   if (day(time) === day(now - DAY_MS)) return "Yesterday";
-  return new Date(time).toLocaleDateString("en-GB", {
+  dayFormat ??= new Intl.DateTimeFormat("en-GB", {
     weekday: "long",
     day: "numeric",
     month: "long",
     year: "numeric",
   });
+  return dayFormat.format(time);
 }
 
 function list({ runs, now }: HomeScreen): Html {

@@ -3,6 +3,7 @@ import { StoredRuns } from "../../sql/repository.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
 import { assertWritable, findOrphans, prune, storedBytes } from "./housekeeping.ts";
+import { textIndex } from "./text-index.ts";
 
 /** Makes the port over `database`, which `RUN_MIGRATIONS` have migrated. The caller closes it after the last use. */
 export const sqliteRuns = (database: Database): RunRepository =>
@@ -12,6 +13,7 @@ export const sqliteRuns = (database: Database): RunRepository =>
     storedBytes: (checkpoints) => storedBytes(database, checkpoints),
     orphans: (checkpoints) => findOrphans(database, checkpoints),
     assertWritable: () => assertWritable(database),
+    textIndex,
   });
 
 /** Polls SQLite's `data_version`, which changes when another connection commits. Keeps no process alive. */
