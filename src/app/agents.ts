@@ -38,6 +38,7 @@ import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsOf } from "./instructions.ts";
+import { loginsOf } from "./logins.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import type { Owner } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
@@ -126,7 +127,8 @@ export async function openAgents(
   const executors = RunExecutors.for(config);
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
-  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
+  const logins = loginsOf(config, env);
+  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger, logins });
   const stored = await storage.forAgents();
   const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));
   const memories = openMemories(settings, stored);

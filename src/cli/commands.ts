@@ -256,6 +256,37 @@ const uninstall: Command = {
   run: async (args) => (await import("./install.ts")).runUninstall(args),
 };
 
+const login: Command = {
+  name: "login",
+  usage: "login SERVER",
+  summary: "Log in with the browser at another MCP server, whose tools the agent may use.",
+  examples: ["login linear", 'login linear --scope "read write"'],
+  configurable: true,
+  settings: ["mcpServers", "dataDir"],
+  positionals: 1,
+  flags: [
+    {
+      name: "scope",
+      kind: "text",
+      hint: "SCOPES",
+      help: "Permissions to ask for, separated by blanks. Default: those that the server asks for.",
+    },
+    { name: "no-browser", kind: "boolean", help: "Only print the address." },
+  ],
+  run: async (args) => (await import("./login.ts")).runLogin(args),
+};
+
+const logout: Command = {
+  name: "logout",
+  usage: "logout SERVER",
+  summary: "Forget the log-in at another MCP server, and end it there.",
+  configurable: true,
+  settings: ["dataDir"],
+  positionals: 1,
+  flags: [],
+  run: async (args) => (await import("./login.ts")).runLogout(args),
+};
+
 const doctor: Command = {
   name: "doctor",
   usage: "doctor",
@@ -376,6 +407,8 @@ export const COMMANDS: readonly Command[] = [
   doctor,
   models,
   keys,
+  login,
+  logout,
   graph,
   storage,
   completions,

@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { openPage } from "../app/open-page.ts";
 import { loadConfig } from "../config/load.ts";
-import { startChild } from "../core/child-process.ts";
 import { systemClock } from "../core/clock.ts";
 import { findPage } from "../server/page/find-page.ts";
 import { loadStateKey } from "../server/calls/state.ts";
+import { openInBrowser } from "./browser.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
 
@@ -52,24 +52,6 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
 function show(link: string, mayOpen: boolean, note: string): void {
   process.stdout.write(`${link}\nThe link works once, for the tab that opens it.${note}\n`);
   if (mayOpen) openInBrowser(link);
-}
-
-type Opener = readonly [command: string, ...args: string[]];
-
-const OPENERS: Partial<Record<NodeJS.Platform, Opener>> = {
-  darwin: ["open"],
-  win32: ["rundll32", "url.dll,FileProtocolHandler"],
-};
-
-/** The program that opens an address, which follows its arguments. */
-export const openerOf = (platform: NodeJS.Platform): Opener => OPENERS[platform] ?? ["xdg-open"];
-
-/** Opens the link in a browser. Without one, the person can use the printed link. */
-function openInBrowser(link: string): void {
-  const [command, ...args] = openerOf(process.platform);
-  const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
-  child.once("error", () => undefined);
-  child.unref();
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

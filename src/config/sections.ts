@@ -162,6 +162,28 @@ const texts = z.record(z.string(), z.string());
 
 const toolNames = z.array(text).optional();
 
+const scopeText = z.union([z.string(), z.array(z.string())]).transform((scope) => [scope].flat().join(" "));
+
+const oauthSchema = z
+  .strictObject({
+    clientId: text
+      .optional()
+      .describe("A client that is registered there. Default: this server registers itself."),
+    clientSecret: text.optional().describe("Its secret, if it has one; `${NAME}` as in `env`."),
+    scope: scopeText.optional().describe("Permissions to ask for. Default: those that the server asks for."),
+    scopes: scopeText.optional().describe("Alias of `scope` used by some clients; ignored if that is set."),
+    callbackPort: between(1, 65_535)
+      .optional()
+      .describe(
+        "Port of this machine to which the browser comes back, where a client is registered with one. Default: a free one.",
+      ),
+    clientMetadataUrl: z
+      .url({ protocol: /^https$/, error: "must be an https address" })
+      .optional()
+      .describe("Address of a document that describes this client, for servers that know clients by one."),
+  })
+  .transform(({ scopes, ...oauth }) => ({ ...oauth, scope: oauth.scope ?? scopes }));
+
 const server = z
   .strictObject({
     type: z
@@ -180,6 +202,11 @@ const server = z
       .describe("Folder to start it in."),
     url: text.optional().describe("Address of a running server."),
     headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
+    oauth: oauthSchema
+      .optional()
+      .describe(
+        "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers say what they want.",
+      ),
     approve: z
       .enum(["writes", "all", "none"])
       .default("writes")
@@ -191,18 +218,18 @@ const server = z
     disabled: z.boolean().optional().describe("Disables the server."),
     timeout: between(1, 86_400).default(120).describe("Longest silence during a call, in seconds."),
   })
-  .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
+  .superRefine(({ type, command, args, env, cwd, url, headers, oauth }, context) => {
     const problem = (message: string): void => context.addIssue({ code: "custom", message });
     if ((command === undefined) === (url === undefined)) problem("needs either a command or a url");
     else if (url !== undefined && (args ?? env ?? cwd) !== undefined) {
       problem("has a url; args, env and cwd are for a command");
-    } else if (command !== undefined && headers !== undefined) {
-      problem("has a command; headers are for a url");
+    } else if (command !== undefined && (headers ?? oauth) !== undefined) {
+      problem("has a command; headers and oauth are for a url");
     } else if (type !== undefined && (type === "stdio") !== (command !== undefined)) {
       problem(`has type ${type}; stdio goes with a command, the others with a url`);
     }
   })
-  .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, disabled, ...rest }) => {
+  .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, oauth, disabled, ...rest }) => {
     const { approve, timeout, tools, alwaysAllow, autoApprove, disabledTools } = rest;
     const policy = {
       approve,
@@ -214,7 +241,7 @@ const server = z
     };
     return url === undefined
       ? { command: command ?? "", args, env, cwd, ...policy }
-      : { url, headers, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
+      : { url, headers, oauth, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
   });
 
 /** The place where commands run. */

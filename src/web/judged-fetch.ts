@@ -10,11 +10,11 @@ export interface JudgedFetchOptions extends Network {
   maxBytes?: number;
 }
 
-/** What a request may say: the part of `RequestInit` that is used here. */
+/** The part of `RequestInit` that is used here. A body is a text or a form. */
 interface Sent {
   method?: string | undefined;
   headers?: RequestInit["headers"];
-  body?: unknown;
+  body?: RequestInit["body"];
   signal?: AbortSignal | null | undefined;
 }
 
@@ -42,7 +42,7 @@ export function judgedFetch({
           method,
           headers: { "user-agent": "deepagent-mcp", "accept-encoding": "identity", ...sent },
           signal: signal ? AbortSignal.any([signal, late]) : late,
-          ...(body === undefined || body === null ? {} : { body: String(body) }),
+          ...(typeof body === "string" || body instanceof URLSearchParams ? { body: body.toString() } : {}),
         });
         const next = method === "GET" ? redirectOf(answer, url) : undefined;
         if (next === undefined) return await responseOf(answer, url, maxBytes);

@@ -9,7 +9,7 @@ import { seatbeltProblem } from "../../src/backends/sandbox/seatbelt.ts";
 import { hasDescriptorPaths, openRoot } from "../../src/backends/filesystem/handles.ts";
 import { checkCommands } from "../../src/app/checks/commands.ts";
 import { checkPlatform, platformLimits } from "../../src/app/checks/machine.ts";
-import { openerOf } from "../../src/cli/open.ts";
+import { openerOf } from "../../src/cli/browser.ts";
 import { editorOf } from "../../src/cli/terminal/asker.ts";
 import { raise } from "../../src/cli/terminal/keyboard.ts";
 import { defaultWorkspace } from "../../src/config/paths.ts";

@@ -1,3 +1,5 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text as readAll } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { judgedFetch } from "../../src/web/judged-fetch.ts";
 import { namedHosts } from "../../src/web/url.ts";
@@ -7,14 +9,14 @@ const isNamed = namedHosts(["site.test"]);
 const ask = judgedFetch({ isNamed, resolve: LOCAL, timeoutMs: 400, maxBytes: 1000 });
 
 test("a request is sent with its method, headers and body", async () => {
-  const port = await startSite(async (request, response) => {
-    let body = "";
-    for await (const chunk of request) body += String(chunk);
+  const echo = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method, headers } = request;
+    const body = await readAll(request);
     response
       .writeHead(201, { "x-two": ["1", "2"] })
       .end(JSON.stringify({ method, body, key: headers["x-key"] }));
-  });
+  };
+  const port = await startSite((request, response) => void echo(request, response));
   const answer = await ask(`http://site.test:${port}/`, {
     method: "POST",
     headers: { "X-Key": "k" },

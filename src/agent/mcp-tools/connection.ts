@@ -10,6 +10,7 @@ import { type LeftOutTool, type ReadResult, acceptAnyAnswer, answerIn, resultIn,
 import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
+import { type LoginOptions, ServerLogin } from "./login.ts";
 import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
 import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
@@ -46,6 +47,8 @@ export interface ConnectionOptions {
   log: Logger;
   /** Milliseconds an agent waits for a server that is starting. Default 15 s. */
   patienceMs?: number;
+  /** Log-ins at servers by OAuth. Default: none. */
+  logins?: LoginOptions;
 }
 
 export interface CallOptions {
@@ -75,6 +78,7 @@ export class McpConnection {
   readonly #options: ConnectionOptions;
   #attempt: Attempt | undefined;
   #secrets: readonly string[] = [];
+  #hide = secretHider([]);
   #closed = false;
   /** Calls that wait for their result. */
   readonly #atWork = new Set<{ hold: HoldQuestion | undefined; time: CallTime }>();
@@ -166,7 +170,8 @@ export class McpConnection {
       if (isInputRequired(answer)) return answer;
       return resultIn(answerIn(answer as Result)); // the package's own type
     } catch (error) {
-      if (isSent) throw error;
+      // A server that wants a log-in has begun nothing.
+      if (isSent && httpStatusOf(error) !== 401) throw error;
       return { unsent: this.reason(error) };
     } finally {
       this.#atWork.delete(atWork);
@@ -285,7 +290,7 @@ export class McpConnection {
   /** Connects in the way that worked last, else in each way until one works. */
   async #open(attempt: Attempt): Promise<Client> {
     const expanded: ExpandedServer = expandServer(this.config, this.#options.env);
-    this.#secrets = expanded.secrets;
+    this.#keepSecrets(expanded.secrets);
     let failure: unknown;
     for (const way of this.#way === undefined ? waysTo(this.config) : [this.#way]) {
       if (failure !== undefined && (this.#closed || !mayAnswer(way, failure, this.config))) break;
@@ -304,13 +309,27 @@ export class McpConnection {
     throw new McpUnavailableError(this.reason(failure), { cause: failure });
   }
 
+  #keepSecrets(secrets: readonly string[]): void {
+    this.#secrets = secrets;
+    this.#hide = secretHider(secrets);
+  }
+
+  /** A server that gets a header of its own for this needs no log-in. */
+  #loginAt({ server }: ExpandedServer): ServerLogin | undefined {
+    const { logins } = this.#options;
+    if (!logins || !("url" in server) || new Headers(server.headers).has("authorization")) return undefined;
+    const onToken = (token: string): void => this.#keepSecrets([...this.#secrets, token]);
+    return new ServerLogin(this.name, server.url, { ...logins, onToken });
+  }
+
   async #openBy(way: Way, expanded: ExpandedServer, attempt: Attempt): Promise<Client> {
     const { version, log } = this.#options;
     const { Client } = await import("@modelcontextprotocol/client");
     const isFirstNoise = (): boolean => !this.#hasNoise && (this.#hasNoise = true);
-    const opened = await createTransport(expanded, way, { name: this.name, log, isFirstNoise });
+    const login = this.#loginAt(expanded);
+    const opened = await createTransport(expanded, way, { name: this.name, log, login, isFirstNoise });
     attempt.pid = () => opened.pid();
-    acceptAnyAnswer(opened.transport, secretHider(this.#secrets));
+    acceptAnyAnswer(opened.transport, (text) => this.#hide(text));
     const client = new Client(
       { name: "deepagent-mcp", version },
       {

@@ -29,11 +29,25 @@ interface LocalMcpServer extends ToolPolicy {
   cwd?: string | undefined;
 }
 
+/** Facts about this client for an authorization server. */
+export interface OAuthSettings {
+  /** A client that is registered there. Default: it registers itself. */
+  clientId?: string | undefined;
+  clientSecret?: string | undefined;
+  /** Permissions, separated by blanks. Default: those that the server asks for. */
+  scope?: string | undefined;
+  /** Port of this machine to which the browser comes back. Default: a free one. */
+  callbackPort?: number | undefined;
+  /** Address of a document that describes this client, for servers that know clients by such an address. */
+  clientMetadataUrl?: string | undefined;
+}
+
 /** Reached over Streamable HTTP, or over the transport with two addresses that came before it. */
-interface RemoteMcpServer extends ToolPolicy {
+export interface RemoteMcpServer extends ToolPolicy {
   url: string;
   isOlder?: boolean;
   headers: Readonly<Record<string, string>>;
+  oauth?: OAuthSettings | undefined;
 }
 
 export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
@@ -72,9 +86,18 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
         return [name, value];
       }),
     );
+  const oauthOf = ({ clientSecret, ...oauth }: OAuthSettings): OAuthSettings => ({
+    ...oauth,
+    ...(clientSecret === undefined ? {} : secretRecord({ clientSecret })),
+  });
   const server: McpServerConfig =
     "url" in config
-      ? { ...config, url: text(config.url), headers: secretRecord(config.headers) }
+      ? {
+          ...config,
+          url: text(config.url),
+          headers: secretRecord(config.headers),
+          ...(config.oauth === undefined ? {} : { oauth: oauthOf(config.oauth) }),
+        }
       : {
           ...config,
           command: text(config.command),

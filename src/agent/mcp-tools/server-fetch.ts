@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import type { FetchLike, RequestId } from "@modelcontextprotocol/client";
 import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
 import { REFUSALS } from "./failure-reasons.ts";
+import type { ServerLogin } from "./login.ts";
 import { isSessionLost, messagesIn, strictEvent } from "./messages.ts";
 
 /** Longest page of a proxy or the like that is read. */
@@ -20,6 +21,39 @@ export function serverFetch(checks: LineChecks): FetchLike {
       : boundedAnswer(response, checks);
   };
 }
+
+/**
+ * Sends requests to the server's own origin with the token of a log-in, and once more with a new token if the server
+ * refuses it. Throws what a person has to do if no token helps.
+ */
+export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL): FetchLike {
+  return async (url, init = {}) => {
+    if (new URL(url).origin !== origin) return fetch(url, init);
+    const token = await login.token();
+    const answer = await fetch(url, authorized(init, token));
+    if (answer.status === 403) {
+      const scope = SCOPE_WANTED.exec(answer.headers.get("www-authenticate") ?? "")?.[1];
+      if (scope !== undefined) throw login.needsScope(scope);
+    }
+    if (answer.status !== 401 || (await isOfSession(answer, init))) return answer;
+    return fetch(url, authorized(init, await login.renewed(token)));
+  };
+}
+
+const authorized = (init: RequestInit, token: string | undefined): RequestInit => {
+  if (token === undefined) return init;
+  const headers = new Headers(init.headers);
+  headers.set("authorization", `Bearer ${token}`);
+  return { ...init, headers };
+};
+
+/** The permissions that a call lacks. */
+const SCOPE_WANTED = /^(?=.*\berror="?insufficient_scope\b).*\bscope="([^"]{1,500})"/i;
+
+/** True if a server means the session, which it has lost, and not the token. */
+const isOfSession = async (answer: Response, init: RequestInit): Promise<boolean> =>
+  new Headers(init.headers).has("mcp-session-id") &&
+  isSessionLost(answer.status, await answer.clone().text());
 
 /**
  * Makes a request that may be silent as long as its caller waits; the `fetch` of Node ends it after 300 s. Each

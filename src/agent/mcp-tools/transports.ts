@@ -8,8 +8,9 @@ import { type LineChecks, checkedLines } from "../../core/message-lines.ts";
 import { tailOf } from "../../core/text.ts";
 import { McpUnavailableError, httpStatusOf, isFinal, lastWords, redacted } from "./failure-reasons.ts";
 import { messagesIn } from "./messages.ts";
-import type { ExpandedServer, McpServerConfig } from "./server-config.ts";
-import { serverFetch } from "./server-fetch.ts";
+import type { ExpandedServer, McpServerConfig, RemoteMcpServer } from "./server-config.ts";
+import type { ServerLogin } from "./login.ts";
+import { serverFetch, withLogin } from "./server-fetch.ts";
 
 /**
  * A way to begin with a server: ask which revisions it speaks (`discover`, from 2026-07-28 on), `initialize` it at
@@ -47,6 +48,8 @@ interface OpenableTransport {
 export interface TransportOptions {
   name: string;
   log: Logger;
+  /** The log-in that requests to an address carry. Default: none. */
+  login?: ServerLogin | undefined;
   /** Called before the first line of a server's output that is not a message. */
   isFirstNoise(): boolean;
 }
@@ -60,13 +63,41 @@ export async function createTransport(
   if (!URL.canParse(server.url)) throw new McpUnavailableError("its url is not a valid address");
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const url = new URL(server.url);
-  const settings = { requestInit: { headers: { ...server.headers } }, fetch: serverFetch(CHECKS) };
+  const plain = serverFetch(CHECKS);
+  const settings = {
+    requestInit: { headers: { ...server.headers } },
+    fetch: options.login === undefined ? plain : withLogin(plain, options.login, url),
+  };
   const transport =
     way === "sse"
       ? new SSEClientTransport(url, settings)
       : tellingEnds(new StreamableHTTPClientTransport(url, settings));
   return { transport, pid: () => null, end: () => undefined };
 }
+
+/** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
+export const askForChallenge = ({ url, headers }: RemoteMcpServer): Promise<Response> =>
+  serverFetch(CHECKS)(url, {
+    method: "POST",
+    headers: {
+      ...headers,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "initialize",
+      params: {
+        protocolVersion: "2025-11-25",
+        capabilities: {},
+        clientInfo: { name: "deepagent-mcp", version: "1" },
+      },
+    }),
+    signal: AbortSignal.timeout(CHALLENGE_MS),
+  });
+
+const CHALLENGE_MS = 20_000;
 
 /** Data of the error that a request gets if its stream ended without an answer. No server can send a symbol. */
 export const BROKEN_OFF = Symbol("broken off");

@@ -4,16 +4,18 @@ import { packageVersion } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
+import { loginsOf } from "../logins.ts";
 import { webOf } from "../web.ts";
 import { checkSubagentTools } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";
 
 /** Starts each server, asks for its tools and ends it; then finds subagents that name tools which do not exist. */
 export async function checkTools(
-  config: Pick<Config, "mcpServers" | "subagents" | "web" | "workspace">,
+  config: Pick<Config, "dataDir" | "mcpServers" | "subagents" | "web" | "workspace">,
   env: Facts["env"],
 ): Promise<Check[]> {
-  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: silentLogger });
+  const options = { env, version: packageVersion(), log: silentLogger, logins: loginsOf(config, env) };
+  const mcp = openMcpTools(config.mcpServers, options);
   try {
     const offers = await mcp.forAgent();
     const servers = Object.keys(config.mcpServers);

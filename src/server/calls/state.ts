@@ -1,6 +1,4 @@
 /** The signed state that a client carries from a question to its answer, and the keys that sign it. */
-import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type RequestStateCodec,
@@ -8,7 +6,8 @@ import {
   createRequestStateCodec,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
+import { errorMessage } from "../../core/errors.ts";
+import { keyIn, readKey } from "../../core/key-file.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 
 /** Time that a person may take to answer; what was asked stays open longer. */
@@ -94,59 +93,10 @@ function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {
 }
 
 const FILE = "state.key";
-const BYTES = 32;
-/**
- * Loads the secret that signs `requestState`, shared by all processes with this data directory. The first that
- * asks creates it. Only its owner can read it.
- */
-export async function loadStateKey(dataDir: string): Promise<Uint8Array> {
-  const path = join(dataDir, FILE);
-  const existing = await readKey(path);
-  if (existing !== undefined) return existing;
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  await createKey(path);
-  const created = await readKey(path);
-  if (created !== undefined) return created;
-  throw damaged();
-}
+
+/** Loads the secret that signs `requestState`, shared by all processes with this data directory. */
+export const loadStateKey = (dataDir: string): Promise<Uint8Array> => keyIn(dataDir, FILE);
 
 /** Loads the key that was used before, where a person put it aside to have a new one made. */
 export const loadPreviousStateKey = (dataDir: string): Promise<Uint8Array | undefined> =>
   readKey(join(dataDir, `${FILE}.previous`));
-
-async function readKey(path: string): Promise<Uint8Array | undefined> {
-  let key: Buffer;
-  try {
-    key = await readFile(path);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw error;
-  }
-  if (key.byteLength !== BYTES) throw damaged();
-  await chmod(path, 0o600);
-  return key;
-}
-
-/** Writes a draft and links it into place, so that the file is complete when it appears and the first one wins. */
-async function createKey(path: string): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString("hex")}`;
-  const file = await open(draft, "wx", 0o600);
-  try {
-    await file.writeFile(randomBytes(BYTES));
-    await file.sync();
-    await file.close();
-    await link(draft, path);
-  } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error;
-  } finally {
-    await file.close();
-    await unlink(draft);
-  }
-}
-
-function damaged(): ConfigurationError {
-  return new ConfigurationError(
-    "state_key_damaged",
-    `The file ${FILE} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`,
-  );
-}

@@ -1,0 +1,188 @@
+/** Lets a person log in at another MCP server by OAuth 2.1: the address they open, and the tokens that follow. */
+import { randomBytes } from "node:crypto";
+import type {
+  OAuthClientProvider,
+  OAuthDiscoveryState,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from "@modelcontextprotocol/client";
+import { codeOf, errorMessage } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { type AuthorizationFetch, type Login, type LoginOptions, expiryOf } from "./login.ts";
+import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
+import { askForChallenge } from "./transports.ts";
+
+/** A log-in did not succeed; the message is for the person. */
+export class LoginFailed extends Error {}
+
+export interface LoginRequest {
+  /** With its variables filled in. */
+  server: RemoteMcpServer;
+  /** Address to which the browser comes back. */
+  redirectUrl: string;
+  /** Permissions to ask for. Default: those that the server asks for. */
+  scope?: string | undefined;
+  fetch: AuthorizationFetch;
+  clock: LoginOptions["clock"];
+}
+
+/** A log-in that waits for the browser to come back. */
+export interface PendingLogin {
+  /** Address that the person opens. */
+  address: URL;
+  /** The parameter `state` of the address to which the browser comes back. */
+  state: string;
+  /** @throws LoginFailed */
+  finish(answer: URLSearchParams): Promise<Login>;
+}
+
+/** Registers with the authorization server of an MCP server. @throws LoginFailed */
+export async function beginLogin({ server, redirectUrl, ...request }: LoginRequest): Promise<PendingLogin> {
+  const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
+  const { url, oauth = {} } = server;
+  const challenge = await orFail(askForChallenge(server));
+  const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
+  const provider = new OneLogin(redirectUrl, oauth);
+  const asked = request.scope ?? scope;
+  const options = {
+    serverUrl: url,
+    fetchFn: request.fetch,
+    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
+    ...(asked === undefined ? {} : { scope: asked }),
+  };
+  await orFail(auth(provider, options), () =>
+    provider.discovery?.authorizationServerMetadata === undefined
+      ? "The server describes no log-in by OAuth. Set headers.Authorization instead"
+      : "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId",
+  );
+  const { address } = provider;
+  if (address === undefined || !isOfWeb(address))
+    throw new LoginFailed("The authorization server named no address to open.");
+  return {
+    address,
+    state: provider.state(),
+    finish: async (answer) => {
+      const code = codeIn(answer, provider.state());
+      const iss = answer.get("iss");
+      await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
+      return provider.login(url, request.clock());
+    },
+  };
+}
+
+const isOfWeb = ({ protocol }: URL): boolean => protocol === "https:" || protocol === "http:";
+
+/** Reads the code with which the browser came back. */
+function codeIn(answer: URLSearchParams, state: string): string {
+  if (answer.get("state") !== state)
+    throw new LoginFailed("The browser came back from another log-in. Begin again.");
+  const [error, code] = [answer.get("error"), answer.get("code")];
+  if (error === null && code !== null) return code;
+  const why = oneLine([error ?? "no code", answer.get("error_description") ?? ""].join(" "), 300);
+  throw new LoginFailed(`The authorization server did not log you in: ${why}.`);
+}
+
+/** `lead`: a sentence in front of the reason, without its end. */
+async function orFail<T>(work: Promise<T>, lead?: () => string): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const code = codeOf(error);
+    const reason = oneLine([errorMessage(error), code ? `(${code})` : ""].join(" ").trim(), 300);
+    throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
+  }
+}
+
+/** The facts that the package keeps between the two halves of a log-in. */
+class OneLogin implements OAuthClientProvider {
+  readonly redirectUrl: string;
+  readonly #settings: OAuthSettings;
+  readonly #state = randomBytes(32).toString("base64url");
+  #client: StoredOAuthClientInformation | undefined;
+  #tokens: StoredOAuthTokens | undefined;
+  #verifier = "";
+  #resource: string | undefined;
+  address: URL | undefined;
+  discovery: OAuthDiscoveryState | undefined;
+
+  constructor(redirectUrl: string, settings: OAuthSettings) {
+    this.redirectUrl = redirectUrl;
+    this.#settings = settings;
+    const { clientId, clientSecret } = settings;
+    if (clientId !== undefined)
+      this.#client = { client_id: clientId, ...(clientSecret ? { client_secret: clientSecret } : {}) };
+  }
+
+  get clientMetadata() {
+    return {
+      client_name: "deepagent-mcp",
+      redirect_uris: [this.redirectUrl],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    };
+  }
+
+  get clientMetadataUrl(): string {
+    return this.#settings.clientMetadataUrl ?? "";
+  }
+
+  state = (): string => this.#state;
+  /** A configured client belongs to the authorization server that its MCP server names. */
+  clientInformation = (context: { issuer: string } | undefined): StoredOAuthClientInformation | undefined =>
+    this.#client && { ...this.#client, ...(context === undefined ? {} : { issuer: context.issuer }) };
+  /** A refused client is an error of this log-in, which keeps nothing. */
+  invalidateCredentials = (): void => {};
+  saveClientInformation = (client: StoredOAuthClientInformation): void => void (this.#client = client);
+  tokens = (): StoredOAuthTokens | undefined => this.#tokens;
+  saveTokens = (tokens: StoredOAuthTokens): void => void (this.#tokens = tokens);
+  redirectToAuthorization = (address: URL): void => void (this.address = address);
+  saveCodeVerifier = (verifier: string): void => void (this.#verifier = verifier);
+  codeVerifier = (): string => this.#verifier;
+  saveResourceUrl = (resource: string): void => void (this.#resource = resource);
+  saveDiscoveryState = (state: OAuthDiscoveryState): void => void (this.discovery = state);
+  discoveryState = (): OAuthDiscoveryState | undefined => this.discovery;
+
+  login(url: string, now: number): Login {
+    const { discovery } = this;
+    const [client, tokens] = [this.#client, this.#tokens];
+    if (!client || !tokens || !discovery)
+      throw new LoginFailed("The authorization server gave no token. Begin again.");
+    const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
+    return {
+      url,
+      authorizationServer: authorizationServerUrl,
+      metadata,
+      resource: this.#resource,
+      client,
+      tokens,
+      expiresAt: expiryOf(tokens, now),
+    };
+  }
+}
+
+/** Time for the authorization server to hear that a token counts no more. */
+const REVOKE_MS = 10_000;
+
+/** Tells the authorization server that a log-in has ended, if it wants to know (RFC 7009). */
+export async function revokeLogin(
+  { metadata, client, tokens }: Login,
+  fetch: AuthorizationFetch,
+): Promise<void> {
+  const endpoint: unknown = Reflect.get(metadata ?? {}, "revocation_endpoint");
+  if (typeof endpoint !== "string" || !URL.canParse(endpoint)) return;
+  const { client_id: id, client_secret: secret = "" } = client;
+  const [token, hint] =
+    tokens.refresh_token === undefined
+      ? [tokens.access_token, "access_token"]
+      : [tokens.refresh_token, "refresh_token"];
+  await fetch(endpoint, {
+    method: "POST",
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      ...(secret && { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` }),
+    },
+    body: new URLSearchParams({ token, token_type_hint: hint, client_id: id }).toString(),
+    signal: AbortSignal.timeout(REVOKE_MS),
+  });
+}

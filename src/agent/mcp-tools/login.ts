@@ -1,0 +1,182 @@
+/** A log-in at another MCP server by OAuth 2.1: what is kept of it, and the token of each request. */
+import type {
+  AuthorizationServerMetadata,
+  StoredOAuthClientInformation,
+  StoredOAuthTokens,
+} from "@modelcontextprotocol/client";
+import { codeOf, errorMessage } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { McpUnavailableError } from "./failure-reasons.ts";
+
+export interface Login {
+  /** Address of the server. At another address, the log-in counts for nothing. */
+  url: string;
+  authorizationServer: string;
+  metadata?: AuthorizationServerMetadata | undefined;
+  /** The server as the authorization server knows it (RFC 8707). */
+  resource?: string | undefined;
+  client: StoredOAuthClientInformation;
+  tokens: StoredOAuthTokens;
+  /** Milliseconds since 1970. Absent: the authorization server did not say. */
+  expiresAt?: number | undefined;
+}
+
+/** The place where log-ins are kept. */
+export interface LoginStore {
+  /** @throws McpUnavailableError if what is kept cannot be read. */
+  read(server: string): Promise<Login | undefined>;
+  /** Keeps what `change` gives; `undefined` forgets the log-in. No other process changes it at the same time. */
+  change(
+    server: string,
+    change: (kept: Login | undefined) => Promise<Login | undefined>,
+  ): Promise<Login | undefined>;
+}
+
+/** The `fetch` with which authorization servers are asked. */
+export type AuthorizationFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+export interface LoginOptions {
+  /** Called with each token before it is first sent. */
+  onToken?: (token: string) => void;
+  store: LoginStore;
+  /** For the authorization server of the MCP server at this address. */
+  fetchFor: (url: string) => AuthorizationFetch;
+  /** The command that a person types to log in. */
+  command: (server: string, scope?: string) => string;
+  clock: () => number;
+}
+
+/** A request was not carried out, because it needs another log-in. */
+class LoginProblem extends McpUnavailableError {
+  /** No other way of asking the server helps. */
+  readonly status = 401;
+}
+
+/** Time before its end in which a token is renewed, in ms: clocks differ, and a call takes time. */
+const EARLY_MS = 30_000;
+
+/** The log-in of one server as its requests use it. */
+export class ServerLogin {
+  readonly #server: string;
+  readonly #url: string;
+  readonly #options: LoginOptions;
+  #renewal: Promise<string> | undefined;
+  #seen: string | undefined;
+
+  constructor(server: string, url: string, options: LoginOptions) {
+    this.#server = server;
+    this.#url = url;
+    this.#options = options;
+  }
+
+  /** The access token, renewed if it is about to expire; `undefined` if nobody logged in. @throws McpUnavailableError */
+  async token(): Promise<string | undefined> {
+    const login = await this.#own();
+    if (login === undefined) return undefined;
+    const { access_token: token, refresh_token: refreshToken } = login.tokens;
+    return this.#isOld(login) && refreshToken !== undefined ? this.renewed(token) : this.#shown(token);
+  }
+
+  /** The token that follows one that was refused. @throws McpUnavailableError, which says what to do. */
+  renewed(refused: string | undefined): Promise<string> {
+    this.#renewal ??= this.#renew(refused).finally(() => {
+      this.#renewal = undefined;
+    });
+    return this.#renewal;
+  }
+
+  /** The error for a server that wants a log-in with further permissions. */
+  needsScope(scope: string): McpUnavailableError {
+    const shown = oneLine(scope, 200);
+    return new LoginProblem(
+      `it needs further permissions (${shown}); run ${this.#options.command(this.#server, shown)}`,
+    );
+  }
+
+  /** Lets the owner know a token before it is sent, so that no answer can give it away. */
+  #shown(token: string): string {
+    if (token !== this.#seen) this.#options.onToken?.(token);
+    return (this.#seen = token);
+  }
+
+  async #own(): Promise<Login | undefined> {
+    const login = await this.#options.store.read(this.#server);
+    return login?.url === this.#url ? login : undefined;
+  }
+
+  #isOld({ expiresAt = Infinity }: Login): boolean {
+    return expiresAt - EARLY_MS <= this.#options.clock();
+  }
+
+  #needed(why: string): LoginProblem {
+    return new LoginProblem(`${why}; run ${this.#options.command(this.#server)}`);
+  }
+
+  async #renew(refused: string | undefined): Promise<string> {
+    let problem: unknown;
+    if ((await this.#own()) === undefined)
+      throw this.#needed("it needs a log-in or headers.Authorization (HTTP 401)");
+    const login = await this.#options.store.change(this.#server, async (kept) => {
+      if (kept?.url !== this.#url) return kept;
+      // Another process has renewed it.
+      if (kept.tokens.access_token !== refused) return kept;
+      try {
+        return await renewedLogin(kept, this.#options);
+      } catch (error) {
+        problem = error;
+        // A token to renew with is used once; one that is refused is worth nothing.
+        return isRefusal(error) ? withoutRefresh(kept) : kept;
+      }
+    });
+    if (login?.url !== this.#url) throw this.#needed("its log-in has ended");
+    if (problem === undefined) return this.#shown(login.tokens.access_token);
+    if (isRefusal(problem)) throw this.#needed("its log-in has expired");
+    throw new LoginProblem(`its log-in could not be renewed: ${renewalProblem(problem)}`, { cause: problem });
+  }
+}
+
+/** @throws LoginProblem, OAuthError, or what `fetch` throws. */
+async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Promise<Login> {
+  const { refresh_token: refreshToken } = login.tokens;
+  if (refreshToken === undefined) throw new LoginProblem("its log-in has expired");
+  const { refreshAuthorization } = await import("@modelcontextprotocol/client");
+  const { authorizationServer, metadata, client, resource } = login;
+  const tokens = await refreshAuthorization(authorizationServer, {
+    ...(metadata === undefined ? {} : { metadata }),
+    clientInformation: client,
+    refreshToken,
+    ...(resource === undefined ? {} : { resource }),
+    fetchFn: fetchFor(login.url),
+  });
+  return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: expiryOf(tokens, clock()) };
+}
+
+/** The end of a token that was given now. */
+export const expiryOf = (
+  { expires_in: seconds }: { expires_in?: number | undefined },
+  now: number,
+): number | undefined => (seconds === undefined ? undefined : now + seconds * 1000);
+
+/** True if the authorization server will not renew the token: a person has to log in again. */
+const isRefusal = (error: unknown): boolean =>
+  error instanceof LoginProblem || REFUSED.has(codeOf(error) ?? "");
+
+const REFUSED: ReadonlySet<string> = new Set([
+  "invalid_grant",
+  "invalid_client",
+  "unauthorized_client",
+  "access_denied",
+]);
+
+/** The package puts the whole answer into its error. */
+function renewalProblem(error: unknown): string {
+  const [, status] = /^HTTP (\d{3})/.exec(errorMessage(error)) ?? [];
+  return status === undefined
+    ? oneLine(errorMessage(error), 200)
+    : `the authorization server answered with HTTP ${status}`;
+}
+
+function withoutRefresh(login: Login): Login {
+  const { refresh_token: _used, ...tokens } = login.tokens;
+  return { ...login, tokens };
+}

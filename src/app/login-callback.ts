@@ -1,0 +1,56 @@
+/** A web server of this machine to which a browser comes back from a log-in. */
+import { EventEmitter, once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { LoginFailed } from "../agent/mcp-tools/authorize.ts";
+import { codeOf } from "../core/errors.ts";
+
+export interface LoginCallback {
+  /** Address to which the browser is sent. */
+  address: string;
+  /** The parameters with which it comes back to this log-in. Rejects with `LoginFailed` after ten minutes. */
+  answerTo(state: string): Promise<URLSearchParams>;
+  close(): void;
+}
+
+const PATIENCE_MS = 600_000;
+
+const PAGE = `<!doctype html><meta charset="utf-8"><title>deepagent-mcp</title>
+<p>The terminal has your answer. You can close this tab.</p>`;
+
+/** `port`: default a free one. @throws LoginFailed if the port is in use. */
+export async function openLoginCallback(port = 0): Promise<LoginCallback> {
+  const answers = new EventEmitter<Record<string, [URLSearchParams]>>();
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    const state = url.searchParams.get("state") ?? "";
+    const isAnswer = url.pathname === "/callback" && answers.emit(`state ${state}`, url.searchParams);
+    const headers = {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": "default-src 'none'",
+    };
+    response.writeHead(isAnswer ? 200 : 404, headers).end(isAnswer ? PAGE : "");
+  });
+  server.listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    if (codeOf(error) !== "EADDRINUSE") throw error;
+    throw new LoginFailed(`Port ${port} is in use. Free it, or set another oauth.callbackPort.`);
+  }
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`, // a TCP server has such an address
+    answerTo: async (state) => {
+      try {
+        const [answer] = await once(answers, `state ${state}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+        return answer as URLSearchParams; // the only value that is emitted
+      } catch {
+        throw new LoginFailed("Nobody logged in within ten minutes. Begin again.");
+      }
+    },
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

@@ -1,0 +1,160 @@
+/** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { mkdir, open, readFile, readdir, rename, rm, stat, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
+import type { Login, LoginOptions, LoginStore } from "../agent/mcp-tools/login.ts";
+import { PROGRAM } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
+import { systemClock } from "../core/clock.ts";
+import { codeOf } from "../core/errors.ts";
+import { keyIn, readKey } from "../core/key-file.ts";
+import { keepSecret, readSecret } from "../core/keychain.ts";
+import { judgedFetch } from "../web/judged-fetch.ts";
+import { namedHosts } from "../web/url.ts";
+
+type Settings = Pick<Config, "dataDir" | "web">;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The log-ins of this data directory, and the way to authorization servers. */
+export function loginsOf({ dataDir, web }: Settings, env: Environment): LoginOptions {
+  const isNamed = namedHosts(web.hosts);
+  return {
+    store: new LoginFiles(join(dataDir, "logins"), env),
+    // A server inside the network may have its authorization server beside it.
+    fetchFor: (server) => {
+      const { hostname } = new URL(server);
+      return judgedFetch({ isNamed: (url) => url.hostname === hostname || isNamed(url) });
+    },
+    command: (server, scope) =>
+      `${PROGRAM} login ${server}${scope === undefined ? "" : ` --scope "${scope.replaceAll('"', "")}"`}`,
+    clock: systemClock,
+  };
+}
+
+const KEY = "logins.key";
+/** Name of the key in the keychain of the system. */
+const KEY_NAME = "MCP_LOGIN_KEY";
+const CIPHER = "aes-256-gcm";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+/** Time after which a lock is left over from a process that ended, in ms. A renewal takes at most 20 s. */
+const STALE_MS = 45_000;
+const POLL_MS = 50;
+
+/** Encrypts with a key of the system's keychain; where there is none, with one in a file beside them. */
+class LoginFiles implements LoginStore {
+  readonly #folder: string;
+  readonly #env: Environment;
+  #key: Promise<Uint8Array> | undefined;
+
+  constructor(folder: string, env: Environment) {
+    this.#folder = folder;
+    this.#env = env;
+  }
+
+  async read(server: string): Promise<Login | undefined> {
+    let sealed: Buffer;
+    try {
+      sealed = await readFile(this.#file(server));
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return undefined;
+      throw error;
+    }
+    const key = await this.#loadKey();
+    try {
+      const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, IV_BYTES));
+      decipher.setAAD(Buffer.from(server));
+      decipher.setAuthTag(sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+      const text = decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES), undefined, "utf8");
+      return JSON.parse(text + decipher.final("utf8")) as Login; // only this class has the key
+    } catch {
+      throw new McpUnavailableError(
+        `its log-in cannot be read, because its key has changed; run ${PROGRAM} login ${server}`,
+      );
+    }
+  }
+
+  async change(
+    server: string,
+    change: (kept: Login | undefined) => Promise<Login | undefined>,
+  ): Promise<Login | undefined> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    const unlock = await this.#lock(server);
+    try {
+      // A log-in that cannot be read is replaced.
+      const kept = await this.read(server).catch(() => undefined);
+      const next = await change(kept);
+      if (next === undefined) await rm(this.#file(server), { force: true });
+      else if (next !== kept) await this.#write(server, next);
+      return next;
+    } finally {
+      await unlock();
+    }
+  }
+
+  #file(server: string): string {
+    return join(this.#folder, server);
+  }
+
+  async #write(server: string, login: Login): Promise<void> {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(CIPHER, await this.#loadKey(), iv);
+    cipher.setAAD(Buffer.from(server));
+    const body = Buffer.concat([cipher.update(JSON.stringify(login), "utf8"), cipher.final()]);
+    const draft = `${this.#file(server)}.draft`;
+    const file = await open(draft, "w", 0o600);
+    try {
+      await file.writeFile(Buffer.concat([iv, cipher.getAuthTag(), body]));
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(draft, this.#file(server));
+  }
+
+  /** Waits until no other process changes the log-in. Gives what ends the lock. */
+  async #lock(server: string): Promise<() => Promise<void>> {
+    const path = `${this.#file(server)}.lock`;
+    for (;;) {
+      try {
+        await (await open(path, "wx", 0o600)).close();
+        return () => rm(path, { force: true });
+      } catch (error) {
+        if (codeOf(error) !== "EEXIST") throw error;
+      }
+      const since = await stat(path).then(({ mtimeMs }) => mtimeMs, systemClock);
+      if (systemClock() - since > STALE_MS) await unlink(path).catch(() => {});
+      else await wait(POLL_MS);
+    }
+  }
+
+  async #hasLogins(): Promise<boolean> {
+    const files = await readdir(this.#folder).catch(() => []);
+    return files.some((file) => !file.includes("."));
+  }
+
+  #loadKey(): Promise<Uint8Array> {
+    this.#key ??= this.#findKey().catch((error: unknown) => {
+      this.#key = undefined;
+      throw error;
+    });
+    return this.#key;
+  }
+
+  async #findKey(): Promise<Uint8Array> {
+    const inFile = await readKey(join(this.#folder, KEY));
+    if (inFile !== undefined) return inFile;
+    const keychain = { platform: process.platform, env: this.#env };
+    const kept = await readSecret(KEY_NAME, keychain);
+    if (kept.ok) {
+      if (kept.secret !== undefined) return Buffer.from(kept.secret, "base64");
+      const key = randomBytes(32);
+      if ((await keepSecret(KEY_NAME, key.toString("base64"), keychain)) === undefined) return key;
+    } else if (await this.#hasLogins()) {
+      throw new McpUnavailableError(`its log-in cannot be read: ${kept.problem}`);
+    }
+    return keyIn(this.#folder, KEY);
+  }
+}

@@ -1,0 +1,123 @@
+/** Logs a person in and out at other MCP servers, whose tools the agent may use. */
+import { createInterface } from "node:readline/promises";
+import { openLoginCallback } from "../app/login-callback.ts";
+import { loginsOf } from "../app/logins.ts";
+import { checkTools } from "../app/checks/servers.ts";
+import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
+import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
+import type { LoginOptions } from "../agent/mcp-tools/login.ts";
+import { type RemoteMcpServer, expandServer } from "../agent/mcp-tools/server-config.ts";
+import { loadConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import { systemClock } from "../core/clock.ts";
+import { didYouMean } from "../core/options.ts";
+import { openInBrowser } from "./browser.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./local-runs.ts";
+
+/** A server that can be logged in at. */
+interface Place {
+  name: string;
+  server: RemoteMcpServer;
+  logins: LoginOptions;
+  config: Config;
+}
+
+export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
+  const found = placeOf(positionals[0], { flags, host });
+  if (typeof found === "string") return complain(found, 2);
+  const { name, server, logins, config } = found;
+  const scope = flags["scope"];
+  const callback = await openLoginCallback(server.oauth?.callbackPort);
+  try {
+    const pending = await beginLogin({
+      server,
+      redirectUrl: callback.address,
+      ...(typeof scope === "string" ? { scope } : {}),
+      fetch: logins.fetchFor(server.url),
+      clock: systemClock,
+    });
+    say(`Log in at ${name} in your browser:\n\n${pending.address.href}\n`);
+    if (flags["no-browser"] !== true) openInBrowser(pending.address.href);
+    const login = await pending.finish(await answerFrom(callback.answerTo(pending.state)));
+    await logins.store.change(name, async () => login);
+  } catch (error) {
+    if (error instanceof LoginFailed) return complain(`${name}: ${error.message}`);
+    throw error;
+  } finally {
+    callback.close();
+  }
+  const only = Object.entries(config.mcpServers).filter(([other]) => other === name);
+  const alone = { ...config, mcpServers: Object.fromEntries(only), subagents: [], workspace: undefined };
+  const [check] = await checkTools(alone, host.env);
+  say(`You are logged in at ${name}. ${check?.text ?? ""}`);
+  return 0;
+}
+
+export async function runLogout({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
+  const found = placeOf(positionals[0], { flags, host });
+  if (typeof found === "string") return complain(found, 2);
+  const { name, server, logins } = found;
+  let told = "";
+  let wasIn = false;
+  await logins.store.change(name, async (login) => {
+    wasIn = login !== undefined;
+    if (login === undefined) return undefined;
+    await revokeLogin(login, logins.fetchFor(server.url)).catch(() => {
+      told = " Its authorization server could not be told; end the access there too.";
+    });
+    return undefined;
+  });
+  say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
+  return 0;
+}
+
+/** The server of a name, or the reason why nobody can log in there. */
+function placeOf(
+  name: string | undefined,
+  { flags, host }: Pick<CommandArguments, "flags" | "host">,
+): Place | string {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) return loaded.problems.join("\n");
+  const { config } = loaded;
+  const names = Object.entries(config.mcpServers).flatMap(([one, server]) => ("url" in server ? [one] : []));
+  const known = names.length === 0 ? NONE : `Servers with a url: ${names.join(", ")}.`;
+  if (name === undefined) return `Name a server. ${known}`;
+  const given = config.mcpServers[name];
+  if (given === undefined)
+    return `mcpServers has no server "${name}".${didYouMean(name, names) || ` ${known}`}`;
+  if (!("url" in given)) return `${name} is started by a command, so nobody logs in there.`;
+  if (new Headers(given.headers).has("authorization"))
+    return `${name} has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.`;
+  try {
+    const { server } = expandServer(given, host.env);
+    if (!("url" in server) || !URL.canParse(server.url)) return `${name}: its url is not a valid address.`;
+    return { name, server, logins: loginsOf(config, host.env), config };
+  } catch (error) {
+    if (error instanceof McpUnavailableError) return `${name}: ${error.message}.`;
+    throw error;
+  }
+}
+
+const NONE = "The configuration has no server with a url; add one to mcpServers.";
+
+/** Waits for the browser, or at a terminal for the address at which a browser elsewhere ended. */
+async function answerFrom(browser: Promise<URLSearchParams>): Promise<URLSearchParams> {
+  if (!process.stdin.isTTY) return browser;
+  say("If your browser is on another machine, it ends at an address that cannot be opened. Paste it here:");
+  const lines = createInterface({ input: process.stdin });
+  const pasted = new Promise<URLSearchParams>((resolve) => {
+    lines.on("line", (line) => {
+      const text = line.trim();
+      if (URL.canParse(text)) resolve(new URL(text).searchParams);
+      else if (text !== "") say("This is not an address. Paste all of it, from http:// on:");
+    });
+  });
+  try {
+    return await Promise.race([browser, pasted]);
+  } finally {
+    lines.close();
+  }
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
