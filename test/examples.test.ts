@@ -14,6 +14,7 @@ import { startSite } from "./web/site.ts";
 const EXAMPLES: Record<string, RegExp> = {
   research: /kept in \/research\/tides\.md/,
   team: /coder wants to run write_file[\s\S]*reviewer: sound/,
+  news: /list every TODO: finished/,
   cowork: /I wrote what you allowed/,
   langchain: /asked: .* write_file[\s\S]*app\.js:1/,
   langgraph: /the stream shows: files, messages, structuredResponse, todos\n[\s\S]*note is in/,

@@ -4,6 +4,7 @@ import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import type { NewsOperator } from "../runs/news.ts";
 import type { Principal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
@@ -20,7 +21,7 @@ import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
  * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
  * closes all of it.
  */
-export async function openRuns(given: RunSettings): Promise<RunService> {
+export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
   const settings = await withKeys(given);
   const { config, env, lendable = false, keepsHouse = true } = settings;
   // Other MCP servers are started by the SDK, which passes on whatever is open.
@@ -33,22 +34,38 @@ export async function openRuns(given: RunSettings): Promise<RunService> {
     const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
+    const sendsNews = keepsHouse && Object.keys(config.news).length > 0;
+    const courier = sendsNews
+      ? (await import("./news.ts")).openCourier(settings, storage, environmentOf(config, choice))
+      : undefined;
     const service = assemble(settings, storage, agents, choice);
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
       try {
         await park();
+        await courier?.close();
         await (await opening)?.close();
       } finally {
         await storage.close();
       }
     };
-    return Object.assign(service, { close });
+    return Object.assign(service, { close, news: newsOf(storage) });
   } catch (error) {
     await storage.close();
     throw error;
   }
 }
+
+/** The runs, and what is on its way to people elsewhere. */
+export interface OpenedRuns extends RunService {
+  news: NewsOperator;
+}
+
+const newsOf = ({ runs: { news }, clock }: Storage): NewsOperator => ({
+  list: (limit) => news.list(limit),
+  retry: (numbers) => news.retry(numbers, clock()),
+  drop: (numbers) => news.drop(numbers),
+});
 
 /** With the keys that the keychain has, for a process that works on runs and so needs them. */
 async function withKeys(settings: RunSettings): Promise<RunSettings> {

@@ -10,7 +10,13 @@ import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
-import { type ServerDeps, createPageLinks, lazyRuns, loginPageLinks } from "../server/contracts/deps.ts";
+import {
+  type ServerDeps,
+  createPageLinks,
+  lazyRuns,
+  loginPageLinks,
+  pagesAt,
+} from "../server/contracts/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/calls/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import type { SharedStorage } from "../storage/storage.ts";
@@ -55,7 +61,8 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    const parts = { lendable: true, startsSchedules: true, ...defined({ storage }) };
+    const pageOf = page instanceof URL ? pagesAt(page) : undefined;
+    const parts = { lendable: true, startsSchedules: true, ...defined({ storage, pageOf }) };
     return openRuns({ config, env, logger, works, ...parts });
   });
   const runs = () => lazy.runs();

@@ -27,6 +27,8 @@ export interface RunSettings {
   keepsHouse?: boolean;
   /** True if this process starts the runs of schedules. Default false. */
   startsSchedules?: boolean;
+  /** The page of a run, at an address without secrets. Default: there is none. */
+  pageOf?: (runId: string) => string | undefined;
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });

@@ -127,3 +127,27 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
     examples: ["schedule run pages"],
   },
 ];
+
+export const NEWS_ACTIONS: readonly Action[] = [
+  {
+    name: "list",
+    words: "",
+    summary: "List messages that no channel has accepted yet, those that were given up first.",
+    flags: ["json"],
+    examples: ["news list", "news list --json"],
+  },
+  {
+    name: "retry",
+    words: "[NUMBER…]",
+    summary: "Send messages again now, with all their attempts.",
+    flags: ["all"],
+    examples: ["news retry 12", "news retry --all"],
+  },
+  {
+    name: "drop",
+    words: "[NUMBER…]",
+    summary: "Delete messages without sending them.",
+    flags: ["all"],
+    examples: ["news drop 12", "news drop --all"],
+  },
+];

@@ -1,4 +1,4 @@
-import { RUN_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
+import { RUN_ACTIONS, NEWS_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { type Command, type Flag, settingFlag } from "./command.ts";
 
@@ -147,6 +147,22 @@ const schedule: Command = {
     { name: "overlap", kind: "boolean", help: "Start a run even if an earlier one has not ended." },
   ],
   run: async (args) => (await import("./schedule.ts")).runSchedule(args),
+};
+
+const news: Command = {
+  name: "news",
+  usage: "news [ACTION] [NUMBER…]",
+  summary: "Show messages about runs that were not delivered yet, and send them again or drop them.",
+  configurable: true,
+  settings: ["dataDir", "storage"],
+  positionals: Infinity,
+  examples: ["news list", "news retry --all"],
+  actions: NEWS_ACTIONS,
+  flags: [
+    { name: "json", kind: "boolean", help: "Write JSON." },
+    { name: "all", kind: "boolean", help: "All messages that were given up." },
+  ],
+  run: async (args) => (await import("./news.ts")).runNews(args),
 };
 
 const open: Command = {
@@ -399,6 +415,7 @@ export const COMMANDS: readonly Command[] = [
   run,
   runs,
   schedule,
+  news,
   open,
   demo,
   init,

@@ -1,13 +1,13 @@
 /** Opens the runs of the data directory for a command. */
 import { type Check, factsFor } from "../app/checks/check.ts";
 import { sendTraces } from "../app/lifecycle.ts";
+import type { OpenedRuns } from "../app/open-runs.ts";
 import { environmentFlags } from "../app/settings.ts";
 import { loadConfig } from "../config/load.ts";
 import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
-import type { RunService } from "../runs/service.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 
 /** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
@@ -17,7 +17,7 @@ export const LOCAL: Principal = "local";
 const ENDS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export interface LocalRuns {
-  runs: RunService;
+  runs: OpenedRuns;
   config: Config;
   logger: Logger;
   /** Aborts at Ctrl-C and when the process is asked to stop. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
+import { newsSchema } from "./news.ts";
 import {
   absolutePath,
   between,
@@ -288,6 +289,11 @@ export const ConfigSchema = z.strictObject({
     .optional()
     .describe(
       "The page of all runs, which results link to. Over stdio it is on this machine, by default on. With `http.tokens` or `http.oauth` it is at the server's own address, for people who log in with a token, by default on. Over HTTP without either it is on this machine, by default off.",
+    ),
+  news: newsSchema
+    .default({})
+    .describe(
+      'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. They are told the name of the run and what is needed, without contents. Default: none.',
     ),
   notify: z
     .enum(["off", "bell", "desktop"])

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
-import { readHost } from "../web/url.ts";
+import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 
 /** A text that is not empty. */
@@ -48,17 +48,11 @@ const token = z.strictObject({
 export type TokenConfig = z.output<typeof token>;
 
 /** An address that is encrypted or on this machine: elsewhere anybody could replace keys and tokens. */
-const secureUrl = z.string().refine(
-  (text) => {
-    if (!URL.canParse(text)) return false;
-    const { protocol, hostname, hash } = new URL(text);
-    return hash === "" && (protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname)));
-  },
-  { error: "must be an https address without fragment" },
-);
-const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+export const secureUrl = z
+  .string()
+  .refine(isSecureUrl, { error: "must be an https address without user name and fragment" });
 
-const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+export const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
   error: "must be the name of an environment variable",
 });
 

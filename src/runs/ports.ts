@@ -35,6 +35,7 @@ import type {
   RunSummary,
 } from "./run.ts";
 import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
+import type { NewsRepository } from "./news.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -375,6 +376,7 @@ export interface RunRepository {
   readonly read: RunQueries;
   readonly schedules: ScheduleRepository;
   readonly shares: ShareRows;
+  readonly news: NewsRepository;
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
   /** The newest call that waits for this run is the one with this request. */
   awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void>;

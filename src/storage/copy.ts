@@ -170,6 +170,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   run_grants: ["run_id", "key"],
   used_answers: ["run_id"],
   model_requests: ["run_id", "id"],
+  news_deliveries: ["run_id", "seq", "type", "target"],
   schedules: ["id", "principal", "task", "expression"],
   schedule_skips: ["reason"],
 };

@@ -111,7 +111,7 @@ function judge(url: URL, addresses: readonly Address[]): void {
   if (addresses.every(({ address }) => isPublicAddress(address))) return;
   throw new WebProblem(
     "private",
-    `${hostOf(url)} has a private address, and only the public internet is read.`,
+    `${hostOf(url)} has a private address, and only the public internet is reached.`,
   );
 }
 

@@ -111,3 +111,13 @@ export function readHost(entry: string): NamedHost | string {
     ...(port === undefined || isIP(text) === 6 ? {} : { port: Number(port) }),
   };
 }
+
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/** True for an https address, or http on this machine, without credentials and fragment. */
+export function isSecureUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, hash, username, password } = new URL(text);
+  if (hash !== "" || username !== "" || password !== "") return false;
+  return protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
+}

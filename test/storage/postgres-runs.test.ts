@@ -7,6 +7,7 @@ import type { SharedStorage } from "../../src/storage/storage.ts";
 import { TcpLink } from "../support/tcp-link.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { newsRepositoryContract } from "./news-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 const tags = "postgres";
@@ -50,6 +51,7 @@ const openData = async (): Promise<RunData> => {
 
 runRepositoryContract("Postgres", openData, { tags });
 scheduleRepositoryContract("Postgres", openData, { tags });
+newsRepositoryContract("Postgres", openData, { tags });
 
 test("servers that start at once make the tables once", { tags }, async () => {
   const schema = newSchema();

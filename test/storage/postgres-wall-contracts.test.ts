@@ -17,6 +17,7 @@ import { type KeptVectors, embeddingsContract } from "./embeddings.contract.ts";
 import { memoryStoreContract } from "./memory-store.contract.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { newsRepositoryContract } from "./news-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 import { storeContract } from "./store.contract.ts";
 import { streamStoreContract } from "./stream-store.contract.ts";
@@ -62,6 +63,13 @@ const OWN_WORK = [
   "SELECT * FROM schedules WHERE environment =",
   "SELECT DISTINCT principal FROM schedules",
   "SELECT min(due_at) AS next FROM schedules WHERE environment =",
+  // News go to the operator.
+  "SELECT target, min(due_at)",
+  "UPDATE news_deliveries SET",
+  "DELETE FROM news_deliveries WHERE",
+  "SELECT thread_id, name, task, schedule_name FROM runs WHERE id =",
+  "SELECT run_id, seq, time, agent, kind, data FROM run_events WHERE run_id = $1 AND seq =",
+  "SELECT d.*, r.name, r.task FROM news_deliveries",
   "SELECT pg_advisory_xact_lock(7310518093242); DROP POLICY",
 ];
 
@@ -89,6 +97,7 @@ describe("behind the second wall", () => {
     };
     runRepositoryContract("Postgres", openData);
     scheduleRepositoryContract("Postgres", openData);
+    newsRepositoryContract("Postgres", openData);
     streamStoreContract("Postgres", async () => {
       const { connect, close } = data();
       return { connect: async () => (await connect()).openStreams(), close };

@@ -9,6 +9,7 @@ import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
+import { newsRepositoryContract } from "./news-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 /** Every statement that the suite had the engine carry out. */
@@ -47,10 +48,11 @@ const openFile = async (): Promise<RunData> => {
 
 runRepositoryContract("SQLite", openFile);
 scheduleRepositoryContract("SQLite", openFile);
+newsRepositoryContract("SQLite", openFile);
 
-/** Reads a whole table, or a whole journal. A match is looked up in the index of texts. That of leases has the runs at work alone, and schedules are few. */
+/** Reads a whole table, or a whole journal. A match is looked up in the index of texts. That of leases has the runs at work alone, and schedules and messages are few. */
 const GROWING =
-  /^SCAN (?!json_each|run_texts VIRTUAL TABLE INDEX \d+:M\d<$|waiting$|schedules |runs USING INDEX runs_leased$)|run_events .*\(run_id=\?\)$/;
+  /^SCAN (?!json_each|run_texts VIRTUAL TABLE INDEX \d+:M\d<$|waiting$|schedules |d |news_deliveries( |$)|runs USING INDEX runs_leased$)|run_events .*\(run_id=\?\)$/;
 
 test("none of these statements reads more rows as tables and journals grow", () => {
   const database = openDatabase(":memory:");

@@ -14,7 +14,7 @@ export const LONG_FILES: readonly string[] = [
   "test/backends/policy/policy-links.property.test.ts",
   "test/backends/sandbox/{starters,stopping}.test.ts",
   "test/commands/{completions,loaded-packages}.test.ts",
-  "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,runs/runs,schedule/schedule,login/login}.test.ts",
+  "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,news/news,runs/runs,schedule/schedule,login/login}.test.ts",
   "test/commands/run/{keychain,run}.test.ts",
   "test/commands/terminal/{keyboard,pseudo-terminal,questions}.test.ts",
   "test/e2e/{commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",

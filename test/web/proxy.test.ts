@@ -23,7 +23,7 @@ test(
     expect(stdout.trim().split("\n")).toEqual([
       "by proxy [GET http://unknown.test/robots.txt, GET http://unknown.test/]",
       "public.test could not be reached by the proxy. [CONNECT public.test:443, CONNECT public.test:443]",
-      "private.test has a private address, and only the public internet is read. []",
+      "private.test has a private address, and only the public internet is reached. []",
     ]);
   },
 );

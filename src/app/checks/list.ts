@@ -11,6 +11,7 @@ import {
   checkOtherModels,
   checkPrices,
 } from "./models.ts";
+import { checkChannels, checkDelivered } from "./news.ts";
 import { checkMounts, checkPromptFile, checkReadOnly, checkStorage, checkWorkspace } from "./places.ts";
 import { checkTools } from "./servers.ts";
 import { checkSearchAnswers, checkSearchKey } from "./web.ts";
@@ -35,6 +36,8 @@ const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Result]> = [
   ["start", ({ config }) => checkReadOnly(config)],
   ["machine", checkSearchKey],
   ["network", checkSearchAnswers],
+  ["start", checkChannels],
+  ["machine", checkDelivered],
   ["network", checkMounts],
   ["machine", ({ config, env }) => checkTools(config, env)],
   ["machine", ({ config, env }) => checkAgentFiles(config, env)],

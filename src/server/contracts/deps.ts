@@ -93,16 +93,20 @@ export interface PageLinks {
   close(): Promise<void>;
 }
 
+/** Pages of runs at the address of a server where people log in. */
+export const pagesAt = (publicUrl: URL) => {
+  const own = publicUrl.href.replace(/(?<!\/)\/+$/, "");
+  return (runId: string): string => own + runPath(runId);
+};
+
 /**
  * Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. Without
  * `publicUrl` the page is at the address of the request, whose host has been checked.
  */
 export function loginPageLinks(publicUrl: URL | undefined): PageLinks {
-  const own = publicUrl?.href.replace(/(?<!\/)\/+$/, "");
-  const link: PageLinks["watch"] = async (_principal, runId, origin) => {
-    const address = own ?? origin;
-    return address === undefined ? undefined : address + runPath(runId);
-  };
+  const own = publicUrl && pagesAt(publicUrl);
+  const link: PageLinks["watch"] = async (_principal, runId, origin) =>
+    own?.(runId) ?? (origin === undefined ? undefined : origin + runPath(runId));
   return {
     asksForLogIn: true,
     watch: link,

@@ -22,8 +22,8 @@ export function* has(
     : { isKnown: isRepeat(entry, latest), latest: latest.kind };
 }
 
-/** Belongs into the transaction of what the event tells of. */
-export function* append(runId: string, entry: JournalEntry, now: number): Steps<void> {
+/** Gives the event's sequence number. Belongs into the transaction of what the event tells of. */
+export function* append(runId: string, entry: JournalEntry, now: number): Steps<number> {
   const next = yield* first<{ last_seq: number }>(
     "UPDATE runs SET last_seq = last_seq + 1, updated_at = @now WHERE id = @id RETURNING last_seq",
     { id: runId, now },
@@ -42,6 +42,7 @@ export function* append(runId: string, entry: JournalEntry, now: number): Steps<
       identity: entry.identity ?? null,
     },
   );
+  return next.last_seq;
 }
 
 /** Events with `seq > after`, oldest first. */

@@ -42,6 +42,7 @@ import * as questions from "./questions.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
 import { StoredSchedules } from "./schedules.ts";
+import { StoredNews } from "./news.ts";
 import { type RunIndex, search } from "./search.ts";
 import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -68,6 +69,7 @@ export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
   readonly schedules: StoredSchedules;
   readonly shares: ShareRows;
+  readonly news: StoredNews;
   readonly #engine: Engine;
   readonly #housekeeping: Housekeeping;
   readonly #listeners = new Set<RunListener>();
@@ -79,6 +81,7 @@ export class StoredRuns implements RunRepository {
     const started = (runId: string): void => this.#notify(runId, true);
     this.schedules = new StoredSchedules(engine, started, (found) => withPlaces(engine, found));
     this.shares = shareRows(engine);
+    this.news = new StoredNews(engine);
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {
@@ -169,8 +172,10 @@ export class StoredRuns implements RunRepository {
       if (recovered) this.#notify(lease.runId, false);
       if (crashes < crashLimit) return { lease, run, recovered };
       const failure = leases.crashFailure(crashes);
-      await this.#engine.of(lease.principal).write(() => fail(lease, failure, request.now));
+      const options = { now: request.now, rules: this.news.rules };
+      await this.#engine.of(lease.principal).write(() => fail(lease, failure, options));
       this.#notify(lease.runId, false);
+      this.news.posted();
     }
     return undefined;
   }
@@ -200,7 +205,7 @@ export class StoredRuns implements RunRepository {
   }
 
   work(options: WorkOptions): WorkLog {
-    return new StoredWork(this.#engine, (runId) => this.#notify(runId, false), options);
+    return new StoredWork(this.#engine, (runId) => this.#notify(runId, false), this.news, options);
   }
 
   watch(listener: RunListener, pollMs: number): { close(): void } {

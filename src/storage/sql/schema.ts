@@ -320,6 +320,28 @@ BEGIN
   DELETE FROM run_texts WHERE rowid = OLD.number;
 END;`;
 
+/**
+ * `news_deliveries` are messages about events of runs on their way to a channel, written with the event. A row is
+ * deleted when its message was accepted. `due_at` is the next attempt; an attempt under way moves it first, so that
+ * another server tries again if this one ends. From `dead_at` on no attempt follows until a person wants one.
+ */
+const NEWS = `
+CREATE TABLE news_deliveries (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  seq INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  target TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  problem TEXT,
+  dead_at INTEGER,
+  UNIQUE (run_id, seq, type, target)
+) STRICT;
+CREATE INDEX news_deliveries_due ON news_deliveries (target, due_at) WHERE dead_at IS NULL;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -331,6 +353,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
   { version: 8, name: "schedules", sql: SCHEDULES },
   { version: 9, name: "search of runs", sql: SEARCH, isForSqlite: true },
+  { version: 10, name: "news of runs", sql: NEWS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */
@@ -343,4 +366,5 @@ export const TABLES_OF_RUN = [
   "used_answers",
   "model_requests",
   "run_shares",
+  "news_deliveries",
 ];

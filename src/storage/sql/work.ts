@@ -25,6 +25,7 @@ import {
   decidedEntry,
   requestedEntry,
 } from "../../runs/events.ts";
+import type { NewsRule } from "../../runs/news.ts";
 import type {
   Delivered,
   Lease,
@@ -48,6 +49,7 @@ import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
+import * as news from "./news.ts";
 import * as questions from "./questions.ts";
 import { withdraw } from "./runs.ts";
 import type { Answer } from "../../tools/tool.ts";
@@ -76,31 +78,41 @@ function* withdrawOf(runId: string, agent: AgentPath, now: number): Steps<boolea
   return true;
 }
 
+interface AskTimes {
+  now: number;
+  deadlineMs: number | undefined;
+  rules: readonly NewsRule[];
+}
+
 /** Stores a question; one that is stored already, answered or not, stays as it is. */
 function* ask(
-  runId: string,
+  run: leases.OpenRunRow,
   { id, agent, question }: PendingQuestion,
-  { now, deadlineMs }: { now: number; deadlineMs: number | undefined },
+  { now, deadlineMs, rules }: AskTimes,
 ): Steps<void> {
   const { afterMs = deadlineMs }: { afterMs?: number } = question.kind === "ask" ? question : {};
   const expiresAt = afterMs === undefined ? {} : { expiresAt: now + afterMs };
   const asked: OpenQuestion = {
     id,
-    runId,
+    runId: run.id,
     agent,
     question,
     status: "pending",
     requestedAt: now,
     ...expiresAt,
   };
-  if (yield* questions.add(asked)) yield* journal.append(runId, askedEntry(asked), now);
+  if (yield* questions.add(asked)) yield* news.append(run, askedEntry(asked), { now, rules });
 }
 
 /** Ends a run as failed. Belongs into a transaction. */
-export function* fail(lease: Lease, failure: FailureDetails, now: number): Steps<void> {
+export function* fail(
+  lease: Lease,
+  failure: FailureDetails,
+  { now, rules }: { now: number; rules: readonly NewsRule[] },
+): Steps<void> {
   const row = yield* leases.heldToChange(lease);
   yield* withdraw(row.id, "end of the run", now);
-  yield* journal.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
+  yield* news.append(row, { kind: "run_failed", agent: [], data: failure }, { now, rules });
   yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
   yield* leases.release(lease);
 }
@@ -121,6 +133,7 @@ const lateNote = ({
 export class StoredWork implements WorkLog {
   readonly #engine: Engine;
   readonly #changed: (runId: string) => void;
+  readonly #news: news.StoredNews;
   readonly #syncCheckpoints: () => Promise<void>;
   readonly #deadlineMs: number | undefined;
   readonly #questionDeadlineMs: number | undefined;
@@ -129,10 +142,12 @@ export class StoredWork implements WorkLog {
   constructor(
     engine: Engine,
     changed: (runId: string) => void,
+    posted: news.StoredNews,
     { syncCheckpoints, deadlineMs, questionDeadlineMs }: WorkOptions,
   ) {
     this.#engine = engine;
     this.#changed = changed;
+    this.#news = posted;
     this.#syncCheckpoints = syncCheckpoints ?? (async () => undefined);
     this.#deadlineMs = deadlineMs;
     this.#questionDeadlineMs = questionDeadlineMs;
@@ -180,17 +195,17 @@ export class StoredWork implements WorkLog {
     request: HitlRequest,
     now: number,
   ): Promise<void> {
-    const ask = (runId: string) => this.#ask(runId, { id: interruptId, request }, agent, now);
-    return this.#write(lease, function* (row) {
-      yield* ask(row.id);
+    const ask = (row: leases.OpenRunRow) => this.#ask(row, { id: interruptId, request }, agent, now);
+    return this.#announce(lease, function* (row) {
+      yield* ask(row);
       yield* status.update(row.id, row.status, now);
     });
   }
 
   askQuestion(lease: Lease, asked: PendingQuestion, now: number): Promise<void> {
-    const times = { now, deadlineMs: this.#questionDeadlineMs };
-    return this.#write(lease, function* (row) {
-      yield* ask(row.id, asked, times);
+    const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
+    return this.#announce(lease, function* (row) {
+      yield* ask(row, asked, times);
       yield* status.update(row.id, row.status, now);
     });
   }
@@ -260,10 +275,10 @@ export class StoredWork implements WorkLog {
     delivered: readonly Delivered[],
     now: number,
   ): Promise<PauseOutcome> {
-    const times = { now, deadlineMs: this.#questionDeadlineMs };
-    const askApproval = (runId: string, asked: PendingInterrupt) =>
-      this.#ask(runId, asked, asked.request.agent ?? [], now);
-    return this.#write(lease, function* (row): Steps<PauseOutcome> {
+    const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
+    const askApproval = (row: leases.OpenRunRow, asked: PendingInterrupt) =>
+      this.#ask(row, asked, asked.request.agent ?? [], now);
+    return this.#announce(lease, function* (row): Steps<PauseOutcome> {
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const askedAgain = new Set<string>();
@@ -274,8 +289,8 @@ export class StoredWork implements WorkLog {
         row.id,
         taken.map(({ interruptId }) => interruptId),
       );
-      for (const asked of open) yield* askApproval(row.id, asked);
-      for (const asked of others) yield* ask(row.id, asked, times);
+      for (const asked of open) yield* askApproval(row, asked);
+      for (const asked of others) yield* ask(row, asked, times);
       const ids = [...open, ...others].map(({ id }) => id);
       yield* withdraw(row.id, "agent", now, ids);
       const updated = yield* status.update(row.id, row.status, now);
@@ -294,14 +309,15 @@ export class StoredWork implements WorkLog {
 
   complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
     const { answer, structured, stopReason } = result;
-    return this.#write(lease, function* (row) {
+    const { rules } = this.#news;
+    return this.#announce(lease, function* (row) {
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return false;
       yield* withdraw(row.id, "agent", now);
       yield* models.forget(row.id);
       yield* status.update(row.id, row.status, now);
       const stopped = stopReason === undefined ? {} : { stopReason };
       const data = { answer: answerExcerpt(answer), ...stopped };
-      yield* journal.append(row.id, { kind: "run_completed", agent: [], data }, now);
+      yield* news.append(row, { kind: "run_completed", agent: [], data }, { now, rules });
       const ending = { now, answer, structured, ...stopped };
       yield* status.end(row.id, { from: "working", to: "completed" }, ending);
       yield* leases.release(lease);
@@ -323,7 +339,8 @@ export class StoredWork implements WorkLog {
   }
 
   async fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
-    await this.#write(lease, () => fail(lease, failure, now));
+    const { rules } = this.#news;
+    await this.#announce(lease, () => fail(lease, failure, { now, rules }));
   }
 
   async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
@@ -413,16 +430,23 @@ export class StoredWork implements WorkLog {
   }
 
   /** Stores what an interrupt asks, and decides what a person approved for the whole run; the rest stays as it is. */
-  *#ask(runId: string, { id, request }: PendingInterrupt, agent: AgentPath, now: number): Steps<void> {
+  *#ask(
+    row: leases.OpenRunRow,
+    { id, request }: PendingInterrupt,
+    agent: AgentPath,
+    now: number,
+  ): Steps<void> {
     const times = { now, deadlineMs: this.#deadlineMs };
-    for (const approval of approvalsOf(runId, id, agent, request, times)) {
+    for (const approval of approvalsOf(row.id, id, agent, request, times)) {
       if (!(yield* approvals.add(approval))) continue;
-      yield* journal.append(runId, requestedEntry(approval), now);
       const grant = yield* approvals.grantFor(approval);
+      // Nobody is needed for a call that was approved before.
+      const rules = grant === undefined ? this.#news.rules : [];
+      yield* news.append(row, requestedEntry(approval), { now, rules });
       if (grant === undefined) continue;
       const by = sameAs(grant.approvalId);
       yield* approvals.decide(approval, { type: "approve" }, by, now);
-      yield* journal.append(runId, decidedEntry(approval, "approve", by), now);
+      yield* journal.append(row.id, decidedEntry(approval, "approve", by), now);
     }
   }
 
@@ -431,6 +455,13 @@ export class StoredWork implements WorkLog {
     await this.#syncCheckpoints();
     const result = await this.#engine.of(lease.principal).write(() => underLease(lease, work));
     this.#changed(lease.runId);
+    return result;
+  }
+
+  /** The same for changes that may be news. */
+  async #announce<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
+    const result = await this.#write(lease, work);
+    this.#news.posted();
     return result;
   }
 

@@ -1,0 +1,36 @@
+/** The channels that get news of runs, as configured. */
+import type { Config } from "../config/schema.ts";
+import { PROGRAM } from "../config/program.ts";
+import { type ChannelContext, channelProblem, senderOf } from "../news/channel.ts";
+import { type Channel, Courier } from "../runs/courier.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { RunSettings } from "./settings.ts";
+
+/** Begins to deliver the news of this process's environment. */
+export function openCourier(
+  { config, env, logger, pageOf = () => undefined }: RunSettings,
+  { runs, clock }: Storage,
+  environment: string,
+): Courier {
+  const openCommand = (runId: string): string => `${PROGRAM} runs open ${runId}`;
+  const channels = channelsOf(config, { env, pageOf, openCommand });
+  for (const { name, problem } of newsProblems(config, env)) logger.warn("news.channel", { name, problem });
+  return new Courier({ news: runs.news, channels, environment, clock, log: logger });
+}
+
+const channelsOf = ({ news }: Pick<Config, "news">, context: ChannelContext): Channel[] =>
+  Object.entries(news).map(([target, { events: types, ...options }]) => ({
+    target,
+    types,
+    send: senderOf(options, context),
+  }));
+
+/** The channels that cannot send now. */
+export const newsProblems = (
+  { news }: Pick<Config, "news">,
+  env: RunSettings["env"],
+): { name: string; problem: string }[] =>
+  Object.entries(news).flatMap(([name, options]) => {
+    const problem = channelProblem(options, env);
+    return problem === undefined ? [] : [{ name, problem }];
+  });

@@ -1,0 +1,96 @@
+/** Actions on messages about runs that no receiver has accepted yet. */
+import { durationText } from "../core/clock.ts";
+import { closestName } from "../core/options.ts";
+import { oneLine, showControl } from "../core/text.ts";
+import type { WaitingNews } from "../runs/news.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
+import { SHORT_ID } from "./runs.ts";
+import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
+
+const NAMES = ["list", "retry", "drop"];
+const SHOWN = 500;
+
+/** Works on the data directory alone: servers that use it see the change. */
+export async function runNews(args: CommandArguments): Promise<ExitCode> {
+  const [name = "list", ...words] = args.positionals;
+  if (!NAMES.includes(name)) {
+    const meant = closestName(name, NAMES);
+    const others = meant === undefined ? `: ${NAMES.join(", ")}` : `; did you mean ${meant}?`;
+    return complain(`news has no action "${oneLine(name, 80)}"${others}`, 2);
+  }
+  if (name === "list") {
+    if (words.length > 0)
+      return complain(`Unexpected argument "${oneLine(words[0] ?? "", 80)}" for news list.`, 2);
+    return withLocalRuns(args, false, (local) => list(local, args));
+  }
+  const wrong = words.find((word) => !/^[1-9]\d{0,14}$/.test(word));
+  if (wrong !== undefined || (words.length === 0) !== (args.flags["all"] === true)) {
+    return complain(
+      `news ${name} needs the numbers of messages, such as 12, or --all for those that were given up.`,
+      2,
+    );
+  }
+  const numbers = words.length === 0 ? undefined : words.map(Number);
+  return withLocalRuns(args, false, async (local) => {
+    const { news } = local.runs;
+    const count = await (name === "retry" ? news.retry(numbers) : news.drop(numbers));
+    const wanted = new Set(numbers).size;
+    if (count < wanted) {
+      return complain(
+        `${wanted - count} of these messages do not exist. ${local.dataCommand("news", "list")} shows all.`,
+      );
+    }
+    const what = `${count} ${count === 1 ? "message" : "messages"}`;
+    return say(
+      name === "retry" ? `${what} will be sent again by a server that has the channel.` : `Dropped ${what}.`,
+    );
+  });
+}
+
+async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
+  const found = await runs.news.list(SHOWN);
+  if (flags["json"] === true) {
+    for (const one of found) say(JSON.stringify(documentOf(one)));
+    return 0;
+  }
+  if (found.length === 0) return say("All news were delivered.");
+  const colors = colorsFor(process.stdout, process.env);
+  const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
+  for (const one of found) {
+    const { number, target, type, runId, problem = "" } = one;
+    const head = `${String(number).padStart(4)}  ${stateOf(one).padEnd(24)}  ${target}  ${type}`;
+    say(fit(`${head}  ${runId.slice(0, SHORT_ID)}  ${oneLine(showControl(problem), 200)}`.trimEnd(), width));
+  }
+  if (process.stdout.isTTY) {
+    say(colors.dim("number, state, channel, event, run, last problem"));
+    say(colors.dim(`To send again: ${dataCommand("news", "retry", "NUMBER")}`));
+  }
+  return 0;
+}
+
+function stateOf({ attempts, dueAt, createdAt }: WaitingNews): string {
+  const now = Date.now();
+  if (dueAt === undefined) return `given up after ${attempts}`;
+  if (attempts === 0) return `waiting for ${durationText(now - createdAt)}`;
+  return dueAt <= now
+    ? `attempt ${attempts + 1} due`
+    : `attempt ${attempts + 1} in ${durationText(dueAt - now)}`;
+}
+
+const documentOf = ({ number, target, type, runId, createdAt, attempts, problem, dueAt }: WaitingNews) => ({
+  number,
+  state: dueAt === undefined ? "given_up" : "waiting",
+  channel: target,
+  event: type,
+  run_id: runId,
+  created_at: new Date(createdAt).toISOString(),
+  attempts,
+  ...(dueAt === undefined ? {} : { next_attempt_at: new Date(dueAt).toISOString() }),
+  ...(problem === undefined ? {} : { problem }),
+});
+
+function say(...lines: readonly string[]): 0 {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  return 0;
+}

@@ -1,0 +1,73 @@
+/** Schema of the channels that get news of runs. */
+import { z } from "zod";
+import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
+import { secureUrl, text, variable } from "./sections.ts";
+
+const types = {
+  events: z
+    .array(z.enum(NEWS_TYPES))
+    .min(1)
+    .default([...USUAL_NEWS])
+    .describe(
+      "Events that it gets. `budget.reached` comes besides `run.finished` if a run ended at one of its limits.",
+    ),
+};
+
+const address = {
+  url: secureUrl.optional().describe("Address: https, or http on this machine."),
+  urlVariable: variable
+    .optional()
+    .describe("Environment variable with the address, if the address is a secret itself."),
+};
+
+const hasOneAddress = ({
+  url,
+  urlVariable,
+}: {
+  url?: string | undefined;
+  urlVariable?: string | undefined;
+}) => (url === undefined) !== (urlVariable === undefined);
+const ONE_ADDRESS = { error: "needs either url or urlVariable" };
+
+const channel = z.discriminatedUnion("kind", [
+  z
+    .strictObject({
+      kind: z.literal("webhook").describe("JSON, signed as Standard Webhooks describes it."),
+      ...address,
+      secretVariable: variable.describe(
+        "Environment variable with the secret: `whsec_` and 24 to 64 random bytes in base64.",
+      ),
+      ...types,
+    })
+    .refine(hasOneAddress, ONE_ADDRESS),
+  z
+    .strictObject({
+      kind: z.literal("slack").describe("An incoming webhook of Slack."),
+      ...address,
+      ...types,
+    })
+    .refine(hasOneAddress, ONE_ADDRESS),
+  z
+    .strictObject({
+      kind: z.literal("ntfy").describe("A topic of ntfy, such as `https://ntfy.sh/my-topic`."),
+      ...address,
+      tokenVariable: variable.optional().describe("Environment variable with an access token."),
+      ...types,
+    })
+    .refine(hasOneAddress, ONE_ADDRESS),
+  z.strictObject({
+    kind: z.literal("command").describe("A program that gets the JSON on standard input."),
+    command: z.array(text).min(1).describe("The program with its arguments."),
+    ...types,
+  }),
+  z.strictObject({ kind: z.literal("desktop").describe("A notification on this machine."), ...types }),
+]);
+
+const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+export const newsSchema = z.record(
+  z.string().regex(CHANNEL_NAME, {
+    error: "name a channel with letters, digits, underscores and hyphens, at most 64",
+  }),
+  channel,
+);

@@ -1,0 +1,57 @@
+/** Notifications of the desktop, by the program that each system has for them. */
+import type { SendResult } from "../runs/news.ts";
+import type { Message } from "./message.ts";
+import { type Program, sendToProgram } from "./program.ts";
+
+/** Reads the texts from standard input, so that they never become code. */
+const TOAST = `
+$news = [Console]::In.ReadToEnd() | ConvertFrom-Json
+[Windows.UI.Notifications.ToastNotificationManager, Windows.UI.Notifications, ContentType = WindowsRuntime] > $null
+$manager = [Windows.UI.Notifications.ToastNotificationManager]
+$toast = $manager::GetTemplateContent([Windows.UI.Notifications.ToastTemplateType]::ToastText02)
+$texts = $toast.GetElementsByTagName('text')
+$texts.Item(0).AppendChild($toast.CreateTextNode($news.title)) > $null
+$texts.Item(1).AppendChild($toast.CreateTextNode($news.text)) > $null
+$app = '{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}\\WindowsPowerShell\\v1.0\\powershell.exe'
+$manager::CreateToastNotifier($app).Show([Windows.UI.Notifications.ToastNotification]::new($toast))
+`;
+
+const NOTIFY = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
+
+/** Characters beyond ASCII are escaped, whatever encoding the console has. */
+const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+
+function programOf({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
+  switch (platform) {
+    case "darwin":
+      return { name: "osascript", file: "osascript", args: ["-e", NOTIFY, title, text] };
+    case "win32": {
+      const script = Buffer.from(TOAST, "utf16le").toString("base64");
+      const args = ["-NoProfile", "-NonInteractive", "-EncodedCommand", script];
+      return { name: "PowerShell", file: "powershell.exe", args, input: asciiJson({ title, text }) };
+    }
+    default:
+      return {
+        name: "notify-send",
+        file: "notify-send",
+        args: ["--app-name=deepagent-mcp", "--", title, text],
+      };
+  }
+}
+
+/** `command`: the line that opens the run, shown if it has no address. `platform`: that of this process by default. */
+export const notifyDesktop = (
+  { title, text, url }: Message,
+  { command, signal, platform = process.platform }: DesktopOptions,
+): Promise<SendResult> =>
+  sendToProgram(programOf({ title, text: `${text}\n${url ?? command}` }, platform), signal);
+
+interface DesktopOptions {
+  command: string;
+  signal: AbortSignal;
+  platform?: NodeJS.Platform;
+}

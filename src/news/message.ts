@@ -1,0 +1,85 @@
+/** The words of news: for programs as JSON, for people as a title and a line. */
+import { isoTime } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
+import { displayName, oneLine } from "../core/text.ts";
+import type { News } from "../runs/news.ts";
+import { stoppedAtLimit } from "../runs/run.ts";
+
+/** Longest name of a run, in characters. */
+const NAME = 120;
+
+/** Tells a person of an event: which run, and what is needed. */
+export interface Message {
+  title: string;
+  /** Such as `needs your approval: run a command`. */
+  text: string;
+  /** The page of the run. Absent: there is none at an address that anybody may know. */
+  url?: string;
+}
+
+/** `url`: the page of the run, at an address without secrets. */
+export const messageOf = (news: News, url: string | undefined): Message => ({
+  title: nameIn(news),
+  text: textOf(news),
+  ...defined({ url }),
+});
+
+/**
+ * The JSON that webhooks and commands get. It has no content of files, no arguments of calls, no question and no
+ * answer: these may hold secrets, and are on the page.
+ */
+export function payloadOf(news: News, url: string | undefined): object {
+  return { type: news.type, timestamp: isoTime(news.time), data: dataOf(news, url) };
+}
+
+/** The facts of an event, for programs. */
+export function dataOf(news: News, url: string | undefined): Record<string, string> {
+  const { runId, threadId, schedule, event } = news;
+  const facts = {
+    run_id: runId,
+    thread_id: threadId,
+    name: nameIn(news),
+    summary: textOf(news),
+    ...defined({ schedule, url }),
+  };
+  switch (event.kind) {
+    case "approval_requested":
+      return { ...facts, approval_id: event.data.approvalId, tool: event.data.tool };
+    case "question_asked":
+      return { ...facts, question_id: event.data.questionId };
+    case "run_failed":
+      return { ...facts, reason: event.data.reason };
+    case "run_completed":
+      return { ...facts, ...defined({ stop_reason: event.data.stopReason }) };
+    default:
+      return facts;
+  }
+}
+
+const nameIn = ({ name }: News): string => oneLine(displayName(oneLine(name, NAME)), NAME);
+
+function textOf({ event }: News): string {
+  switch (event.kind) {
+    case "approval_requested":
+      return `needs your approval: ${actOf(event.data)}`;
+    case "question_asked":
+      return event.data.server === undefined
+        ? "asks you a question"
+        : `asks you a question of the MCP server ${displayName(event.data.server)}`;
+    case "run_failed":
+      return `failed (${event.data.reason})`;
+    case "run_completed":
+      return event.data.stopReason === undefined ? "finished" : stoppedAtLimit(event.data.stopReason);
+    default:
+      return event.kind.replaceAll("_", " ");
+  }
+}
+
+type Asked = Extract<News["event"], { kind: "approval_requested" }>["data"];
+
+/** The call without its object: a command may contain a secret. */
+function actOf({ tool, call }: Asked): string {
+  if (call?.kind === "command") return "run a command";
+  if (call?.kind === "file") return `${call.act.toLowerCase()} a file`;
+  return `call ${displayName(tool)}`;
+}

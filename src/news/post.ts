@@ -1,0 +1,46 @@
+/** Sends one message over HTTP. */
+import { errorMessage, isAbortError } from "../core/errors.ts";
+import type { SendResult } from "../runs/news.ts";
+import { type Network, request, secondsToWait } from "../web/request.ts";
+import { hostOf } from "../web/url.ts";
+
+export interface Post {
+  url: URL;
+  network: Network;
+  headers?: Readonly<Record<string, string>>;
+  /** JSON. */
+  body: string;
+  signal: AbortSignal;
+}
+
+/** The receiver does not want any further message. */
+const GONE = 410;
+
+/**
+ * Posts JSON. Every status but 2xx is a failure, redirects included: they would take the message elsewhere. The
+ * answer's body is not read.
+ */
+export async function post({ url, network, headers = {}, body, signal }: Post): Promise<SendResult> {
+  try {
+    const answer = await request(url, {
+      network,
+      headers: { ...headers, "content-type": "application/json", "user-agent": "deepagent-mcp" },
+      method: "POST",
+      body,
+      signal,
+    });
+    answer.destroy();
+    const { statusCode: status = 0 } = answer;
+    if (status >= 200 && status < 300) return { ok: true };
+    const seconds = secondsToWait(answer.headers["retry-after"]);
+    return {
+      ok: false,
+      problem: `${hostOf(url)} answered ${status}`,
+      ...(status === GONE ? { isFinal: true } : {}),
+      ...(seconds === undefined ? {} : { afterMs: Number(seconds) * 1000 }),
+    };
+  } catch (error) {
+    if (isAbortError(error) || signal.aborted) throw error;
+    return { ok: false, problem: errorMessage(error) };
+  }
+}

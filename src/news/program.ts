@@ -1,0 +1,46 @@
+/** Gives a message to a program. */
+import { ProgramFailure, runProgram } from "../core/child-process.ts";
+import { codeOf } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
+import type { SendResult } from "../runs/news.ts";
+
+const TIMEOUT_MS = 20_000;
+const MAX_OUTPUT = 100_000;
+
+export interface Program {
+  /** Name of the program for the operator. */
+  name: string;
+  file: string;
+  args: readonly string[];
+  /** Given on standard input. */
+  input?: string;
+}
+
+/** Runs the program to its end. An exit code other than 0 is a failure. */
+export async function sendToProgram(
+  { name, file, args, input }: Program,
+  signal: AbortSignal,
+): Promise<SendResult> {
+  try {
+    await runProgram(file, args, {
+      timeout: TIMEOUT_MS,
+      maxOutput: MAX_OUTPUT,
+      signal,
+      windowsHide: true,
+      ...(input === undefined ? {} : { input }),
+    });
+    return { ok: true };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ok: false, problem: `${name} ${failureOf(error)}` };
+  }
+}
+
+function failureOf(error: unknown): string {
+  if (!(error instanceof ProgramFailure)) {
+    return codeOf(error) === "ENOENT" ? "is not installed" : "could not be started";
+  }
+  if (error.isTimeout) return `did not end within ${TIMEOUT_MS / 1000} s, or wrote too much`;
+  const said = oneLine(error.message, 200);
+  return `failed (exit code ${error.code ?? "none"})${said === "" ? "" : `: ${said}`}`;
+}

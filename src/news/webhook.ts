@@ -1,0 +1,29 @@
+/** Signed messages, as the Standard Webhooks specification describes them. */
+import { Webhook } from "standardwebhooks";
+
+const PREFIX = "whsec_";
+/** Bytes of a secret, both included. */
+const SECRET_BYTES = [24, 64] as const;
+
+/** The problem with a secret; `undefined`: it can be used. Never repeats the secret. */
+export function secretProblem(secret: string): string | undefined {
+  const [least, most] = SECRET_BYTES;
+  const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : "";
+  const bytes = Buffer.from(text, "base64");
+  const isBase64 = text !== "" && bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
+  return isBase64 && bytes.length >= least && bytes.length <= most
+    ? undefined
+    : `must be ${PREFIX} followed by ${least} to ${most} random bytes in base64`;
+}
+
+/** The headers of a message. `id` is the same at every attempt; the time is that of this one. */
+export function signedHeaders(
+  { id, body, secret }: { id: string; body: string; secret: string },
+  now: Date,
+): Record<string, string> {
+  return {
+    "webhook-id": id,
+    "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
+    "webhook-signature": new Webhook(secret).sign(id, now, body),
+  };
+}

@@ -1,0 +1,181 @@
+/** Delivers news: takes messages out of the outbox and gives them to their channels. */
+import { type Clock, isDoneWithin } from "../core/clock.ts";
+import { errorMessage } from "../core/errors.ts";
+import type { Logger } from "../core/logger.ts";
+import { oneLine } from "../core/text.ts";
+import type { NewsRepository, NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
+import { warnUnlessLocked } from "./worker.ts";
+
+/** A receiver of news, and the way to it. */
+export interface Channel extends NewsRule {
+  send: Send;
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** Pauses after failed attempts: about a day in all. */
+const PAUSES_MS: readonly number[] = [
+  5000,
+  30_000,
+  2 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+  6 * HOUR,
+  15 * HOUR,
+];
+/** Longest pause that a receiver can ask for. */
+const LONGEST_MS = 24 * HOUR;
+/** An attempt takes no longer. */
+const ATTEMPT_MS = 30_000;
+/** From then on another server makes the attempt again. */
+const CLAIM_MS = 2 * ATTEMPT_MS;
+const PROBLEM = 300;
+
+export interface CourierOptions {
+  news: NewsRepository;
+  channels: readonly Channel[];
+  environment: string;
+  clock: Clock;
+  log: Logger;
+  /** A number from 0 up to 1. Default: random. */
+  random?: () => number;
+  /** Longest time between two looks at the outbox, in ms. Default: a minute. */
+  checkMs?: number;
+  /** Time that attempts under way have when the courier is closed, in ms. Default: five seconds. */
+  patienceMs?: number;
+}
+
+/** The next step after a failed attempt. */
+export function settledBy(
+  result: Exclude<SendResult, { ok: true }>,
+  { attempts, now, random }: { attempts: number; now: number; random: () => number },
+): Settled {
+  const { isFinal = false, afterMs = 0 } = result;
+  const problem = oneLine(result.problem, PROBLEM);
+  const pause = PAUSES_MS[attempts - 1];
+  if (isFinal || pause === undefined) return { kind: "dead", now, problem };
+  // Receivers that come back are not asked by all at once.
+  const wait = Math.max(pause * (0.8 + 0.4 * random()), Math.min(afterMs, LONGEST_MS));
+  return { kind: "again", dueAt: now + Math.round(wait), problem };
+}
+
+/**
+ * Sends what is due, one message after the other for each channel, so that a slow channel keeps no other waiting. Any
+ * number of servers may do so: a message is claimed for each attempt. Keeps no process alive.
+ */
+export class Courier {
+  readonly #options: CourierOptions & Required<Pick<CourierOptions, "random" | "checkMs" | "patienceMs">>;
+  readonly #channels: ReadonlyMap<string, Channel>;
+  readonly #outbox: { close(): void };
+  readonly #lanes = new Map<string, Promise<void>>();
+  readonly #stop = new AbortController();
+  #looking: Promise<void> | undefined;
+  #isAskedAgain = false;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: CourierOptions) {
+    this.#options = { random: Math.random, checkMs: MINUTE, patienceMs: 5000, ...options };
+    this.#channels = new Map(options.channels.map((channel) => [channel.target, channel]));
+    this.#outbox = options.news.open(options.channels, () => void this.look());
+    void this.look();
+  }
+
+  /** Begins to send what is due. */
+  look(): Promise<void> {
+    this.#isAskedAgain = true;
+    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
+    return this.#looking;
+  }
+
+  /** Ends attempts under way after a while; they are made again later, by this server or another. */
+  async close(): Promise<void> {
+    this.#outbox.close();
+    await this.#looking;
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    const sent = Promise.all(this.#lanes.values());
+    if (!(await isDoneWithin(this.#options.patienceMs, sent))) this.#stop.abort();
+    await sent;
+  }
+
+  async #look(): Promise<void> {
+    const { news, environment, clock, log, checkMs } = this.#options;
+    while (this.#isAskedAgain && !this.#isClosed) {
+      this.#isAskedAgain = false;
+      clearTimeout(this.#timer);
+      let wait = checkMs;
+      try {
+        for (const { target, dueAt } of await news.due(environment)) {
+          const channel = this.#channels.get(target);
+          if (channel === undefined || this.#lanes.has(target)) continue;
+          if (dueAt <= clock()) this.#begin(channel);
+          else wait = Math.min(wait, dueAt - clock());
+        }
+      } catch (error) {
+        warnUnlessLocked(log, "news.look_failed", { error });
+      }
+      this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
+    }
+  }
+
+  #begin(channel: Channel): void {
+    this.#lanes.set(channel.target, this.#lane(channel));
+  }
+
+  async #lane(channel: Channel): Promise<void> {
+    let isDone = false;
+    try {
+      await this.#sendAll(channel);
+      isDone = true;
+    } catch (error) {
+      warnUnlessLocked(this.#options.log, "news.lane_failed", { what: channel.target, error });
+    }
+    this.#lanes.delete(channel.target);
+    // Finds out when its next attempt is due. After a failure of the storage the timer does.
+    if (isDone && !this.#isClosed) void this.look();
+  }
+
+  async #sendAll({ target, send }: Channel): Promise<void> {
+    const { news, environment, clock } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      const now = clock();
+      const outgoing = await news.claim({ target, environment }, now, now + CLAIM_MS);
+      if (outgoing === undefined) return;
+      await news.settle(outgoing, await this.#attempt(outgoing, send));
+    }
+  }
+
+  async #attempt({ news, target, attempts }: Outgoing, send: Send): Promise<Settled> {
+    const { clock, log, random } = this.#options;
+    const facts = { target, runId: news.runId, type: news.type, attempts };
+    const timeout = AbortSignal.timeout(ATTEMPT_MS);
+    let result: SendResult;
+    try {
+      const signal = AbortSignal.any([timeout, this.#stop.signal]);
+      result = await Promise.race([send(news, signal), aborted(signal)]);
+    } catch (error) {
+      if (this.#stop.signal.aborted) return { kind: "broken_off", now: clock() };
+      const problem = timeout.aborted ? `no answer within ${ATTEMPT_MS / 1000} s` : errorMessage(error);
+      result = { ok: false, problem };
+    }
+    if (result.ok) {
+      log.debug("news.delivered", facts);
+      return { kind: "delivered" };
+    }
+    const settled = settledBy(result, { attempts, now: clock(), random });
+    const { problem } = result;
+    if (settled.kind === "dead") log.warn("news.given_up", { ...facts, problem });
+    else log.info("news.not_delivered", { ...facts, problem });
+    return settled;
+  }
+}
+
+/** Rejects when the signal aborts, so that nothing waits for a channel that does not look at it. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => {
+    const end = (): void => reject(new Error("The attempt was broken off."));
+    if (signal.aborted) end();
+    else signal.addEventListener("abort", end, { once: true });
+  });

@@ -1,0 +1,43 @@
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+export interface Receiver {
+  url: string;
+  received: Received[];
+  /** Statuses of the next answers, then 200. 0: never answers. */
+  statuses: number[];
+  /** Headers of all answers. */
+  headers: Record<string, string>;
+}
+
+/** Listens on this machine for messages. */
+export async function startReceiver(): Promise<Receiver> {
+  const receiver: Receiver = { url: "", received: [], statuses: [], headers: {} };
+  const server = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => (body += text));
+    request.on("end", () => {
+      receiver.received.push({ path: request.url ?? "", headers: request.headers, body });
+      const status = receiver.statuses.shift() ?? 200;
+      if (status === 0) return;
+      // An endless answer is nobody's problem but the receiver's.
+      response.writeHead(status, receiver.headers);
+      response.write("x".repeat(100_000));
+      if (status !== 299) response.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return receiver;
+}

@@ -1,0 +1,193 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { HitlRequest } from "../../src/agent/agent.ts";
+import { NEWS_TYPES, type NewsType } from "../../src/runs/news.ts";
+import type { Lease, RunRepository } from "../../src/runs/ports.ts";
+import type { RunData } from "./run-repository.contract.ts";
+
+const ME = "me";
+const NOW = 1000;
+const LATER = 10 ** 9;
+const E = "e";
+
+const asked: HitlRequest = {
+  actionRequests: [{ name: "note", args: { text: "secret" }, description: "Note", toolCallId: "c" }],
+  reviewConfigs: [],
+};
+const question = {
+  id: "q",
+  agent: [],
+  question: { kind: "ask" as const, text: "Which secret?", fields: [] },
+};
+
+/** The outbox of every driver of `RunRepository`. */
+export function newsRepositoryContract(
+  name: string,
+  open: () => Promise<RunData>,
+  options: { tags?: string } = {},
+): void {
+  describe(`news in ${name}`, options, () => {
+    let data: RunData;
+    let runs: RunRepository;
+    let number = 0;
+
+    beforeEach(async () => {
+      data = await open();
+      onTestFinished(() => data.close());
+      runs = await data.connect();
+    });
+
+    const begin = async (server = runs): Promise<Lease> => {
+      number += 1;
+      const ids = { runId: `run_${number}`, newThreadId: `thr_${number}` };
+      await server.create(ME, { task: `task ${number}` }, { ...ids, environment: E, now: NOW });
+      const claim = { owner: "a", environment: E, now: NOW, expiresAt: LATER };
+      const claimed = await server.claimNext(claim, 9);
+      if (claimed === undefined) throw new Error("nothing to claim");
+      return claimed.lease;
+    };
+    const complete = async (lease: Lease, stopReason?: string, server = runs): Promise<void> => {
+      const work = server.work({});
+      const result = { answer: "secret answer", ...(stopReason === undefined ? {} : { stopReason }) };
+      expect(await work.complete(lease, result, work.inbox(lease), NOW)).toBe(true);
+    };
+    const wants = (target: string, ...types: NewsType[]) => ({ target, types });
+    const claim = (target: string, now = NOW, server = runs) =>
+      server.news.claim({ target, environment: E }, now, now + 100);
+
+    test("are written with the events that a rule wants, and claimed in their order", async () => {
+      let posted = 0;
+      runs.news.open([wants("all", ...NEWS_TYPES), wants("ends", "run.finished", "run.failed")], () => {
+        posted += 1;
+      });
+      const one = await begin();
+      const work = runs.work({});
+      await work.requestApprovals(one, [], "i", asked, NOW);
+      await work.askQuestion(one, question, NOW);
+      // A repeat after a crash is no news.
+      await work.requestApprovals(one, [], "i", asked, NOW);
+      const two = await begin();
+      await complete(two, "max_cost");
+      const three = await begin();
+      await work.fail(three, { reason: "internal", message: "broken" }, NOW);
+      expect(posted).toBe(5);
+
+      const types: NewsType[] = [];
+      for (let next = await claim("all"); next !== undefined; next = await claim("all")) {
+        types.push(next.news.type);
+        expect(next.attempts).toBe(1);
+        await runs.news.settle(next, { kind: "delivered" });
+      }
+      expect(types).toEqual([
+        "approval.requested",
+        "question.asked",
+        "run.finished",
+        "budget.reached",
+        "run.failed",
+      ]);
+      expect(await runs.news.list(9)).toMatchObject([
+        { target: "ends", type: "run.finished", runId: two.runId, attempts: 0, dueAt: NOW },
+        { target: "ends", type: "run.failed", runId: three.runId },
+      ]);
+      expect(await claim("ends")).toMatchObject({
+        target: "ends",
+        news: {
+          id: `${two.runId}_2_run_finished`,
+          type: "run.finished",
+          time: NOW,
+          runId: two.runId,
+          name: `task ${number - 1}`,
+          event: { kind: "run_completed", data: { stopReason: "max_cost" } },
+        },
+      });
+    });
+
+    test("without a rule nothing is written", async () => {
+      await complete(await begin());
+      runs.news.open([wants("failures", "run.failed")], () => undefined).close();
+      await complete(await begin());
+      expect(await runs.news.list(9)).toEqual([]);
+      expect(await runs.news.due(E)).toEqual([]);
+    });
+
+    test("a transaction that fails leaves no message", async () => {
+      runs.news.open([wants("all", ...NEWS_TYPES)], () => undefined);
+      const lease = await begin();
+      await runs.revoke({ ...(await runs.leases())[0]! });
+      const work = runs.work({});
+      await expect(work.fail(lease, { reason: "internal", message: "late" }, NOW)).rejects.toThrow();
+      expect(await runs.news.list(9)).toEqual([]);
+    });
+
+    test("several servers claim each message once, and again when a claim has run out", async () => {
+      runs.news.open([wants("all", "run.finished")], () => undefined);
+      await complete(await begin());
+      const servers = [runs, await data.connect(), await data.connect()];
+      const claims = await Promise.all(servers.map((server) => claim("all", NOW, server)));
+      expect(claims.filter((one) => one !== undefined)).toHaveLength(1);
+      const [first] = claims.filter((one) => one !== undefined);
+      if (first === undefined) throw new Error("no claim");
+      expect(await runs.news.due(E)).toEqual([{ target: "all", dueAt: NOW + 100 }]);
+      expect(await claim("all", NOW + 99)).toBeUndefined();
+      // The first server has ended in the attempt.
+      const second = await claim("all", NOW + 100);
+      expect(second).toMatchObject({ attempts: 2, news: { id: first.news.id } });
+      // It was only slow, and is late.
+      await runs.news.settle(first, { kind: "dead", now: NOW, problem: "late" });
+      await runs.news.settle(first, { kind: "delivered" });
+      expect(await runs.news.list(9)).toMatchObject([{ attempts: 2, dueAt: NOW + 200 }]);
+      if (second !== undefined) await runs.news.settle(second, { kind: "delivered" });
+      expect(await runs.news.list(9)).toEqual([]);
+      expect(await runs.news.claim({ target: "all", environment: "other" }, LATER, LATER)).toBeUndefined();
+    });
+
+    test("are tried again, given up, sent again by a person, and dropped", async () => {
+      runs.news.open([wants("all", "run.finished")], () => undefined);
+      await complete(await begin());
+      await complete(await begin());
+      const one = await claim("all");
+      const two = await claim("all");
+      if (one === undefined || two === undefined) throw new Error("no claim");
+      await runs.news.settle(one, { kind: "again", dueAt: 5000, problem: "answered 503" });
+      await runs.news.settle(two, { kind: "dead", now: NOW, problem: "answered 410" });
+      expect(await claim("all", 4999)).toBeUndefined();
+      expect(await runs.news.countDead()).toBe(1);
+      const dead = { number: two.number, attempts: 1, problem: "answered 410" };
+      const [first, second] = await runs.news.list(9);
+      expect(first).toMatchObject(dead);
+      expect(first?.dueAt).toBeUndefined();
+      expect(second).toMatchObject({ number: one.number, problem: "answered 503", dueAt: 5000 });
+      expect(await runs.news.list(1)).toHaveLength(1);
+
+      const broken = await claim("all", 5000);
+      if (broken === undefined) throw new Error("no claim");
+      await runs.news.settle(broken, { kind: "broken_off", now: 6000 });
+      expect(await runs.news.list(9)).toMatchObject([{}, { attempts: 1, dueAt: 6000 }]);
+
+      expect(await runs.news.retry(undefined, 7000)).toBe(1);
+      expect(await runs.news.list(9)).toMatchObject([{ attempts: 1 }, { attempts: 0, dueAt: 7000 }]);
+      expect(await runs.news.retry([one.number, 999], 8000)).toBe(1);
+      expect(await runs.news.drop(undefined)).toBe(0);
+      expect(await runs.news.drop([one.number, two.number])).toBe(2);
+      expect(await runs.news.list(9)).toEqual([]);
+    });
+
+    test("go with their run", async () => {
+      runs.news.open([wants("all", "run.finished")], () => undefined);
+      const lease = await begin();
+      await complete(lease);
+      expect(await runs.disown(ME, lease.runId)).toBe(true);
+      const signal = new AbortController().signal;
+      expect(await runs.prune({}, { checkpoints: undefined, now: LATER, signal })).toMatchObject({ runs: 1 });
+      expect(await runs.news.list(9)).toEqual([]);
+    });
+
+    test("a run that crashed too often is news, too", async () => {
+      runs.news.open([wants("all", "run.failed")], () => undefined);
+      await begin();
+      await runs.revoke({ ...(await runs.leases())[0]! });
+      const request = { owner: "b", environment: E, now: NOW, expiresAt: LATER };
+      expect(await runs.claimNext(request, 1)).toBeUndefined();
+      expect(await claim("all")).toMatchObject({ news: { type: "run.failed" } });
+    });
+  });
+}
