@@ -17,13 +17,12 @@ import {
   loadAgentFiles,
 } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
-import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
-import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
@@ -38,8 +37,8 @@ import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsOf } from "./instructions.ts";
-import { loginsOf } from "./logins.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
+import { openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
@@ -127,8 +126,7 @@ export async function openAgents(
   const executors = RunExecutors.for(config);
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
-  const logins = loginsOf(config, env);
-  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger, logins });
+  const mcp = openOtherServers(config, env, logger);
   const stored = await storage.forAgents();
   const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));
   const memories = openMemories(settings, stored);
@@ -150,7 +148,7 @@ export async function openAgents(
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     if (own.notice !== undefined) skipped.push(own.notice);
     const found = withModels(described, lent, namedModels(settings, choice, own.spec));
-    const parts = { ...found, interruptOn, skipped, ...namesOf(config, web), log: logger };
+    const parts = { ...found, interruptOn, skipped, ...toolFacts(config, web), log: logger };
     const foreign = await withForeignTools(tools, parts);
     return buildAgent({
       ...foreign,
@@ -180,10 +178,11 @@ export async function openAgents(
   };
 }
 
-/** Names that subagents may use besides those of built-in tools: MCP servers, and tools for the web. */
-const namesOf = ({ mcpServers }: Config, web: Web | undefined) => ({
+/** Names that subagents may use besides those of built-in tools, and the room for tools of other servers. */
+const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
   servers: Object.keys(mcpServers),
   web: web?.tools ?? [],
+  tokens: limits.foreignToolTokens,
 });
 
 /** The parameters of an agent that the configuration states. */
@@ -239,6 +238,8 @@ interface OwnParts {
   servers: readonly string[];
   /** The agent's tools for the web. */
   web: Web["tools"];
+  /** Tokens that the tools of other servers may take in each request. */
+  tokens: number;
   log: Logger;
 }
 
@@ -246,7 +247,9 @@ interface OwnParts {
 async function withForeignTools(
   mcp: McpTools | undefined,
   own: OwnParts,
-): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
+): Promise<
+  Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents" | "toolsOnDemand">>
+> {
   const offers = await mcp?.forAgent();
   const { tools, gated, problems, leftOut, notes: detours } = offers ?? NOTHING;
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
@@ -277,6 +280,7 @@ async function withForeignTools(
   const notes = [...detours.map(({ text }) => text), ...skipped, ...mistakes];
   return {
     tools,
+    toolsOnDemand: { names: tools.map(({ name }) => name), tokens: own.tokens },
     middleware: reportMissingTools({ problems, leftOut }, notes),
     interruptOn: gatesOf(tools),
     subagents,

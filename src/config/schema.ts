@@ -375,6 +375,11 @@ export const ConfigSchema = z.strictObject({
         .describe(
           "Characters of names and descriptions of skills and subagents in the prompt, the operator's first. The agent finds the others in their folders.",
         ),
+      foreignToolTokens: whole(0, 1_000_000)
+        .default(10_000)
+        .describe(
+          "Tokens that the tools of other MCP servers may take in each request. If they take more, the prompt names them, and the agent gets those it needs with find_tools.",
+        ),
     })
     .prefault({}),
   retention: z

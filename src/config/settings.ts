@@ -81,6 +81,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "limits.repeatedTurns", kind: "number" },
   { path: "limits.subagentDepth", kind: "number" },
   { path: "limits.listedCharacters", kind: "number" },
+  { path: "limits.foreignToolTokens", kind: "number" },
   { path: "retention.days", kind: "number", hint: "DAYS" },
   { path: "retention.megabytes", kind: "number", hint: "MB" },
   { path: "http.host", kind: "text", hint: "HOST", flag: "host" },

@@ -35,7 +35,7 @@ describe("mcpServers", () => {
   it.each([
     [{}, "needs either a command or a url"],
     [{ command: "a", url: "http://b" }, "needs either a command or a url"],
-    [{ command: "a", headers: {} }, "has a command; headers are for a url"],
+    [{ command: "a", headers: {} }, "has a command; headers and oauth are for a url"],
     [{ url: "http://b", env: {} }, "has a url; args, env and cwd are for a command"],
     [{ type: "stdio", url: "http://b" }, "has type stdio; stdio goes with a command, the others with a url"],
     [{ command: "a", cwd: "relative" }, "must be an absolute path"],

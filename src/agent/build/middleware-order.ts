@@ -4,6 +4,7 @@ import { createLogger, silentLogger } from "../../core/logger.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { HISTORY_FOLDER } from "../messages/kept-texts.ts";
 import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
+import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { askingMiddleware } from "../layers/asking.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
@@ -14,6 +15,7 @@ import { subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
+import { toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
 import { type WebOptions, webMiddleware } from "../layers/web.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
@@ -33,6 +35,7 @@ export function mainStack(
     ...planning(params),
     ...asking(params),
     ...web(params),
+    ...onDemand(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
@@ -53,6 +56,7 @@ export function subagentStack(
     ...planning(params),
     ...asking(params),
     ...web(params, spec.webTools),
+    ...onDemand(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
       historyFolder: historyFolder(params),
       log: params.log ?? silentLogger,
@@ -97,6 +101,14 @@ function web({ web: given, filesystem }: DeepAgentParams, only?: SubAgent["webTo
   const keepsTexts = filesystem?.evictTokens !== null;
   return options === undefined ? [] : [webMiddleware(options, { only, keepsTexts })];
 }
+
+const onDemand = ({ toolsOnDemand, tools = [] }: DeepAgentParams): Middleware[] =>
+  toolsOnDemand === undefined
+    ? []
+    : toolsOnDemandMiddleware(
+        toolsOnDemand,
+        tools.flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool))),
+      );
 
 /** Access to the web in its long form; `undefined`: there is none. */
 export const webOptions = (given: DeepAgentParams["web"]): WebOptions | undefined =>

@@ -17,6 +17,7 @@ import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { ToolsOnDemand } from "../layers/tools-on-demand.ts";
 import type { WebOptions } from "../layers/web.ts";
 import type { ModelSource } from "../models/resolve.ts";
 
@@ -150,6 +151,11 @@ export interface DeepAgentParams<
    * provider is configured. Default `off`. A text is the `mode` of `WebOptions`: with `ask`, a person approves each page.
    */
   web?: NonNullable<WebOptions["mode"]> | WebOptions;
+  /**
+   * Tools that the agent and its subagents get when they look for them with `find_tools`, if all of them together take
+   * more than `tokens` in each request. The prompt has their names. Default: every tool is in every request.
+   */
+  toolsOnDemand?: ToolsOnDemand;
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];

@@ -10,6 +10,7 @@ import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
+import type { ToolsOnDemand } from "../layers/tools-on-demand.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS, type SearchOptions } from "../../web/search/options.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
@@ -25,6 +26,7 @@ import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
   const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
+  const { toolsOnDemand } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -34,6 +36,7 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
     ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
     ...(web !== undefined && { web: readWeb(web) }),
+    ...(toolsOnDemand && { toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, ON_DEMAND) }),
     ...(typeof generalPurpose === "object" && {
       generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
     }),
@@ -129,6 +132,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   todos: "true or false",
   askUser: "true or false",
   web: "anything",
+  toolsOnDemand: "a plain object",
   filesystem: "a plain object",
   permissions: "a list",
   delegation: "a plain object",
@@ -180,6 +184,11 @@ const FILESYSTEM: OptionTable<FilesystemOptions> = {
   delete: "true or false",
   jobs: "true or false",
   acceptsMedia: "a function",
+};
+
+const ON_DEMAND: OptionTable<ToolsOnDemand> = {
+  names: "a list of non-empty texts",
+  tokens: "a number",
 };
 
 const WEB: OptionTable<WebOptions> = {

@@ -1,6 +1,7 @@
 /** The channels of an agent's state: the built-in ones, and those of state schemas. */
 import { COMPACTION } from "../compaction/compacted-view.ts";
 import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
+import { LOADED_TOOLS } from "../layers/tools-on-demand.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import type { TextsByName } from "../contracts/state.ts";
 import { isDeepStrictEqual } from "node:util";
@@ -42,6 +43,7 @@ const INTERNAL: ReadonlySet<unknown> = new Set([
   LEFT_OFF,
   COMPACTION,
   REFUSED_MEDIA,
+  LOADED_TOOLS,
 ]);
 
 export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
@@ -185,7 +187,7 @@ const ISOLATED = new Set([
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA].filter(
+  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA, LOADED_TOOLS].filter(
     (key) => state[key] !== undefined,
   );
   return Object.fromEntries(keys.map((key) => [key, state[key]]));

@@ -1,4 +1,4 @@
-/** Reads what other MCP servers answer about tools: takes sloppy tools and results, and gives strict ones. */
+/** Reads what other MCP servers answer about tools, resources and prompts: takes sloppy tools and results, and gives strict ones. */
 import type { RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
@@ -12,10 +12,32 @@ export interface LeftOutTool {
 
 /** A field of `_meta`, which the package passes on as it is. */
 const RAW = "deepagent-mcp/answer";
-const READ: ReadonlySet<string> = new Set(["tools/list", "tools/call"]);
+const READ: ReadonlySet<string> = new Set([
+  "tools/list",
+  "tools/call",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+  "prompts/list",
+  "prompts/get",
+]);
+
+/** The fields that the package wants in an answer to one of these. */
+const STRICT = {
+  resultType: "complete",
+  tools: [],
+  content: [],
+  resources: [],
+  resourceTemplates: [],
+  contents: [],
+  prompts: [],
+  messages: [],
+  ttlMs: 0,
+  cacheScope: "private",
+};
 
 /**
- * Lets answers about tools through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
+ * Lets answers through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
  * `hide` blacks out secrets in them, and in errors.
  */
 export function acceptAnyAnswer(transport: Transport, hide: (text: string) => string): void {
@@ -33,8 +55,7 @@ export function acceptAnyAnswer(transport: Transport, hide: (text: string) => st
     if (!("result" in message) || message.result["resultType"] === "input_required") return;
     const { nextCursor } = message.result;
     const answer = { ...recordOf(hidden(message.result, hide)), nextCursor };
-    const strict = { resultType: "complete", tools: [], content: [], ttlMs: 0, cacheScope: "private" };
-    message.result = { ...strict, _meta: { [RAW]: answer } };
+    message.result = { ...STRICT, _meta: { [RAW]: answer } };
   };
 }
 

@@ -139,6 +139,27 @@ export class McpConnection {
     };
   }
 
+  /** True if the server says that it has such things. */
+  async has(capability: "resources" | "prompts"): Promise<boolean> {
+    return this.#guarded(async (client) => client.getServerCapabilities()?.[capability] !== undefined, true);
+  }
+
+  /** Asks for resources or prompts. Gives the answer as the server sent it, but for secrets. */
+  async ask(
+    method: string,
+    params: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const timeout = this.config.timeout * 1000;
+    return answerIn(
+      await this.#guarded((client) => {
+        // The type knows the methods one by one.
+        const request = client.request.bind(client) as (sent: object, options: object) => Promise<Result>;
+        return request({ method, params }, { signal, timeout });
+      }, true),
+    );
+  }
+
   /**
    * Makes one call, or says why it was not sent. Makes it once more if the server had lost the session, and so did
    * nothing; if the connection broke, only a call that `isRepeatable`. @throws the error that the server answered with,

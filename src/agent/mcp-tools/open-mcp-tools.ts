@@ -105,6 +105,15 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   const gated = tools.flatMap(({ name, kind }, index) =>
     isGated(config, kept[index]?.name ?? "", kind) ? [name] : [],
   );
+  const { materialTools } = await import("./material.ts");
+  const isOffered = (name: string): boolean =>
+    (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
+  const taken = new Set(listed.map(({ name }) => name));
+  for (const { own, tool } of await materialTools(connection, taken, (name) => offeredName(server, name))) {
+    if (!isOffered(own)) continue;
+    tools.push(tool);
+    if (isGated(config, own, tool.kind)) gated.push(tool.name);
+  }
   const { note } = connection;
   const notes = note === undefined ? [] : [{ server, text: note }];
   return { tools, gated, problems: [], leftOut: left.map((one) => ({ ...one, server })), notes };

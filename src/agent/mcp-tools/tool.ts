@@ -95,7 +95,7 @@ async function attempt(
   try {
     const own = { isRepeatable: isRepeatable(tool), hold, continuation };
     const answer = await connection.call(tool, args, signal, own);
-    if ("blocks" in answer) return resultOf(answer, options);
+    if ("blocks" in answer) return resultOf(answer, noteOn(answer, options));
     if (!("unsent" in answer)) return answer;
     return toolError(
       `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
@@ -131,12 +131,11 @@ const MAX_TEXT = 1_000_000;
 const MAX_MEDIA = 7_000_000;
 
 /** A server's answer as the model reads it, with a sentence about what does not fit. */
-function resultOf(answer: ReadResult, options: McpToolOptions): ToolResult {
+export function resultOf(answer: ReadResult, note?: string): ToolResult {
   const blocks = answer.blocks.map(checkedBlock);
   const texts = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
   if (blocks.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
-  const note = noteOn(answer, options);
   if (note !== undefined) texts.push(`[${note}]`);
   const text = cutMiddle(texts.join("\n\n"), MAX_TEXT);
   if (answer.isError) return toolError(text || "the tool failed and gave no reason");

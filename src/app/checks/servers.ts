@@ -1,10 +1,9 @@
 /** Checks other MCP servers, whose tools the agent may use. */
-import { type McpToolSet, leftOutText, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
-import { packageVersion } from "../../config/paths.ts";
+import { type McpToolSet, leftOutText } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import type { Config } from "../../config/schema.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
-import { loginsOf } from "../logins.ts";
+import { openOtherServers } from "../other-servers.ts";
 import { webOf } from "../web.ts";
 import { checkSubagentTools } from "./agent-files.ts";
 import type { Check, Facts } from "./check.ts";
@@ -14,8 +13,7 @@ export async function checkTools(
   config: Pick<Config, "dataDir" | "mcpServers" | "subagents" | "web" | "workspace">,
   env: Facts["env"],
 ): Promise<Check[]> {
-  const options = { env, version: packageVersion(), log: silentLogger, logins: loginsOf(config, env) };
-  const mcp = openMcpTools(config.mcpServers, options);
+  const mcp = openOtherServers(config, env, silentLogger);
   try {
     const offers = await mcp.forAgent();
     const servers = Object.keys(config.mcpServers);

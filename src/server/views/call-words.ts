@@ -31,6 +31,10 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
     { does: "Searching the web for", did: "Searched the web for", many: times("Searched the web") },
   ],
   [
+    "find_tools",
+    { does: "Looking for tools for", did: "Looked for tools for", many: times("Looked for tools") },
+  ],
+  [
     "search_memories",
     { does: "Searching memories for", did: "Searched memories for", many: times("Searched memories") },
   ],

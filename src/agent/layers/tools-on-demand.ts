@@ -1,0 +1,92 @@
+/** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
+import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
+import type { ToolResult } from "../../tools/tool.ts";
+import { specTool } from "../calls/tool.ts";
+import { ESTIMATE } from "../compaction/compacted-view.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
+import { appendSystemPrompt } from "../messages/system-prompt.ts";
+import { recordOf } from "../models/tool-schema.ts";
+
+export interface ToolsOnDemand {
+  /** Tools that may be left out of the list at first. */
+  names: readonly string[];
+  /** Tokens that they may take in each request and stay in the list. Default 0. */
+  tokens?: number;
+}
+
+/** A channel with the tools that the model has got, the first one first. */
+export const LOADED_TOOLS = "_loadedTools";
+/** Characters for the lines about tools in the prompt. */
+const ROOM = 8000;
+
+/**
+ * Shows the model the names of tools, and the tools themselves once it has looked for them or called one. Its list of
+ * tools only grows, so that the provider's cache of a thread counts again after each addition.
+ */
+export function toolsOnDemandMiddleware(
+  { names, tokens = 0 }: ToolsOnDemand,
+  tools: readonly AgentTool[],
+): Middleware[] {
+  const chosen = new Set(names);
+  const hidden = tools.filter(({ name }) => chosen.has(name));
+  if (hidden.length === 0 || ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens) return [];
+  const described = hidden.map(describe);
+  const isHidden = new Set(described.map(({ name }) => name));
+  const finder = specTool(findToolsTool(described));
+  const prompt = promptOn(described);
+  return [
+    {
+      name: "ToolsOnDemandMiddleware",
+      channels: { [LOADED_TOOLS]: { kind: "texts" } },
+      tools: [finder],
+      wrapModelCall: (request, next) =>
+        next(appendSystemPrompt({ ...request, tools: shownTools(request, isHidden) }, prompt)),
+      wrapCall: async (request, next) => {
+        const result = await next(request);
+        const { name } = request.toolCall;
+        const found = name === finder.name ? foundIn(result) : isHidden.has(name) ? [name] : [];
+        const known = recordOf(request.state[LOADED_TOOLS]);
+        const added = found.filter((one) => !(one in known));
+        if (added.length === 0) return result;
+        const loaded = Object.fromEntries(added.map((one) => [one, "shown"]));
+        return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };
+      },
+    },
+  ];
+}
+
+/** Tools that were always in the list, then the others in the order in which they came. */
+function shownTools({ tools, state }: ModelRequest, isHidden: ReadonlySet<string>): ModelRequest["tools"] {
+  const loaded = Object.keys(recordOf(state[LOADED_TOOLS]));
+  const byName = new Map(tools.map((tool) => [tool.name, tool]));
+  return [
+    ...tools.filter(({ name }) => !isHidden.has(name)),
+    ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
+  ];
+}
+
+const foundIn = ({ artifact }: Pick<ToolResult, "artifact">): string[] => {
+  const { tools } = recordOf(artifact);
+  return Array.isArray(tools) ? tools.map(String) : [];
+};
+
+function describe({ name, offered }: AgentTool): HiddenTool {
+  const { properties, shape } = recordOf(offered.schema);
+  return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };
+}
+
+function promptOn(tools: readonly HiddenTool[]): string {
+  const lines: string[] = [];
+  let left = ROOM;
+  for (const line of tools.map(toolLine)) {
+    left -= line.length + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  const more = tools.length - lines.length;
+  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+  return ["These tools exist too. Get the ones that you need with `find_tools`.", ...lines, ...rest].join(
+    "\n",
+  );
+}

@@ -1,0 +1,196 @@
+/** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
+import { DynamicStructuredTool } from "@langchain/core/tools";
+import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
+import { argumentsPreview } from "../../tools/call-preview.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import { recordOf } from "../models/tool-schema.ts";
+import { resultIn } from "./answers.ts";
+import type { McpConnection } from "./connection.ts";
+import { resultOf } from "./tool.ts";
+
+/** Resources, or prompts: their tool, and the requests behind it. */
+interface Kind {
+  /** Name of the tool, without the server's. */
+  tool: string;
+  capability: "resources" | "prompts";
+  many: string;
+  description: string;
+  properties: Readonly<Record<string, object>>;
+  /** The lists that show what there is. */
+  lists: ReadonlyArray<{ method: string; field: string; line: (entry: Record<string, unknown>) => string }>;
+  /** The request for one, and its answer as content of a tool's result. `undefined`: the arguments ask for the lists. */
+  request(args: Record<string, unknown>): { method: string; params: Record<string, unknown> } | undefined;
+  content(answer: Record<string, unknown>): unknown[];
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? oneLine(value, 300) : "");
+
+const described = (name: string, { title, description }: Record<string, unknown>): string => {
+  const words = [text(title), firstSentence(text(description), 160)].filter(
+    (word) => word !== "" && word !== name,
+  );
+  return words.length === 0 ? `- ${name}` : `- ${name}: ${words.join(". ")}`;
+};
+
+const CURSOR = { type: "string", description: "Continues a list, as an earlier answer says." };
+
+const RESOURCES: Kind = {
+  tool: "read_resource",
+  capability: "resources",
+  many: "resources",
+  description: "Read a resource of the server by its URI. Without a URI, list what there is.",
+  properties: { uri: { type: "string", description: "URI of the resource." }, cursor: CURSOR },
+  lists: [
+    {
+      method: "resources/list",
+      field: "resources",
+      line: ({ uri, ...entry }) => described(text(uri), { title: entry["name"], ...entry }),
+    },
+    {
+      method: "resources/templates/list",
+      field: "resourceTemplates",
+      line: ({ uriTemplate, ...entry }) => described(text(uriTemplate), { title: entry["name"], ...entry }),
+    },
+  ],
+  request: ({ uri }) =>
+    typeof uri === "string" && uri !== "" ? { method: "resources/read", params: { uri } } : undefined,
+  content: ({ contents }) => [contents ?? []].flat().map((resource) => ({ type: "resource", resource })),
+};
+
+const PROMPTS: Kind = {
+  tool: "get_prompt",
+  capability: "prompts",
+  many: "prompts",
+  description: "Get a prompt of the server by its name. Without a name, list what there is.",
+  properties: {
+    name: { type: "string", description: "Name of the prompt." },
+    arguments: {
+      type: "object",
+      description: "Its arguments: texts by name.",
+      additionalProperties: { type: "string" },
+    },
+    cursor: CURSOR,
+  },
+  lists: [
+    {
+      method: "prompts/list",
+      field: "prompts",
+      line: ({ name, arguments: args, ...entry }) => {
+        const names = [args ?? []].flat().map((one) => text(recordOf(one)["name"]));
+        return `${described(text(name), entry)}${names.length === 0 ? "" : ` (${names.join(", ")})`}`;
+      },
+    },
+  ],
+  request: ({ name, arguments: args }) =>
+    typeof name === "string" && name !== ""
+      ? { method: "prompts/get", params: { name, ...(args === undefined ? {} : { arguments: args }) } }
+      : undefined,
+  content: ({ messages }) =>
+    [messages ?? []].flat().flatMap((message) => {
+      const { role, content } = recordOf(message);
+      return [{ type: "text", text: `[${text(role) || "user"}]` }, ...[content ?? []].flat()];
+    }),
+};
+
+/** The tools for what a server has, by their names without the server's. `taken`: names of tools of its own. */
+export async function materialTools(
+  connection: McpConnection,
+  taken: ReadonlySet<string>,
+  nameOf: (own: string) => string,
+): Promise<Array<{ own: string; tool: AgentTool }>> {
+  const kinds = [RESOURCES, PROMPTS].filter(({ tool }) => !taken.has(tool));
+  const found = await Promise.all(
+    kinds.map(async (kind) => {
+      // Many servers say that they have such things, and have none. A failure here does not cost their tools.
+      const hasAny = await connection.has(kind.capability).catch(() => false);
+      const page = hasAny ? await listed(kind, connection, {}).catch(() => undefined) : undefined;
+      if (page === undefined || page.lines.length === 0) return [];
+      return [{ own: kind.tool, tool: materialTool(kind, connection, nameOf(kind.tool)) }];
+    }),
+  );
+  return found.flat();
+}
+
+function materialTool(kind: Kind, connection: McpConnection, name: string): AgentTool {
+  const server = oneLine(connection.name, 80);
+  const offered = new DynamicStructuredTool({
+    name,
+    description: `${kind.description} (MCP server ${server})`,
+    schema: { type: "object" as const, properties: kind.properties },
+    func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),
+  });
+  return {
+    name,
+    kind: "read",
+    offered,
+    validate: (args) =>
+      typeof args === "object" && args !== null && !Array.isArray(args)
+        ? { ok: true, args: { ...args } }
+        : { ok: false, message: `Invalid arguments for ${name}: expected an object` },
+    run: (call, { context, observe }) =>
+      observe(call, offered, () => read(kind, connection, call.args, context.signal)),
+    preview: async (args) => argumentsPreview(`MCP server ${server}: ${kind.tool}`, args),
+    pathOf: () => undefined,
+  };
+}
+
+async function read(
+  kind: Kind,
+  connection: McpConnection,
+  args: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  const request = kind.request(args);
+  try {
+    if (request !== undefined) {
+      const answer = await connection.ask(request.method, request.params, signal);
+      return resultOf(resultIn({ content: kind.content(answer) }));
+    }
+    const { cursor } = args;
+    const { lines, next } = await listed(
+      kind,
+      connection,
+      typeof cursor === "string" ? { cursor } : {},
+      signal,
+    );
+    if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
+    const more = next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
+    return { content: cutMiddle([...lines, ...more].join("\n"), MOST) };
+  } catch (error) {
+    signal.throwIfAborted();
+    return toolError(`The MCP server ${connection.name} did not answer: ${connection.reason(error)}.`);
+  }
+}
+
+/** Characters of a list that the model is shown. */
+const MOST = 40_000;
+
+/** One page of each list. A list that the server does not know is empty. */
+async function listed(
+  { lists }: Kind,
+  connection: McpConnection,
+  page: { cursor?: string },
+  signal = AbortSignal.timeout(LIST_MS),
+): Promise<{ lines: string[]; next: string | undefined }> {
+  // A cursor belongs to the first list.
+  const asked = page.cursor === undefined ? lists : lists.slice(0, 1);
+  const pages = await Promise.all(
+    asked.map(async ({ method, field, line }) => {
+      const answer = await connection.ask(method, { ...page }, signal).catch((error: unknown) => {
+        if (method === lists[0]?.method) throw error;
+        return recordOf(undefined);
+      });
+      const entries = [answer[field] ?? []].flat().map((entry) => line(recordOf(entry)));
+      // An entry without an address or a name cannot be asked for.
+      return { lines: entries.filter((entry) => !/^- (?::|$)/.test(entry)), next: answer["nextCursor"] };
+    }),
+  );
+  const next = pages[0]?.next;
+  return {
+    lines: pages.flatMap(({ lines }) => lines),
+    next: typeof next === "string" && next !== "" ? next : undefined,
+  };
+}
+
+const LIST_MS = 10_000;

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { firstSentence } from "../core/text.ts";
+import { type ToolSpec, defineTool } from "./tool.ts";
+
+/** A tool that is not in the list of the model from the beginning. */
+export interface HiddenTool {
+  name: string;
+  description: string;
+  /** Names of its parameters. */
+  parameters: readonly string[];
+}
+
+/** Longest line about a tool, in characters. */
+const LINE = 140;
+const DEFAULT_LIMIT = 5;
+const MAX_LIMIT = 20;
+
+/** `- name: first sentence`. */
+export const toolLine = ({ name, description }: HiddenTool): string =>
+  `- ${name}: ${firstSentence(description, LINE)}`;
+
+/** Finds tools by words or by name. Its artifact names those that the model may use from now on. */
+export function findToolsTool(tools: readonly HiddenTool[]): ToolSpec {
+  return defineTool({
+    name: "find_tools",
+    kind: "read",
+    description:
+      "Get tools that are not in your list, by name or by words about their purpose. You can use those that are found from your next reply on.",
+    schema: z.strictObject({
+      query: z.string().min(1).max(500).describe("An exact name, several, or words such as `create issue`."),
+      limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).describe("Number of tools to get at most."),
+    }),
+    async handle({ query, limit }) {
+      const found = findTools(tools, query, limit);
+      if (found.length > 0)
+        return {
+          content: `In your list from now on:\n${found.map(toolLine).join("\n")}`,
+          artifact: { tools: found.map(({ name }) => name) },
+        };
+      const groups = [...new Set(tools.map(({ name }) => groupOf(name)))].join(", ");
+      return { content: `No tool fits. Try other words, or the name of a group: ${groups}.` };
+    },
+  });
+}
+
+/** The part of a name that says whose tool it is. */
+const groupOf = (name: string): string => name.split("__", 1)[0] ?? name;
+
+/** Tools that a query names come first, then those that fit its words best. */
+export function findTools(tools: readonly HiddenTool[], query: string, limit: number): HiddenTool[] {
+  const asked = query.toLowerCase();
+  const named = new Set(asked.split(/[\s,;`"']+/));
+  const words = wordsOf(query);
+  return tools
+    .map((tool) => ({ tool, score: scoreOf(tool, asked, named, words) }))
+    .filter(({ score }) => score > 0)
+    .toSorted((left, right) => right.score - left.score)
+    .slice(0, limit)
+    .map(({ tool }) => tool);
+}
+
+/** More than all words of a query together. */
+const NAMED = 1e6;
+
+function scoreOf(
+  { name, description, parameters }: HiddenTool,
+  asked: string,
+  named: ReadonlySet<string>,
+  words: readonly string[],
+): number {
+  const lower = name.toLowerCase();
+  const own = lower.slice(lower.indexOf("__") + 2);
+  if (lower === asked || own === asked || named.has(lower)) return NAMED;
+  const fields: ReadonlyArray<readonly [number, readonly string[]]> = [
+    [4, wordsOf(name)],
+    [1, wordsOf(description)],
+    [1, parameters.flatMap(wordsOf)],
+  ];
+  const score = words.map((word) =>
+    Math.max(...fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one))))),
+  );
+  return score.reduce((sum, one) => sum + one, 0);
+}
+
+/** `issues` and `issue` fit, too. */
+const fit = (word: string, other: string): number =>
+  word === other ? 1 : isBeginning(word, other) || isBeginning(other, word) ? 0.6 : 0;
+
+const isBeginning = (short: string, long: string): boolean => short.length >= 3 && long.startsWith(short);
+
+/** Words in lower case, also those of `camelCase` and `snake_case`. */
+const wordsOf = (text: string): string[] =>
+  text
+    .replace(/(\p{Ll}|\d)(\p{Lu})/gu, "$1 $2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word !== "" && !COMMON.has(word));
+
+const COMMON: ReadonlySet<string> = new Set(
+  "a an and by can for from in into is it of on or that the this to tool tools use with".split(" "),
+);
