@@ -30,6 +30,7 @@ import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/thread-ports.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
+import type { OtherServers } from "../runs/other-servers.ts";
 import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
@@ -38,7 +39,7 @@ import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsOf } from "./instructions.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
-import { openOtherServers } from "./other-servers.ts";
+import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./settings.ts";
@@ -113,6 +114,7 @@ export interface Agents {
   checkpoints(principal?: Principal): Checkpoints;
   tree: FileTree;
   memories: Memories;
+  otherServers: OtherServers;
   close(): Promise<void>;
 }
 
@@ -172,6 +174,7 @@ export async function openAgents(
     checkpoints: (principal) => (principal === undefined ? stored : storedBy(principal)).checkpointer,
     tree,
     memories,
+    otherServers: new ServersForPeople(mcp, config, env),
     close: async () => {
       await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()]);
     },

@@ -110,6 +110,7 @@ function assemble(
     treeWithThread: async (run) => (await agents()).tree.withThread(run),
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
+    otherServers: async () => (await agents()).otherServers,
     preflight: async () => (storage.isOutdated() ? OUTDATED : startRefusal(settings, choice)),
     ...(choice.ok ? { model: choice.spec } : {}),
     choices: () => startChoices(settings, choice),

@@ -1,14 +1,129 @@
 /** The other MCP servers that are configured, with the log-ins of this data directory. */
-import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { basename } from "node:path";
+import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
+import type { LoginOptions } from "../agent/mcp-tools/login.ts";
+import {
+  type McpServerState,
+  type McpTools,
+  leftOutText,
+  openMcpTools,
+} from "../agent/mcp-tools/open-mcp-tools.ts";
+import {
+  type McpServerConfig,
+  type RemoteMcpServer,
+  expandServer,
+} from "../agent/mcp-tools/server-config.ts";
 import type { Environment } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
+import type { OtherServers, ServerState } from "../runs/other-servers.ts";
 import { loginsOf } from "./logins.ts";
 
-export const openOtherServers = (
-  config: Pick<Config, "dataDir" | "mcpServers" | "web">,
-  env: Environment,
-  log: Logger,
-): McpTools =>
+type Settings = Pick<Config, "dataDir" | "mcpServers" | "web">;
+
+export const openOtherServers = (config: Settings, env: Environment, log: Logger): McpTools =>
   openMcpTools(config.mcpServers, { env, version: packageVersion(), log, logins: loginsOf(config, env) });
+
+/** Log-ins that wait for a browser. */
+const MOST_PENDING = 20;
+const PENDING_MS = 600_000;
+
+interface Pending {
+  server: string;
+  login: PendingLogin;
+  until: number;
+}
+
+/** The servers of this process for the page. */
+export class ServersForPeople implements OtherServers {
+  readonly #tools: McpTools;
+  readonly #config: Settings;
+  readonly #env: Environment;
+  readonly #logins: LoginOptions;
+  readonly #pending = new Map<string, Pending>();
+
+  constructor(tools: McpTools, config: Settings, env: Environment) {
+    this.#tools = tools;
+    this.#config = config;
+    this.#env = env;
+    this.#logins = loginsOf(config, env);
+  }
+
+  states(): ServerState[] {
+    return this.#tools.states().map(stateOf);
+  }
+
+  async ask(): Promise<void> {
+    await this.#tools.forAgent();
+  }
+
+  beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
+    const server = this.#config.mcpServers[name];
+    if (server === undefined || !mayLogIn(server)) return { ok: false, problem: "Nobody logs in there." };
+    try {
+      const login = await beginLogin({
+        server: expandServer(server, this.#env).server as RemoteMcpServer, // it has a url, as before
+        redirectUrl,
+        fetch: this.#logins.fetchFor(server.url),
+        clock: this.#logins.clock,
+      });
+      const now = this.#logins.clock();
+      for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
+      if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
+      this.#pending.set(login.state, { server: name, login, until: now + PENDING_MS });
+      return { ok: true, address: login.address };
+    } catch (error) {
+      return { ok: false, problem: problemOf(error) };
+    }
+  };
+
+  finishLogin: OtherServers["finishLogin"] = async (answer) => {
+    const state = answer.get("state") ?? "";
+    const pending = this.#pending.get(state);
+    if (pending === undefined || pending.until < this.#logins.clock())
+      return { ok: false, problem: "This log-in has ended, or belongs to another process. Begin again." };
+    this.#pending.delete(state);
+    const { server } = pending;
+    try {
+      const login = await pending.login.finish(answer);
+      await this.#logins.store.change(server, async () => login);
+    } catch (error) {
+      return { ok: false, problem: problemOf(error), server };
+    }
+    await this.#tools.forAgent();
+    return { ok: true, server };
+  };
+}
+
+/** Passes on only what is meant for people. */
+function problemOf(error: unknown): string {
+  if (error instanceof LoginFailed) return error.message;
+  throw error;
+}
+
+const mayLogIn = (server: McpServerConfig): server is RemoteMcpServer =>
+  "url" in server && !new Headers(server.headers).has("authorization");
+
+/** An address whose variables are not filled in may be none yet. */
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
+
+function stateOf({ name, config, last }: McpServerState): ServerState {
+  const gated = new Set(last?.set.gated);
+  const problem = last?.set.problems[0];
+  return {
+    name,
+    place: "url" in config ? hostOf(config.url) : basename(config.command),
+    askedAt: last?.at,
+    tools: (last?.set.tools ?? []).map((tool) => ({
+      name: tool.name.slice(name.length + 2),
+      isGated: gated.has(tool.name),
+    })),
+    notes:
+      last === undefined
+        ? []
+        : [...last.set.leftOut.map(leftOutText), ...last.set.notes.map(({ text }) => text)],
+    problem: problem?.reason,
+    needsLogin: problem?.needsLogin === true && mayLogIn(config),
+  };
+}

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";
+import type { OtherServers } from "./other-servers.ts";
 import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -216,6 +217,8 @@ interface RunReader {
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   /** The graph of the principal's agents, as text of Mermaid. */
   drawing(principal: Principal): Promise<string>;
+  /** The other MCP servers of this process. */
+  otherServers(): Promise<OtherServers>;
 }
 
 /** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
@@ -354,6 +357,8 @@ export interface RunServiceOptions {
   treeWithThread(run: Run): Promise<BackendSource>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   drawing(principal: Principal): Promise<string>;
+  /** Default: none. */
+  otherServers?: () => Promise<OtherServers>;
   /** Why no new run can work now; `undefined` when it can. */
   preflight(principal: Principal): Promise<Readiness["refusal"]>;
   /** Specification of the model of new runs. Default: it is not told. */

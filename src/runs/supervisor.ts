@@ -14,6 +14,7 @@ import type { StartChoices } from "./choices.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { type HoldContext, holderFor } from "./hold.ts";
+import { NO_OTHER_SERVERS, type OtherServers } from "./other-servers.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
   RecentEvents,
@@ -342,6 +343,8 @@ class Supervisor implements RunService {
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch> {
     return this.#options.searchMemories(principal, query, limit);
   }
+
+  otherServers = async (): Promise<OtherServers> => this.#options.otherServers?.() ?? NO_OTHER_SERVERS;
 
   drawing(principal: Principal): Promise<string> {
     return this.#options.drawing(principal);

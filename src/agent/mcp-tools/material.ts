@@ -155,7 +155,8 @@ async function read(
       signal,
     );
     if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
-    const more = next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
+    const more =
+      next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
     return { content: cutMiddle([...lines, ...more].join("\n"), MOST) };
   } catch (error) {
     signal.throwIfAborted();

@@ -1,7 +1,9 @@
 import type { Tool } from "@modelcontextprotocol/client";
 import type { AgentTool } from "../contracts/call.ts";
+import { systemClock } from "../../core/clock.ts";
 import type { LeftOutTool } from "./answers.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";
+import { httpStatusOf } from "./failure-reasons.ts";
 import { schemaChecks } from "./schema-checks.ts";
 import { type McpServerConfig, offeredName } from "./server-config.ts";
 
@@ -14,7 +16,7 @@ export interface McpToolSet {
   /** Names of the tools whose calls a person approves. */
   gated: readonly string[];
   /** Servers whose tools are missing, and why. */
-  problems: ReadonlyArray<{ server: string; reason: string }>;
+  problems: ReadonlyArray<{ server: string; reason: string; needsLogin?: true }>;
   /** Servers that work otherwise than configured, one sentence each. */
   notes: ReadonlyArray<{ server: string; text: string }>;
   /** Tools that cannot be offered, of servers that can be used. */
@@ -25,9 +27,18 @@ export interface McpToolSet {
 export const leftOutText = ({ server, tool, reason }: McpToolSet["leftOut"][number]): string =>
   `The tool '${tool}' of the MCP server '${server}' is left out: ${reason}.`;
 
+/** A server as it was when it was last asked for its tools. */
+export interface McpServerState {
+  name: string;
+  config: McpServerConfig;
+  /** Absent: it was not asked yet. */
+  last?: { at: number; set: McpToolSet } | undefined;
+}
+
 export interface McpTools {
   /** Connects where needed, and asks every server what it offers now. Never rejects. */
   forAgent(): Promise<McpToolSet>;
+  states(): McpServerState[];
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
 }
@@ -43,9 +54,21 @@ export function openMcpTools(
   // A process that exits without closing would leave those behind that do not watch their input.
   const killAll = (): void => connections.forEach((connection) => connection.kill());
   if (connections.length > 0) process.once("exit", killAll);
+  const last = new Map<McpConnection, { at: number; set: McpToolSet }>();
+  const asked = async (connection: McpConnection): Promise<McpToolSet> => {
+    const set = await toolsOf(connection, options);
+    last.set(connection, { at: systemClock(), set });
+    return set;
+  };
   return {
+    states: () =>
+      connections.map((connection) => ({
+        name: connection.name,
+        config: connection.config,
+        last: last.get(connection),
+      })),
     forAgent: async () => {
-      const sets = await Promise.all(connections.map((connection) => toolsOf(connection, options)));
+      const sets = await Promise.all(connections.map(asked));
       return {
         tools: sets.flatMap(({ tools }) => tools),
         gated: sets.flatMap(({ gated }) => gated),
@@ -69,7 +92,9 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   } catch (error) {
     const reason = connection.reason(error);
     log.warn("mcp_server_unavailable", { server, reason });
-    return { tools: [], gated: [], problems: [{ server, reason }], leftOut: [], notes: [] };
+    const needsLogin = "url" in config && httpStatusOf(error) === 401;
+    const problem = { server, reason, ...(needsLogin ? { needsLogin } : {}) };
+    return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [] };
   }
   const { tools: listed } = list;
   const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;

@@ -69,6 +69,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     files: async (...args) => demand("read").files(...args),
     searchMemories: async (...args) => demand("read").searchMemories(...args),
     drawing: async (...args) => demand("read").drawing(...args),
+    otherServers: async () => demand("read").otherServers(),
   };
 }
 

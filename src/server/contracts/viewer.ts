@@ -76,6 +76,9 @@ export const linesPath = (run: string, subject: Readonly<Record<string, string>>
 export const schedulePath = (id?: string): string =>
   id === undefined ? "/schedules" : `/schedules#${encodeURIComponent(id)}`;
 
+/** Address of the other MCP servers. */
+export const serversPath = (): string => "/servers";
+
 /** Address of the files of a run; without a run, of the files that all runs share. */
 export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);
 

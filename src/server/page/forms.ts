@@ -23,7 +23,8 @@ import {
   runScreen,
 } from "./screens.ts";
 import { CHANGES, type WrongSchedule, addFrom, changeFrom, schedulesScreen } from "./schedules.ts";
-import { filePath, filesPath, runPath, schedulePath } from "../contracts/viewer.ts";
+import { askServers, beginAt, serversScreen } from "./servers.ts";
+import { filePath, filesPath, runPath, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 
@@ -310,11 +311,27 @@ const refuseSchedule = (sent: SentForm, refused: WrongSchedule): Promise<void> =
     refused,
   );
 
+const ask: FormWork["work"] = async ({ context, reply }) => {
+  await askServers(context);
+  reply.redirect(serversPath());
+};
+
+const logIn: FormWork["work"] = async ({ context, form, now, show }) => {
+  const notice = await beginAt(context, form.get("server") ?? "");
+  const [picture, plain] = [await serversScreen(context, notice), await serversScreen(context)];
+  show(notice.problem === undefined ? 200 : 422, picture(now), {
+    mark: shownAt(plain, now).mark,
+    address: serversPath(),
+  });
+};
+
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ["/schedules/add", { scope: "run", work: addSchedule }],
   ...CHANGES.map(
     (change) => [`/schedules/${change}`, { scope: "run" as const, work: changeSchedule(change) }] as const,
   ),
+  [`${serversPath()}/ask`, { scope: "run", work: ask }],
+  [`${serversPath()}/login`, { scope: "run", work: logIn }],
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
   ["/files/delete", { scope: "run", work: forget }],

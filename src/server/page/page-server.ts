@@ -10,7 +10,7 @@ const HOST = "127.0.0.1";
 const CUT_INTERVAL_MS = 20;
 
 export interface PageServerOptions
-  extends Omit<PagesOptions, "signIn" | "base" | "sharing">, LinkSignInOptions {
+  extends Omit<PagesOptions, "signIn" | "base" | "sharing" | "ownAddress">, LinkSignInOptions {
   /** Finds runs by links to them. Default: no links are made. */
   sharedRuns?: () => Promise<SharedRuns>;
 }
@@ -28,6 +28,7 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
   const sharing = sharedRuns && new SharedLinks({ key: async () => key, runs: sharedRuns, localHost });
   const pages = new Pages({
     ...options,
+    ownAddress: () => `http://${signIn.host}`,
     ...(sharing === undefined ? { signIn } : { signIn: new SharingSignIn(signIn, sharing, logger), sharing }),
   });
   const server = createServer((request, response) => {

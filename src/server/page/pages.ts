@@ -25,9 +25,10 @@ import {
   runScreen,
   waitingFor,
 } from "./screens.ts";
-import { type PageSession, isShared, may, mayRun, schedulePath } from "../contracts/viewer.ts";
+import { type PageSession, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
+import { afterLogin, isCallback, serversScreen } from "./servers.ts";
 import { exportText } from "./updates.ts";
 import type { SharedLinks } from "./shared-links.ts";
 import type { SignIn } from "./sign-in.ts";
@@ -54,6 +55,8 @@ export interface PagesOptions {
   isHere?: (run: Pick<Run, "environment">) => boolean;
   /** Makes addresses of links to one run. Default: none are made. */
   sharing?: SharedLinks | undefined;
+  /** Gives the origin of this page, if whoever sees it operates the server. */
+  ownAddress?: () => string;
   logger: Logger;
 }
 
@@ -136,7 +139,7 @@ export class Pages {
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
-    const { openCommand, settings, runs, folderOf, isHere, sharing } = this.#options;
+    const { openCommand, settings, runs, folderOf, isHere, sharing, ownAddress } = this.#options;
     return {
       runs: scopedRuns(await runs(), session),
       session,
@@ -145,6 +148,7 @@ export class Pages {
       folderOf,
       isHere,
       sharing,
+      ownAddress: isShared(session) ? undefined : ownAddress,
       logger: this.#options.logger,
     };
   }
@@ -158,6 +162,7 @@ export class Pages {
         "/": async () => homeScreen(await this.#context(session), url.searchParams),
         "/review": async () => reviewScreen(await this.#context(session)),
         ...(mayRun(session) ? { [schedulePath()]: readSchedules } : {}),
+        [serversPath()]: async () => serversScreen(await this.#context(session)),
       };
       const read = several[url.pathname];
       const changed = (signal: AbortSignal): Promise<boolean> =>
@@ -209,6 +214,12 @@ export class Pages {
       const context = await this.#context(session);
       const [query, now] = [url.searchParams, this.#options.clock()];
       return this.#show(reply, 200, await searchScreen({ context, query, now, signal: reply.left() }));
+    }
+    if (isCallback(url.pathname) && mayRun(session)) {
+      const context = await this.#context(session);
+      const [after, plain] = [await afterLogin(context, url.searchParams), await serversScreen(context)];
+      const now = this.#options.clock();
+      return this.#show(reply, 200, after(now), { mark: shownAt(plain, now).mark, address: serversPath() });
     }
     if (runId !== undefined && action === "/export")
       return this.#sendText(reply, await exportText(await this.#context(session), runId, url.searchParams));
@@ -309,7 +320,7 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|schedules(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
+  /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
     path,
   );
 

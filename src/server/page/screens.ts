@@ -48,6 +48,8 @@ export interface ScreenContext {
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
   sharing?: SharedLinks | undefined;
+  /** Gives the origin of this page, if whoever sees it operates the server. */
+  ownAddress?: (() => string) | undefined;
   logger: Logger;
 }
 

@@ -124,7 +124,10 @@ it("sloppy lists are read, and their tools follow the rules of the server", asyn
       ["read_resource", {}],
       ["read_resource", { uri: "a://b" }],
     ]),
-  ).toEqual(['- a://b: First.\nThere are more: continue with the cursor "p2".', "[Resource a://b]\nonly one"]);
+  ).toEqual([
+    '- a://b: First.\nThere are more: continue with the cursor "p2".',
+    "[Resource a://b]\nonly one",
+  ]);
   expect((await namesOf(url, { approve: "all" })).gated).toEqual(["wiki__a", "wiki__read_resource"]);
   expect((await namesOf(url, { disabledTools: ["read_resource"] })).names).toEqual(["wiki__a"]);
   expect((await namesOf(url, { tools: ["read_resource"] })).names).toEqual(["wiki__read_resource"]);

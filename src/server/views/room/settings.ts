@@ -1,5 +1,6 @@
 /** The menu of settings, which are of one browser: the script shows and changes them, and updates leave it alone. */
 import { type Html, html } from "../html.ts";
+import { serversPath } from "../../contracts/viewer.ts";
 import { icon } from "./icons.ts";
 
 const THEMES = ["System", "Light", "Dark"] as const;
@@ -11,31 +12,34 @@ const toggle = (name: string, label: string, note: Html | string): Html =>
     ><input type="checkbox" class="switch" role="switch" data-setting="${name}" autocomplete="off"
   /></label>`;
 
-export const SETTINGS = html`<details class="drop" name="menu" id="settings" data-mounted>
-  <summary class="btn bare icon" aria-label="Settings of this browser" title="Settings">
-    ${icon("gear")}
-  </summary>
-  <div class="menu right wide-menu">
-    <h2>Settings of this browser</h2>
-    <div class="setting">
-      <span id="theme-label">Theme</span>
-      <span class="seg" role="group" aria-labelledby="theme-label"
-        >${THEMES.map(
-          (name) =>
-            html`<button type="button" data-theme-name="${name.toLowerCase()}" aria-pressed="false">
-              ${name}
-            </button>`,
-        )}</span
-      >
+/** `seesAll`: the page is not of one run. */
+export const settingsMenu = (seesAll: boolean): Html =>
+  html`<details class="drop" name="menu" id="settings" data-mounted>
+    <summary class="btn bare icon" aria-label="Settings of this browser" title="Settings">
+      ${icon("gear")}
+    </summary>
+    <div class="menu right wide-menu">
+      <h2>Settings of this browser</h2>
+      <div class="setting">
+        <span id="theme-label">Theme</span>
+        <span class="seg" role="group" aria-labelledby="theme-label"
+          >${THEMES.map(
+            (name) =>
+              html`<button type="button" data-theme-name="${name.toLowerCase()}" aria-pressed="false">
+                ${name}
+              </button>`,
+          )}</span
+        >
+      </div>
+      <hr />
+      ${toggle("asks", "Notify me when something needs me", "Your browser asks for permission when you turn this on. A notification names the run, never its content.")}
+      ${toggle("ends", "Notify me when a run finishes", "Only for runs of half a minute or more, and only while this page is in the background.")}
+      <p class="notice red small" id="notify-blocked" role="alert" hidden></p>
+      <hr />
+      ${toggle("keys", "Single-key shortcuts", "When off, only keys together with ⌘ or Ctrl work.")}
+      <button type="button" class="menu-item" data-keys data-closes>
+        ${icon("help")}<span>Show all keys</span>
+      </button>
+      ${seesAll ? html`<a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>` : undefined}
     </div>
-    <hr />
-    ${toggle("asks", "Notify me when something needs me", "Your browser asks for permission when you turn this on. A notification names the run, never its content.")}
-    ${toggle("ends", "Notify me when a run finishes", "Only for runs of half a minute or more, and only while this page is in the background.")}
-    <p class="notice red small" id="notify-blocked" role="alert" hidden></p>
-    <hr />
-    ${toggle("keys", "Single-key shortcuts", "When off, only keys together with ⌘ or Ctrl work.")}
-    <button type="button" class="menu-item" data-keys data-closes>
-      ${icon("help")}<span>Show all keys</span>
-    </button>
-  </div>
-</details>`;
+  </details>`;

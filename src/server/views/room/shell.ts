@@ -4,7 +4,7 @@ import { type PageSession, mayRun, schedulePath } from "../../contracts/viewer.t
 import { type IconName, SPRITE, icon } from "./icons.ts";
 import { FINDER, SEARCH_LINK } from "./search.ts";
 import { sharedNote } from "./share.ts";
-import { SETTINGS } from "./settings.ts";
+import { settingsMenu } from "./settings.ts";
 
 export const ASSETS = {
   style: "/assets/page.css",
@@ -17,7 +17,7 @@ export const ASSETS = {
   code: "/assets/code.js",
 } as const;
 
-type Place = "runs" | "review" | "schedules" | "files" | "search";
+type Place = "runs" | "review" | "schedules" | "servers" | "files" | "search";
 
 export interface Screen {
   title: string;
@@ -59,7 +59,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>` : undefined}
       <div class="top-side">
         ${sharedNote(session)} ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
-        ${session.isLoggedIn ? LOG_OUT : undefined} ${SETTINGS}
+        ${session.isLoggedIn ? LOG_OUT : undefined} ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}
         </button>

@@ -1,0 +1,47 @@
+/** Reads what the screen of other MCP servers shows, and carries out its forms. */
+import { serversPath } from "../contracts/viewer.ts";
+import { type ServerNotice, renderServers } from "../views/room/servers.ts";
+import { type Picture, type ScreenContext, waitingFor } from "./screens.ts";
+
+/** The part of its address to which a browser comes back from a log-in. */
+const CALLBACK = "/callback";
+
+export async function serversScreen(context: ScreenContext, notice?: ServerNotice): Promise<Picture> {
+  const { runs, session, ownAddress } = context;
+  const [servers, waiting] = await Promise.all([runs.otherServers(), waitingFor(context)]);
+  return () => ({
+    title: "MCP servers",
+    place: "servers",
+    waiting,
+    isLive: true,
+    session,
+    main: renderServers({
+      session,
+      servers: servers.states(),
+      mayLogIn: ownAddress !== undefined,
+      notice,
+    }),
+  });
+}
+
+/** True for the address to which a browser comes back. */
+export const isCallback = (path: string): boolean => path === serversPath() + CALLBACK;
+
+/** Ends the log-in to which a browser came back. */
+export async function afterLogin(context: ScreenContext, answer: URLSearchParams): Promise<Picture> {
+  const servers = await context.runs.otherServers();
+  const ended = await servers.finishLogin(answer);
+  const done = { done: "You are logged in. Runs that begin now use its tools." };
+  return serversScreen(context, { server: ended.server, ...(ended.ok ? done : { problem: ended.problem }) });
+}
+
+export async function askServers({ runs }: ScreenContext): Promise<void> {
+  await (await runs.otherServers()).ask();
+}
+
+/** Begins a log-in, and gives the address to continue at, or why there is none. */
+export async function beginAt({ runs, ownAddress }: ScreenContext, server: string): Promise<ServerNotice> {
+  if (ownAddress === undefined) return { server, problem: "Log in on the machine of this server." };
+  const begun = await (await runs.otherServers()).beginLogin(server, ownAddress() + serversPath() + CALLBACK);
+  return { server, ...(begun.ok ? { address: begun.address } : { problem: begun.problem }) };
+}

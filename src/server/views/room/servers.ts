@@ -1,0 +1,106 @@
+/** The screen of other MCP servers: the state of each, its tools, its last error, and logging in. */
+import { displayText, oneLine } from "../../../core/text.ts";
+import type { ServerState } from "../../../runs/other-servers.ts";
+import { type PageSession, serversPath } from "../../contracts/viewer.ts";
+import { type Html, html } from "../html.ts";
+import { dayAndTime } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { mainOf } from "./pieces.ts";
+
+/** The outcome of a form. */
+export interface ServerNotice {
+  /** Absent: it is about none of them. */
+  server?: string | undefined;
+  problem?: string;
+  done?: string;
+  /** Address at which the person logs in. */
+  address?: URL;
+}
+
+export interface ServersScreen {
+  session: PageSession;
+  servers: readonly ServerState[];
+  /** True if this page can log in at them. */
+  mayLogIn: boolean;
+  notice: ServerNotice | undefined;
+}
+
+export function renderServers(screen: ServersScreen): Html {
+  const { session, servers, notice } = screen;
+  const content = html`<div class="home-head">
+      <h1>MCP servers</h1>
+      <span class="dim">${countOf(servers)}</span>
+      ${servers.length === 0 ? undefined : html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
+    </div>
+    ${notice?.server === undefined && notice?.problem !== undefined ? html`<p class="notice red" role="alert">${notice.problem}</p>` : undefined}
+    ${servers.length === 0 ? EMPTY : html`<section class="panel" aria-label="MCP servers">${servers.map((one) => row(one, screen))}</section>`}`;
+  return mainOf(session, "home", content);
+}
+
+const EMPTY = html`<div class="panel empty">
+  ${icon("plug")}
+  <h3>No other MCP servers</h3>
+  <p>Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.</p>
+</div>`;
+
+function countOf(servers: readonly ServerState[]): string {
+  const missing = servers.filter(({ problem }) => problem !== undefined).length;
+  const all = `${servers.length} ${servers.length === 1 ? "server" : "servers"}`;
+  return missing === 0 ? all : `${all}, ${missing} not available`;
+}
+
+function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
+  const { name, place, askedAt, tools, notes, problem, needsLogin } = server;
+  const own = notice?.server === name ? notice : undefined;
+  return html`<article class="server" data-row tabindex="-1">
+    <div class="server-what">
+      <h3 class="anywhere">
+        ${oneLine(name, 80)} <span class="small dim anywhere">${oneLine(place, 120)}</span>
+      </h3>
+      <p class="small anywhere">${stateWords(server)}</p>
+      ${notes.map((note) => html`<p class="small dim anywhere">${oneLine(displayText(note), 400)}</p>`)}
+      ${tools.length === 0 ? undefined : toolList(tools)}
+      ${own?.problem === undefined ? undefined : html`<p class="notice red anywhere" role="alert" data-wrong>${own.problem}</p>`}
+      ${own?.done === undefined ? undefined : html`<p class="notice" role="status">${own.done}</p>`}
+      ${own?.address === undefined ? undefined : openAddress(own.address)}
+    </div>
+    <div class="server-acts">
+      ${askedAt === undefined ? undefined : html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
+      ${needsLogin && mayLogIn && own?.address === undefined ? logInForm(name) : undefined}
+      ${needsLogin && !mayLogIn && problem !== undefined ? html`<span class="small">Whoever runs this server logs in: <code>deepagent-mcp login ${name}</code></span>` : undefined}
+    </div>
+  </article>`;
+}
+
+function stateWords({ askedAt, tools, problem, needsLogin }: ServerState): Html {
+  if (askedAt === undefined) return html`${icon("clock")} Not asked yet: it starts with the first run.`;
+  if (needsLogin) return html`${icon("lock", "amber")} Needs a log-in.`;
+  if (problem !== undefined)
+    return html`${icon("fail", "red")} Not available: ${oneLine(displayText(problem), 400)}.`;
+  const asked = tools.filter(({ isGated }) => isGated).length;
+  return html`${icon("done", "green")} ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ${asked} with
+  approval.`;
+}
+
+const toolList = (tools: ServerState["tools"]): Html =>
+  html`<details class="server-tools">
+    <summary class="small">Show tools</summary>
+    <ul class="small">
+      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated ? html` <span class="tag">approval</span>` : undefined}</li>`)}
+    </ul>
+  </details>`;
+
+const logInForm = (name: string): Html =>
+  html`<form method="post" action="${serversPath()}/login">
+    <input type="hidden" name="server" value="${name}" />
+    <button class="btn ink">Log in…</button>
+  </form>`;
+
+/** The host stands out: the server itself names this address. */
+const openAddress = (address: URL): Html =>
+  html`<p class="notice">
+    <span class="anywhere"
+      >You log in at <strong>${address.host}</strong>, which this server names, and come back here.</span
+    >
+    <a class="btn ink end" href="${address.href}" rel="noreferrer" data-wrong>Continue</a>
+  </p>`;
