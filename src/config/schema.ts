@@ -290,6 +290,12 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "The page of all runs, which results link to. Over stdio it is on this machine, by default on. With `http.tokens` or `http.oauth` it is at the server's own address, for people who log in with a token, by default on. Over HTTP without either it is on this machine, by default off.",
     ),
+  codexTools: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Also offers the tools codex and codex-reply, for clients that were written for the MCP server of Codex.",
+    ),
   news: newsSchema
     .default({})
     .describe(

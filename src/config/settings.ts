@@ -56,6 +56,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "execute.memoryMb", kind: "number", hint: "MB" },
   { path: "execute.processes", kind: "number" },
   { path: "execute.readOnly", kind: "paths" },
+  { path: "codexTools", kind: "boolean" },
   { path: "delivery.window", kind: "number", hint: "SECONDS" },
   { path: "delivery.windowWithProgress", kind: "number", hint: "SECONDS" },
   { path: "delivery.heartbeat", kind: "number", hint: "SECONDS" },
@@ -103,7 +104,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Approvals, questions, web and commands", ["approvals", "questions", "web", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
-  ["Clients and people", ["delivery", "page", "shareLinks", "notify"]],
+  ["Clients and people", ["delivery", "page", "shareLinks", "notify", "codexTools"]],
   ["HTTP", ["http"]],
   ["Log", ["logLevel"]],
 ];

@@ -11,7 +11,7 @@ import { type RunView, isFinal } from "../../runs/run.ts";
 import { APP_VIEW_META } from "../contracts/extensions.ts";
 import { fileUri, runUri } from "../contracts/uris.ts";
 import { runListText } from "../views/run-list.ts";
-import { type AnswerWays, reportText, runReport } from "../views/run-report.ts";
+import { type AnswerWays, type RunReport, reportText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
 import type { Media, Outcome } from "./outcome.ts";
 import type { PersonRequest } from "../views/question-form.ts";
@@ -23,6 +23,8 @@ export interface ResultOptions extends AnswerWays {
   ttlMs: number | null;
   /** Picture of the run for an MCP App, as HTML; models do not get it. */
   picture?: string | undefined;
+  /** Gives more fields of the structured result. */
+  extend?: ((report: RunReport) => Record<string, unknown>) | undefined;
 }
 
 /**
@@ -85,7 +87,7 @@ export function runResult(
       { type: "text", text: reportText(report) },
       ...(options.links ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }] : []),
     ],
-    structuredContent: report,
+    structuredContent: { ...report, ...options.extend?.(report) },
     ...(options.picture === undefined ? {} : { _meta: { [APP_VIEW_META]: options.picture } }),
     ...(report.status === "failed" ? { isError: true } : {}),
   };

@@ -17,7 +17,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import { type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "./open-requests.ts";
-import type { AnswerWays } from "../views/run-report.ts";
+import type { AnswerWays, RunReport } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
 import { type ServerDeps, originOf } from "../contracts/deps.ts";
@@ -51,6 +51,8 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly app?: string;
   /** True if clients that load tools on demand should always load this one. */
   readonly alwaysLoaded?: true;
+  /** More fields of its results, made from the report of a run. */
+  readonly extend?: (report: RunReport) => Record<string, unknown>;
   /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
   handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
 }
@@ -92,6 +94,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       ttlMs: deps.keptAtLeastMs ?? null,
       links: client.revision.links,
+      extend: tool.extend,
     });
   });
 }

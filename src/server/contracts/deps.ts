@@ -13,7 +13,17 @@ import type { ResourceChanges } from "./changes.ts";
 /** Dependencies that all connections of a process share. */
 export interface ServerDeps {
   version: string;
-  config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "allowedModels" | "subagents">;
+  config: Pick<
+    Config,
+    | "approvals"
+    | "delivery"
+    | "model"
+    | "fallbackModels"
+    | "allowedModels"
+    | "subagents"
+    | "codexTools"
+    | "workspace"
+  >;
   logger: Logger;
   clock: Clock;
   /** Clock for durations; it does not jump when the system's clock is set. */

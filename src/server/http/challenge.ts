@@ -7,7 +7,7 @@ import {
   isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type Scope } from "../../config/sections.ts";
-import { SERVER_TOOLS } from "../tools/tools.ts";
+import { toolNamed } from "../tools/tools.ts";
 
 /**
  * Refuses a body whose requests need scopes that the token does not have: 403 with all the scopes they need,
@@ -35,7 +35,7 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Respo
 /** All scopes that a request needs. Looking at a run that is named needs none: every token may. */
 export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly Scope[] {
   if (method !== "tools/call") return METHODS.get(method)?.(params) ?? [];
-  const tool = SERVER_TOOLS.find(({ name }) => name === params["name"]);
+  const tool = toolNamed(params["name"]);
   if (tool === undefined) return [];
   return [...new Set([...tool.scopes, ...forAnswers(params)])];
 }

@@ -1,20 +1,19 @@
 /** The six tools that clients see. */
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
-import { CLIENT_MODEL, type Config } from "../../config/schema.ts";
-import { ownTurn } from "../../core/concurrency.ts";
+import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
-import { type Decision, type RunView, alreadyDecided, isFinal } from "../../runs/run.ts";
-import type { Started } from "../../runs/service.ts";
+import { type Decision, type RunView, alreadyDecided } from "../../runs/run.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
-import type { CarriedAnswers } from "../delivery/session.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Media, type Outcome, refused, unknownRun, withNotes } from "../calls/outcome.ts";
 import { type ServerTool, defineTool, runId, waitSeconds } from "../calls/tool.ts";
 import { RUN_APP_URI } from "../contracts/extensions.ts";
+import { CODEX_TOOLS } from "./codex.ts";
+import { continueRun, startRun } from "./start-run.ts";
 import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../views/shown-call.ts";
@@ -39,7 +38,6 @@ const runInput = z.strictObject({
   idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
   wait_seconds: waitSeconds,
 });
-type RunInput = z.output<typeof runInput>;
 
 const runDeepAgent = defineTool({
   name: "run_deep_agent",
@@ -57,48 +55,13 @@ const runDeepAgent = defineTool({
   handle: async (args, call) => {
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    return carried.answers === undefined ? start(args, call) : resume(args, carried.answers, call);
+    const { task, thread_id: threadId, idempotency_key: idempotencyKey, wait_seconds: seconds } = args;
+    const order = { task, ...defined({ threadId, idempotencyKey }) };
+    return carried.answers === undefined
+      ? startRun(order, seconds, call)
+      : continueRun(seconds, carried.answers, call);
   },
 });
-
-async function start(args: RunInput, call: ToolCall): Promise<Outcome> {
-  const { runs, principal, deps, client } = call;
-  if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
-  const started = await runs.start(principal, {
-    task: args.task,
-    askedAt: call.begunAt,
-    ...defined({ threadId: args.thread_id, idempotencyKey: args.idempotency_key }),
-  });
-  if (!started.ok) return refused(started.message);
-  if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
-  // Storing a long task takes a turn of the event loop, and so does reading it.
-  await ownTurn();
-  const view = await runs.view(principal, started.run.id);
-  if (view === undefined) return unknownRun(started.run.id);
-  // A run that was not started by this call may have ended long ago; then a task would be pointless.
-  const asTask = started.how === "started" || !isFinal(view.run.status);
-  const note = NOTES[started.how];
-  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask, note });
-}
-
-const NOTES: Readonly<Record<Started, string | undefined>> = {
-  started: undefined,
-  told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
-  joined:
-    "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
-  existing: "A call with this idempotency key came before: nothing was started again.",
-};
-
-const CANNOT_LEND =
-  'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
-
-/** Continues the run of an earlier call that comes again with answers. Starts nothing. */
-async function resume(args: RunInput, answers: CarriedAnswers, call: ToolCall): Promise<Outcome> {
-  const { run } = answers.state;
-  const view = await call.runs.view(call.principal, run);
-  if (view === undefined) return unknownRun(run);
-  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, answers });
-}
 
 const checkDeepAgent = defineTool({
   name: "check_deep_agent",
@@ -311,5 +274,14 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
 ];
 
 /** Returns the tools that a server with this configuration lists. */
-export const toolsFor = ({ approvals }: Pick<Config, "approvals">): readonly ServerTool[] =>
-  SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers);
+export const toolsFor = ({
+  approvals,
+  codexTools,
+}: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [
+  ...SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers),
+  ...(codexTools ? CODEX_TOOLS : []),
+];
+
+/** A tool by its name, whether it is on or off. */
+export const toolNamed = (name: unknown): ServerTool | undefined =>
+  [...SERVER_TOOLS, ...CODEX_TOOLS].find((tool) => tool.name === name);

@@ -1,0 +1,106 @@
+/** The two tools of Codex's own MCP server under their names, for clients that were written for it. */
+import { basename } from "node:path";
+import { z } from "zod";
+import { wellFormed } from "../../core/text.ts";
+import { defined } from "../../core/defined.ts";
+import { isInside, realPath } from "../../core/real-path.ts";
+import type { ToolCall } from "../calls/call.ts";
+import { type Outcome, refused } from "../calls/outcome.ts";
+import { type ServerTool, defineTool } from "../calls/tool.ts";
+import { carriedAnswers } from "../delivery/signed-answers.ts";
+import { RunReport, reportText } from "../views/run-report.ts";
+import { continueRun, startRun } from "./start-run.ts";
+
+const MAX_PROMPT = 100_000;
+
+const prompt = z
+  .string()
+  .max(MAX_PROMPT, { error: `at most ${MAX_PROMPT} characters; put long texts into a file and name it` })
+  .refine((text) => text.trim() !== "", { error: "describe the task in words" })
+  .overwrite(wellFormed);
+
+/** Unknown arguments are left out: Codex has many, and what they set is set for this whole server. */
+const codexInput = z.object({
+  prompt: prompt.describe("The task"),
+  cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),
+  model: z.string().max(200).optional().describe("One of the models that the server allows"),
+  "developer-instructions": z.string().max(MAX_PROMPT).optional().describe("Come before the prompt"),
+  sandbox: z.enum(["read-only", "workspace-write", "danger-full-access"]).optional(),
+});
+
+const replyInput = z.object({
+  prompt,
+  threadId: z.string().min(1).max(200).optional(),
+  conversationId: z.string().min(1).max(200).optional().describe("Older name of threadId"),
+});
+
+/** Both names for the same: programs read `threadId` and `content`, models the whole report. */
+const output = RunReport.extend({ threadId: z.string().optional(), content: z.string().optional() });
+const asCodex: ServerTool["extend"] = (report) => ({
+  threadId: report.thread_id,
+  content: report.answer ?? reportText(report),
+});
+
+const codex = defineTool({
+  name: "codex",
+  title: "Codex",
+  kind: "delegate",
+  scopes: ["run"],
+  description:
+    "Starts a deep agent session on a task. A person approves its changes as this server is configured. " +
+    "Returns its answer, or the run's id if it takes longer.",
+  input: codexInput,
+  output,
+  extend: asCodex,
+  handle: async (args, call) => {
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
+    if (carried.answers !== undefined) return continueRun(undefined, carried.answers, call);
+    if (args.sandbox === "read-only") return refused(READ_ONLY);
+    const place = folderNote(args.cwd, call);
+    if (!place.ok) return refused(place.problem);
+    const parts = [args["developer-instructions"], place.note, args.prompt];
+    const task = parts.filter((part) => part !== undefined && part !== "").join("\n\n");
+    return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
+  },
+});
+
+const codexReply = defineTool({
+  name: "codex-reply",
+  title: "Codex reply",
+  kind: "delegate",
+  scopes: ["run"],
+  description: "Continues a session of codex, also while it works.",
+  input: replyInput,
+  output,
+  extend: asCodex,
+  handle: async ({ prompt: task, threadId, conversationId }, call): Promise<Outcome> => {
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
+    if (carried.answers !== undefined) return continueRun(undefined, carried.answers, call);
+    const thread = threadId ?? conversationId;
+    if (thread === undefined) return refused("Name the session to continue: threadId, as codex returned it.");
+    return startRun({ task, threadId: thread }, undefined, call);
+  },
+});
+
+export const CODEX_TOOLS: readonly ServerTool[] = [codex, codexReply];
+
+const READ_ONLY =
+  'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].';
+
+/** The folder of a call as the agent sees it. */
+function folderNote(
+  cwd: string | undefined,
+  { deps }: ToolCall,
+): { ok: true; note?: string } | { ok: false; problem: string } {
+  const { workspace } = deps.config;
+  if (cwd === undefined) return { ok: true };
+  if (workspace === undefined || !isInside(realPath(workspace), realPath(cwd)))
+    return {
+      ok: false,
+      problem: `No run was started: this server works in ${workspace === undefined ? "no folder of this machine" : `the folder ${basename(workspace)}`} only. Leave cwd out, or name a folder in it.`,
+    };
+  const inside = realPath(cwd).slice(realPath(workspace).length).replaceAll("\\", "/");
+  return inside === "" ? { ok: true } : { ok: true, note: `Work in the folder /workspace${inside}.` };
+}

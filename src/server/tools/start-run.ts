@@ -1,0 +1,57 @@
+/** Runs of calls: starts one, or continues the run of a call that comes again. */
+import { CLIENT_MODEL } from "../../config/schema.ts";
+import { ownTurn } from "../../core/concurrency.ts";
+import { isFinal } from "../../runs/run.ts";
+import type { StartRequest } from "../../runs/ports.ts";
+import type { Started } from "../../runs/service.ts";
+import type { ToolCall } from "../calls/call.ts";
+import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
+import { deliver } from "../delivery/deliver.ts";
+import type { CarriedAnswers } from "../delivery/session.ts";
+
+/** Facts of a call about its run. */
+type Order = Omit<StartRequest, "askedAt">;
+
+/** Starts a run, or joins the one that an earlier call began, and waits for it. */
+export async function startRun(
+  order: Order,
+  waitSeconds: number | undefined,
+  call: ToolCall,
+): Promise<Outcome> {
+  const { runs, principal, deps, client } = call;
+  if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
+  const started = await runs.start(principal, { ...order, askedAt: call.begunAt });
+  if (!started.ok) return refused(started.message);
+  if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
+  // Storing a long task takes a turn of the event loop, and so does reading it.
+  await ownTurn();
+  const view = await runs.view(principal, started.run.id);
+  if (view === undefined) return unknownRun(started.run.id);
+  // A run that was not started by this call may have ended long ago; then a task would be pointless.
+  const asTask = started.how === "started" || !isFinal(view.run.status);
+  const note = NOTES[started.how];
+  return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
+}
+
+const NOTES: Readonly<Record<Started, string | undefined>> = {
+  started: undefined,
+  told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
+  joined:
+    "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
+  existing: "A call with this idempotency key came before: nothing was started again.",
+};
+
+const CANNOT_LEND =
+  'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
+
+/** Continues the run of an earlier call that comes again with answers. Starts nothing. */
+export async function continueRun(
+  waitSeconds: number | undefined,
+  answers: CarriedAnswers,
+  call: ToolCall,
+): Promise<Outcome> {
+  const { run } = answers.state;
+  const view = await call.runs.view(call.principal, run);
+  if (view === undefined) return unknownRun(run);
+  return deliver(call, view, { waitSeconds, untilChange: false, answers });
+}
