@@ -68,10 +68,16 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
   ];
 }
 
-/** The name of the folder that a run works in; `undefined`: it has none. */
+/** The folder that a run works in; `undefined`: it has none. */
+export function workspaceOf(environment: string): string | undefined {
+  const { workspace } = Environment.parse(JSON.parse(environment));
+  return workspace === "" ? undefined : workspace;
+}
+
+/** The name of that folder. */
 export function folderName(environment: string): string | undefined {
-  const name = basename(Environment.parse(JSON.parse(environment)).workspace);
-  return name === "" ? undefined : name;
+  const workspace = workspaceOf(environment);
+  return workspace === undefined ? undefined : basename(workspace) || undefined;
 }
 
 /** Tells whether a run of an environment works in this workspace. */

@@ -26,6 +26,16 @@ const serve: Command = {
   run: async (args) => (await import("./serve.ts")).runServe(args),
 };
 
+const acp: Command = {
+  name: "acp",
+  usage: "acp",
+  summary: "Be an agent of your editor (Zed, JetBrains, Neovim) over the Agent Client Protocol.",
+  configurable: true,
+  settings: ["model", "dataDir", "approvals.write", "approvals.execute"],
+  flags: [],
+  run: async (args) => (await import("./acp.ts")).runAcp(args),
+};
+
 const work: Command = {
   name: "work",
   usage: "work",
@@ -411,6 +421,7 @@ const completions: Command = {
 /** In the order that help lists them. */
 export const COMMANDS: readonly Command[] = [
   serve,
+  acp,
   work,
   run,
   runs,

@@ -100,6 +100,8 @@ export interface StartRequest extends RunChoices {
    * files, but without waiting approvals.
    */
   threadId?: string;
+  /** Id of the thread, if a new one begins; no other thread may have it. Default: a random one. */
+  newThreadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
   /**

@@ -168,6 +168,8 @@ export interface RunSummary extends RunHead {
 /** Filter for a list of runs. */
 export interface RunFilter {
   status?: RunStatus;
+  /** Only runs of this thread. */
+  threadId?: string;
   /** In the task or the answer, whatever its case. */
   text?: string;
   /** Leaves answers out, which are long. */

@@ -165,7 +165,7 @@ async function create(
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
   const thread =
     point === undefined
-      ? { ok: true as const, threadId: newId("thr") }
+      ? { ok: true as const, threadId: request.newThreadId ?? newId("thr") }
       : await forkThread(principal, point, {
           runs,
           checkpoints: await checkpoints?.(principal),

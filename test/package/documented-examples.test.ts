@@ -80,7 +80,7 @@ it("TypeScript compiles", () => {
 const digestOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 /** These have files of clients and of other programs; what `install` writes has tests of its own. */
-const FILES_OF_OTHERS = ["README.md:", "docs/clients.md:", "docs/langchain.md:"];
+const FILES_OF_OTHERS = ["README.md:", "docs/acp.md:", "docs/clients.md:", "docs/langchain.md:"];
 
 it.each(inLanguage("json", "jsonc"))(
   "is JSON, and a configuration that the server takes: $at",

@@ -60,6 +60,14 @@ test("the row is on disk when a start is answered", async () => {
   expect((await next.service.view(ME, run.id))?.run).toEqual(run);
 });
 
+test("a new thread gets the id that its start names", async () => {
+  const { service } = openServer(databaseFile(), { model });
+  const run = await startRun(service, "a", { newThreadId: "thr_chosen" });
+  expect(run.threadId).toBe("thr_chosen");
+  await reach(service, run.id, "completed");
+  await expect(service.start(ME, { task: "b", newThreadId: "thr_chosen" })).rejects.toThrow();
+});
+
 test("nothing is stored when the preflight refuses", async () => {
   const refusal = { code: "workspace_missing", message: "The workspace is gone." } as const;
   const { service } = openServer(databaseFile(), { model }, { preflight: () => Promise.resolve(refusal) });

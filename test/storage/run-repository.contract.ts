@@ -205,6 +205,11 @@ export function runRepositoryContract(
         const byStatus = await runs.read.summaries(ME, { status: "input_required" }, 9);
         expect(byStatus.map(({ id }) => id)).toEqual([asking.run.id]);
         expect((await runs.read.summaries(ME, {}, 1, open.id)).map(({ id }) => id)).toEqual([done.id]);
+        const ofThread = await runs.read.summaries(ME, { threadId: done.threadId }, 9);
+        expect(ofThread.map(({ id }) => id)).toEqual([done.id]);
+        expect(await runs.read.summaries("you", { threadId: done.threadId }, 9)).toEqual([]);
+        const both = await runs.read.summaries(ME, { threadId: done.threadId, text: "ärger" }, 9);
+        expect(both).toEqual([]);
         expect(await runs.read.counts(ME)).toEqual({
           working: 1,
           input_required: 1,

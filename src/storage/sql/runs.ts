@@ -72,18 +72,30 @@ export function* listAll(limit: number): Steps<RunHead[]> {
 
 export function* summaries(
   principal: Principal,
-  { status: only }: Pick<RunFilter, "status">,
+  filter: Pick<RunFilter, "status" | "threadId">,
   limit: number,
   before?: string,
 ): Steps<RunSummary[]> {
+  const { condition, values } = ownedRuns(principal, filter);
   const rows = yield* all<SummaryRow>(
-    `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
+    `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND number < coalesce(
        (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
-       ${only === undefined ? "" : "AND status = @status"}
      ORDER BY number DESC LIMIT @limit`,
-    { principal, before: before ?? null, limit, ...(only === undefined ? {} : { status: only }) },
+    { ...values, before: before ?? null, limit },
   );
   return rows.map(toSummary);
+}
+
+/** Condition of the principal's runs that a filter lets through, but for its text. */
+export function ownedRuns(principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) {
+  return {
+    condition: [
+      "principal = @principal",
+      ...(only === undefined ? [] : ["status = @status"]),
+      ...(threadId === undefined ? [] : ["thread_id = @thread"]),
+    ].join(" AND "),
+    values: { principal, ...defined({ status: only, thread: threadId }) },
+  };
 }
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {

@@ -5,6 +5,7 @@
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Principal, RunFilter, RunSummary } from "../../runs/run.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
+import { ownedRuns } from "./runs.ts";
 import { type Engine, type Statement, type Steps, all, first } from "./steps.ts";
 
 /** Runs that are looked at in one turn of the event loop. */
@@ -79,7 +80,9 @@ function* numberOf(principal: Principal, runId: string | undefined): Steps<numbe
   return (yield* first<{ number: number }>(sql, { id: runId, principal }))?.number ?? NEWEST;
 }
 
-function conditionsOf(principal: Principal, { status, text, tasksOnly = false }: RunSearch["filter"]) {
+function conditionsOf(principal: Principal, filter: RunSearch["filter"]) {
+  const { text, tasksOnly = false } = filter;
+  const { condition: owned, values } = ownedRuns(principal, filter);
   // The engines do not agree on which letters belong together, except in ASCII.
   const isPlain = /^[ -~]*$/.test(text);
   const lower = text.toLowerCase();
@@ -88,12 +91,11 @@ function conditionsOf(principal: Principal, { status, text, tasksOnly = false }:
     ...(isPlain ? [] : [`${column} LIKE @text ESCAPE '\\'`]),
   ]);
   return {
-    owned: `principal = @principal${status === undefined ? "" : " AND status = @status"}`,
+    owned,
     isFound: `(${found.join(" OR ")})`,
     values: {
-      principal,
+      ...values,
       lower: containing(lower),
-      ...(status === undefined ? {} : { status }),
       ...(isPlain ? {} : { text: containing(text) }),
     },
     text: { forms: isPlain ? [lower] : [lower, inAsciiLowerCase(text)], tasksOnly },

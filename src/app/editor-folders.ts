@@ -1,0 +1,114 @@
+/** Opens the runs of the folders that an editor works in: one service each, over the same storage. */
+import { isAbsolute } from "node:path";
+import type { McpServer } from "@agentclientprotocol/sdk";
+import { modelChoice } from "../agent/models/choose.ts";
+import { folderProblem } from "../config/paths.ts";
+import { type Config, ConfigSchema } from "../config/schema.ts";
+import { canonicalJson } from "../core/json.ts";
+import type { Logger } from "../core/logger.ts";
+import { realPath } from "../core/real-path.ts";
+import { principalOf } from "../server/auth/auth.ts";
+import { lazyRuns } from "../server/contracts/deps.ts";
+import type { EditorDeps, OpenedFolder } from "../server/acp/editor.ts";
+import type { RunService } from "../runs/service.ts";
+import { environmentOf, workspaceOf } from "./settings.ts";
+
+export interface EditorSettings {
+  config: Config;
+  env: Readonly<Record<string, string | undefined>>;
+  logger: Logger;
+}
+
+type OfEditor = Pick<EditorDeps, "open" | "runs" | "folderOf" | "principal">;
+
+interface Opened {
+  /** The MCP servers of the session that opened it, in one form. */
+  servers: string;
+  config: Config;
+  runs(): Promise<RunService>;
+  close(): Promise<void>;
+}
+
+/** The setting `workspace` does not count: an editor names a folder for each session. */
+export function editorFolders(settings: EditorSettings): OfEditor & { close(): Promise<void> } {
+  const { config: given, env, logger } = settings;
+  const { workspace: _workspace, workspaceFolder: _folder, ...config } = given;
+  const folders = new Map<string, Opened>();
+  const openService = async (own: Config, worksOn: boolean): Promise<RunService> => {
+    const { openRuns } = await import("./open-runs.ts");
+    return openRuns({ config: own, env, logger, keepsHouse: worksOn, works: worksOn });
+  };
+  const looking = lazyRuns(() => openService(config, false));
+  const openFolder = (folder: string, own: Config["mcpServers"]): Opened => {
+    const ofFolder = { ...config, workspace: folder, mcpServers: { ...config.mcpServers, ...own } };
+    const lazy = lazyRuns(() => openService(ofFolder, true));
+    return { ...lazy, servers: canonicalJson(own), config: ofFolder };
+  };
+  const open = async (cwd: string, servers: readonly McpServer[]): Promise<OpenedFolder> => {
+    const problem = isAbsolute(cwd) ? folderProblem(cwd) : `cwd must be an absolute path, not ${cwd}`;
+    if (problem !== undefined) return { ok: false, problem: `The session was not opened: ${problem}.` };
+    const folder = realPath(cwd);
+    const read = serversOf(servers);
+    if (!read.ok) return read;
+    const opened = folders.get(folder) ?? openFolder(folder, read.servers);
+    folders.set(folder, opened);
+    const hasOthers = opened.servers !== canonicalJson(read.servers);
+    const environment = environmentOf(
+      opened.config,
+      modelChoice({ model: config.model, env, lendable: false }),
+    );
+    return {
+      ok: true,
+      folder,
+      runs: await opened.runs(),
+      ...(hasOthers ? { note: OTHER_SERVERS } : {}),
+      worksOn: (run) => run.environment === environment,
+    };
+  };
+  return {
+    principal: principalOf(undefined),
+    open,
+    runs: () => looking.runs(),
+    folderOf: ({ environment }) => workspaceOf(environment),
+    close: async () => {
+      await Promise.all([looking, ...folders.values()].map((one) => one.close()));
+    },
+  };
+}
+
+const OTHER_SERVERS =
+  "_The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before._";
+
+type Servers = { ok: true; servers: Config["mcpServers"] } | { ok: false; problem: string };
+
+/** The servers of an editor in the form of the configuration. */
+function serversOf(servers: readonly McpServer[]): Servers {
+  const named = servers.map((server) => [nameOf(server), inConfiguration(server)] as const);
+  const double = named.find(([name], at) => named.findIndex(([other]) => other === name) < at);
+  if (double !== undefined)
+    return {
+      ok: false,
+      problem: `Two MCP servers of the editor have the name ${double[0]}. Rename one of them.`,
+    };
+  const parsed = ConfigSchema.shape.mcpServers.safeParse(Object.fromEntries(named));
+  if (parsed.success) return { ok: true, servers: parsed.data };
+  const problems = parsed.error.issues.map(({ path, message }) =>
+    `${path.slice(1).join(".")} ${message}`.trim(),
+  );
+  return { ok: false, problem: `An MCP server of the editor cannot be used: ${problems.join("; ")}.` };
+}
+
+const inConfiguration = (server: McpServer): object =>
+  "command" in server
+    ? { command: server.command, args: server.args, env: asRecord(server.env) }
+    : { type: server.type, url: server.url, headers: asRecord(server.headers) };
+
+const asRecord = (pairs: readonly { name: string; value: string }[]): Record<string, string> =>
+  Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
+
+/** A name that tools can begin with. */
+const nameOf = ({ name }: McpServer): string =>
+  name
+    .replace(/[^A-Za-z0-9-]+/g, "-")
+    .replace(/^-+|-+$/g, "")
+    .slice(0, 32);

@@ -1,0 +1,45 @@
+/** Serves an editor over the Agent Client Protocol on standard input and output. */
+import { Readable, Writable } from "node:stream";
+import { ndJsonStream } from "@agentclientprotocol/sdk";
+import { editorFolders } from "../app/editor-folders.ts";
+import { reserveStdout, sendTraces, surviveRejections, untilSignal } from "../app/lifecycle.ts";
+import { loadConfig } from "../config/load.ts";
+import { packageVersion } from "../config/paths.ts";
+import { commandLine, dataDirFlag } from "../config/program.ts";
+import { isDoneWithin } from "../core/clock.ts";
+import { MAX_MESSAGE_BYTES } from "../core/json.ts";
+import { createLogger } from "../core/logger.ts";
+import { serveEditor } from "../server/acp/editor.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+
+/** Longest time for parking runs and releasing everything; editors kill what is left soon after. */
+const GRACE_MS = 2000;
+
+/** Serves until the editor leaves or a signal comes, then exits the process. Open runs are continued later. */
+export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const { config } = loaded;
+  const logger = createLogger(config.logLevel);
+  surviveRejections(logger);
+  const stdout = reserveStdout();
+  // An editor may close either end at any time.
+  stdout.on("error", () => undefined);
+  process.stderr.on("error", () => undefined);
+  const folders = editorFolders({ config, env: host.env, logger });
+  const openCommand = (runId: string): string =>
+    commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
+  const stream = ndJsonStream(Writable.toWeb(stdout), Readable.toWeb(process.stdin), {
+    maxMessageBytes: MAX_MESSAGE_BYTES,
+  });
+  logger.info("acp.started", { pid: process.pid });
+  const served = serveEditor({ version: packageVersion(), logger, openCommand, ...folders }, stream);
+  await Promise.race([served, untilSignal()]);
+  if (!(await isDoneWithin(GRACE_MS, folders.close())))
+    logger.warn("acp.closed_late", { milliseconds: GRACE_MS });
+  await sendTraces(host.env);
+  process.exit(0);
+}

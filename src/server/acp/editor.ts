@@ -1,0 +1,252 @@
+/** Serves an editor over the Agent Client Protocol: a session is a thread, a prompt is a run or a message to it. */
+import { randomUUID } from "node:crypto";
+import {
+  type AgentConnection,
+  type ClientCapabilities,
+  type InitializeResponse,
+  type ListSessionsRequest,
+  type ListSessionsResponse,
+  type LoadSessionRequest,
+  type McpServer,
+  type NewSessionRequest,
+  PROTOCOL_VERSION,
+  RequestError,
+  type SessionUpdate,
+  type Stream,
+  agent,
+  methods,
+} from "@agentclientprotocol/sdk";
+import { isoTime, monotonicClock } from "../../core/clock.ts";
+import { DeepAgentError } from "../../core/errors.ts";
+import { type IdSource, randomId } from "../../core/ids.ts";
+import type { Logger } from "../../core/logger.ts";
+import { displayText, oneLine } from "../../core/text.ts";
+import { type Principal, type Run, type RunSummary, nameOf } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import type { Desk, Editor } from "./people.ts";
+import { taskOf } from "./prompt.ts";
+import { MAX_REPLAYED, Session, type SessionDesk } from "./session.ts";
+import { messageOf } from "./updates.ts";
+
+/** Sessions in one answer. */
+const LISTED = 50;
+const MAX_TITLE = 120;
+
+export interface EditorDeps {
+  version: string;
+  principal: Principal;
+  logger: Logger;
+  /** Opens the runs of a folder, whose agents also get these MCP servers. */
+  open: (folder: string, servers: readonly McpServer[]) => Promise<OpenedFolder>;
+  /** The runs of all folders, to look at. */
+  runs: () => Promise<PrincipalRuns>;
+  /** The folder that a run works in. */
+  folderOf: (run: Pick<Run, "environment">) => string | undefined;
+  /** A line for a shell of this machine that opens the page of a run. */
+  openCommand: (runId: string) => string;
+  /** Default: random. */
+  newId?: IdSource;
+}
+
+export type OpenedFolder =
+  | {
+      ok: true;
+      runs: PrincipalRuns;
+      folder: string;
+      /** Sentence about what the session does without. */
+      note?: string;
+      /** True if this process works on such a run. */
+      worksOn(run: Pick<Run, "environment">): boolean;
+    }
+  | { ok: false; problem: string };
+
+/** Serves until the editor leaves; then nothing is shown any more, and the runs are kept. */
+export async function serveEditor(deps: EditorDeps, stream: Stream): Promise<void> {
+  const served = new EditorServer(deps);
+  const connection = served.connect(stream);
+  await connection.closed.catch((error: unknown) => deps.logger.info("acp.closed", { error }));
+  served.close();
+}
+
+class EditorServer {
+  readonly #deps: EditorDeps;
+  readonly #sessions = new Map<string, Session>();
+  #capabilities: ClientCapabilities = {};
+  #connection: AgentConnection | undefined;
+
+  constructor(deps: EditorDeps) {
+    this.#deps = deps;
+  }
+
+  connect(stream: Stream): AgentConnection {
+    const { session } = methods.agent;
+    const app = agent({ name: "deepagent-mcp" })
+      .onRequest(methods.agent.initialize, ({ params }) => {
+        this.#capabilities = params.clientCapabilities ?? {};
+        return this.#abilities();
+      })
+      .onRequest(methods.agent.authenticate, () => {
+        throw refusal("This agent needs no log-in. Keys of models are set with: deepagent-mcp keys set NAME");
+      })
+      .onRequest(session.new, ({ params }) => this.#guarded(() => this.#new(params)))
+      .onRequest(session.load, ({ params }) => this.#guarded(() => this.#load(params)))
+      .onRequest(session.list, ({ params }) => this.#guarded(() => this.#list(params)))
+      .onRequest(session.prompt, ({ params, signal }) =>
+        this.#guarded(async () => {
+          const open = this.#sessions.get(params.sessionId);
+          if (open === undefined) throw unknownSession(params.sessionId);
+          const task = taskOf(params.prompt, open.folder);
+          if (!task.ok) throw refusal(task.problem);
+          return open.prompt(task.text, signal);
+        }),
+      )
+      .onNotification(session.cancel, ({ params }) =>
+        this.#guarded(async () => this.#sessions.get(params.sessionId)?.cancel()),
+      );
+    return (this.#connection = app.connect(stream));
+  }
+
+  close(): void {
+    for (const session of this.#sessions.values()) session.close();
+    this.#sessions.clear();
+  }
+
+  #abilities(): InitializeResponse {
+    return {
+      protocolVersion: PROTOCOL_VERSION,
+      agentInfo: { name: "deepagent-mcp", title: "Deep Agent", version: this.#deps.version },
+      agentCapabilities: {
+        loadSession: true,
+        promptCapabilities: { embeddedContext: true, image: false, audio: false },
+        mcpCapabilities: { http: true, sse: false },
+        sessionCapabilities: { list: {} },
+      },
+      authMethods: [],
+    };
+  }
+
+  async #new({ cwd, mcpServers }: NewSessionRequest): Promise<{ sessionId: string }> {
+    const opened = await this.#open(cwd, mcpServers);
+    const sessionId = (this.#deps.newId ?? randomId)("thr");
+    this.#add(sessionId, opened, false);
+    return { sessionId };
+  }
+
+  async #load({ sessionId, cwd, mcpServers }: LoadSessionRequest): Promise<Record<string, never>> {
+    const opened = await this.#open(cwd, mcpServers);
+    const { principal, folderOf } = this.#deps;
+    const found = await opened.runs.summaries(principal, { threadId: sessionId }, { limit: MAX_REPLAYED });
+    const [newest] = found;
+    if (newest === undefined) throw unknownSession(sessionId);
+    const folder = folderOf(newest);
+    if (folder !== opened.folder)
+      throw refusal(
+        `This session works in another folder${folder === undefined ? "" : `: ${folder}`}. Open that folder in the editor to continue it.`,
+      );
+    this.#sessions.get(sessionId)?.close();
+    const session = this.#add(sessionId, opened, true);
+    await session.replay(found.toReversed());
+    if (newest.endedAt === undefined && !opened.worksOn(newest)) {
+      await this.#say(
+        sessionId,
+        "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._",
+      );
+    }
+    return {};
+  }
+
+  async #list({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {
+    const { principal, folderOf } = this.#deps;
+    const runs = await this.#deps.runs();
+    const page = { limit: LISTED + 1, ...(typeof cursor === "string" ? { before: cursor } : {}) };
+    const found = await runs.summaries(principal, {}, page);
+    const shown = found.slice(0, LISTED);
+    const isNewest = async ({ id, threadId }: RunSummary): Promise<boolean> => {
+      const [newest] = await runs.summaries(principal, { threadId }, { limit: 1 });
+      return newest?.id === id;
+    };
+    const newest = await Promise.all(shown.map(async (run) => ((await isNewest(run)) ? [run] : [])));
+    const sessions = newest.flat().flatMap((run) => {
+      const folder = folderOf(run);
+      if (folder === undefined || (typeof cwd === "string" && cwd !== folder)) return [];
+      const title = oneLine(displayText(nameOf(run)), MAX_TITLE);
+      return [{ sessionId: run.threadId, cwd: folder, title, updatedAt: isoTime(run.updatedAt) }];
+    });
+    const last = found.length > LISTED ? shown.at(-1)?.id : undefined;
+    return { sessions, ...(last === undefined ? {} : { nextCursor: last }) };
+  }
+
+  async #open(cwd: string, servers: readonly McpServer[]): Promise<Extract<OpenedFolder, { ok: true }>> {
+    const opened = await this.#deps.open(cwd, servers);
+    if (!opened.ok) throw refusal(opened.problem);
+    return opened;
+  }
+
+  #add(sessionId: string, opened: Extract<OpenedFolder, { ok: true }>, hasThread: boolean): Session {
+    const { principal, logger, openCommand } = this.#deps;
+    const desk: Desk = {
+      sessionId,
+      cwd: opened.folder,
+      runs: opened.runs,
+      principal,
+      editor: this.#editor(),
+      logger,
+      clock: monotonicClock,
+      openCommand,
+      say: (text) => this.#say(sessionId, text),
+    };
+    const update: SessionDesk["update"] = (change) => this.#update(sessionId, change);
+    const session = new Session({ ...desk, update }, { hasThread, note: opened.note });
+    this.#sessions.set(sessionId, session);
+    return session;
+  }
+
+  #editor(): Editor {
+    const { session, elicitation } = methods.client;
+    const { client } = this.#connected();
+    return {
+      permission: (request, cancellationSignal) =>
+        client.request(session.requestPermission, request, { cancellationSignal, stopWaitingOnCancel: true }),
+      ...(this.#capabilities.elicitation?.form
+        ? {
+            form: (request, cancellationSignal) =>
+              client.request(elicitation.create, request, { cancellationSignal, stopWaitingOnCancel: true }),
+          }
+        : {}),
+    };
+  }
+
+  #say(sessionId: string, text: string): Promise<void> {
+    return this.#update(sessionId, messageOf("agent_message_chunk", `\n\n${text}\n\n`, randomUUID()));
+  }
+
+  async #update(sessionId: string, update: SessionUpdate): Promise<void> {
+    await this.#connected().client.notify(methods.client.session.update, { sessionId, update });
+  }
+
+  #connected(): AgentConnection {
+    if (this.#connection === undefined) throw new Error("The editor is not connected yet.");
+    return this.#connection;
+  }
+
+  /** Errors that are meant for people keep their text; of others the editor gets no detail. */
+  async #guarded<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof RequestError) throw error;
+      this.#deps.logger.warn("acp.request_failed", { error });
+      if (error instanceof DeepAgentError)
+        throw new RequestError(INTERNAL_ERROR, error.message, { reason: error.code });
+      throw new RequestError(INTERNAL_ERROR, "The request failed. The log of the agent says why.");
+    }
+  }
+}
+
+const [INVALID_PARAMS, INTERNAL_ERROR] = [-32_602, -32_603];
+
+const refusal = (message: string): RequestError => new RequestError(INVALID_PARAMS, message);
+const unknownSession = (sessionId: string): RequestError =>
+  Object.assign(RequestError.sessionNotFound(sessionId), {
+    message: "There is no such session. session/list names those of the folder; session/new begins one.",
+  });

@@ -1,0 +1,203 @@
+/** Asks the person at an editor for approvals and answers, and stores what they say. */
+import type {
+  CreateElicitationRequest,
+  CreateElicitationResponse,
+  PermissionOption,
+  PermissionOptionKind,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  ToolCallContent,
+} from "@agentclientprotocol/sdk";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
+import { displayBlock } from "../../core/text.ts";
+import type { Approval, OpenQuestion, PersonDecision, Principal } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { fieldsOf } from "../../tools/check-answer.ts";
+import { takeAnswer } from "../delivery/answers.ts";
+import { whoAsks } from "../views/approval-form.ts";
+import { askedBy, expiryText, freeAnswer, questionForm, shownText } from "../views/question-form.ts";
+import { fenced, indented } from "../views/quoting.ts";
+import { decisionsFor, shownCall } from "../views/shown-call.ts";
+import { diffContent, textContent } from "./diffs.ts";
+import { type RunUpdates, pathIn } from "./updates.ts";
+
+/** Longest call that is shown, in characters; an editor scrolls. */
+const MAX_SHOWN = 20_000;
+/** Maximum number of times that one form is shown, if its answers cannot be carried out. */
+const MAX_ATTEMPTS = 5;
+/** The way of an answer, for the journal. */
+const BY = "acp";
+
+/** What an editor shows to its person. */
+export interface Editor {
+  permission(request: RequestPermissionRequest, signal: AbortSignal): Promise<RequestPermissionResponse>;
+  /** Absent: it has no forms. */
+  form?: (request: CreateElicitationRequest, signal: AbortSignal) => Promise<CreateElicitationResponse>;
+}
+
+export interface Desk {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly runs: PrincipalRuns;
+  readonly principal: Principal;
+  readonly editor: Editor;
+  readonly logger: Logger;
+  /** Monotonic time. */
+  readonly clock: Clock;
+  /** A line for a shell of this machine that opens the page of a run. */
+  readonly openCommand: (runId: string) => string;
+  /** Tells the person something in the conversation. */
+  say(text: string): Promise<void>;
+}
+
+const OPTIONS: Readonly<
+  Record<PersonDecision["type"], { kind: PermissionOptionKind; name: string } | undefined>
+> = {
+  approve: { kind: "allow_once", name: "Allow" },
+  approve_same: { kind: "allow_always", name: "Always allow in this run" },
+  reject: { kind: "reject_once", name: "Reject" },
+  // Editors have no field for other arguments.
+  edit: undefined,
+};
+
+/** Asks once. A dialog that is closed leaves the approval open: it can be decided on the page or in a terminal. */
+export async function askPermission(
+  approval: Approval,
+  updates: RunUpdates,
+  desk: Desk,
+  signal: AbortSignal,
+): Promise<void> {
+  const { runId, id } = approval;
+  const call = shownCall(approval, MAX_SHOWN);
+  const options = decisionsFor(approval, call).flatMap((decision) => optionFor(decision, approval));
+  const elsewhere = call.isWhole ? [] : [textContent(notWhole(desk.openCommand(runId)))];
+  const content = [...contentOf(approval, call, desk.cwd), ...elsewhere];
+  const toolCall = updates.asked(approval, call.summary, content);
+  let response: RequestPermissionResponse;
+  try {
+    response = await desk.editor.permission({ sessionId: desk.sessionId, toolCall, options }, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    desk.logger.warn("acp.not_asked", { runId, approvalId: id, error });
+    await desk.say(`This editor did not ask for approval of: ${call.summary}\n\n${decideWith(desk, runId)}`);
+    return;
+  }
+  const { outcome } = response;
+  if (outcome.outcome !== "selected" || signal.aborted) return;
+  const chosen = options.find(({ optionId }) => optionId === outcome.optionId);
+  if (chosen === undefined) {
+    await desk.say(
+      `The editor answered with an unknown option, so nothing was decided.\n\n${decideWith(desk, runId)}`,
+    );
+    return;
+  }
+  const decision = { type: chosen.optionId };
+  const decided = await desk.runs.decide(desk.principal, runId, id, decision, BY);
+  if (!decided.ok) await desk.say(decided.message);
+}
+
+type Option = PermissionOption & { optionId: "approve" | "approve_same" | "reject" };
+
+function optionFor(decision: PersonDecision["type"], { same }: Approval): Option[] {
+  const option = OPTIONS[decision];
+  if (option === undefined || decision === "edit") return [];
+  const name =
+    decision === "approve_same" && same !== undefined ? `${option.name}: ${same.text}` : option.name;
+  return [{ optionId: decision, kind: option.kind, name: displayBlock(name) }];
+}
+
+function contentOf(
+  approval: Approval,
+  { destination, detail }: ReturnType<typeof shownCall>,
+  cwd: string,
+): ToolCallContent[] {
+  const { agent, preview, args } = approval;
+  const who = agent.length === 0 ? [] : [`${whoAsks(agent)} asks.`];
+  const above = [...who, ...destination].map((line) => textContent(line));
+  if (preview.kind !== "diff")
+    return [...above, textContent(fenced(detail, preview.kind === "command" ? "sh" : ""))];
+  const path = args["file_path"] ?? args["path"];
+  return [...above, ...diffContent(detail, typeof path === "string" ? pathIn(cwd, path) : approval.tool)];
+}
+
+const notWhole = (command: string): string =>
+  `The whole call is too long to be shown here, so it cannot be allowed here. To see all of it and decide, run: ${command}`;
+
+const decideWith = ({ openCommand }: Desk, runId: string): string =>
+  `To decide on the page of the run, run this in a terminal:\n\n${indented(openCommand(runId))}`;
+
+/** Asks with forms. False: this editor has none, or the person closed it; the question stays open. */
+export async function askQuestion(question: OpenQuestion, desk: Desk, signal: AbortSignal): Promise<boolean> {
+  const { form } = desk.editor;
+  const { runs, principal, logger, clock } = desk;
+  const { runId } = question;
+  let problem: string | undefined;
+  for (let attempt = 0; form !== undefined && attempt < MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
+    const place = { runId, position: 1, total: 1, ...(problem === undefined ? {} : { problem }) };
+    const request = questionForm(question, place, { urls: false, lists: true });
+    if (request.mode === "url") return false;
+    const asked = clock();
+    const { sessionId } = desk;
+    const { message, requestedSchema } = request;
+    // A schema of ours is one of the protocol's.
+    const response = await form(
+      { mode: "form", sessionId, message, requestedSchema } as CreateElicitationRequest,
+      signal,
+    ).catch((error: unknown) => {
+      logger.debug("acp.form_not_answered", { runId, questionId: question.id, error });
+      return undefined;
+    });
+    if (response === undefined) return signal.aborted;
+    if (response.action !== "accept" && response.action !== "decline") return false;
+    const content = "content" in response ? response.content : undefined;
+    const taken = await takeAnswer(
+      { runs, principal, runId, logger },
+      question,
+      { action: response.action, content },
+      { elapsed: clock() - asked, client: { urls: false }, by: BY },
+    );
+    if (taken.kind !== "again") return taken.kind === "decided";
+    problem = taken.problem;
+  }
+  return false;
+}
+
+/** Shows a question in the conversation, where the next message answers it. */
+export function questionText(question: OpenQuestion, { openCommand }: Desk): string {
+  const fields = fieldsOf(question.question) ?? [];
+  const options = fields.flatMap((field) => (field.type === "choice" ? field.options : []));
+  return [
+    askedBy(question),
+    indented(shownText(question.question)),
+    ...(options.length === 0 ? [] : [`Options: ${options.map((option) => displayBlock(option)).join(", ")}`]),
+    canReply(question)
+      ? "Your next message is the answer."
+      : `To answer, run this in a terminal:\n\n${indented(openCommand(question.runId))}`,
+    ...expiryText(question),
+  ].join("\n\n");
+}
+
+/** True if one text can answer the question. */
+export const canReply = ({ question }: OpenQuestion): boolean => {
+  const fields = fieldsOf(question);
+  return question.kind !== "elicitation" || question.mode !== "url"
+    ? fields === undefined || fields.length === 1
+    : false;
+};
+
+/** Stores a message as the answer to a question. `undefined`: it was; otherwise the problem with it. */
+export async function replyTo(
+  { id, runId, question }: OpenQuestion,
+  text: string,
+  { runs, principal }: Desk,
+): Promise<string | undefined> {
+  const [field] = fieldsOf(question) ?? [];
+  const read =
+    field === undefined
+      ? freeAnswer(question, text)
+      : { ok: true as const, answer: { type: "fields" as const, values: { [field.name]: text } } };
+  if (!read.ok) return read.problem;
+  const outcome = await runs.answer(principal, runId, id, read.answer, BY);
+  return outcome.ok || outcome.code === "already_answered" ? undefined : outcome.message;
+}

@@ -1,0 +1,68 @@
+/** Turns the blocks of a prompt into the text of a task. */
+import { isAbsolute, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ContentBlock } from "@agentclientprotocol/sdk";
+import { fenced } from "../views/quoting.ts";
+
+/** Longest task, in characters. */
+const MAX_TASK = 100_000;
+
+export type Task = { ok: true; text: string } | { ok: false; problem: string };
+
+/** Files of the folder are named by the path that the agent knows them by. */
+export function taskOf(prompt: readonly ContentBlock[], cwd: string): Task {
+  const parts: string[] = [];
+  for (const block of prompt) {
+    const part = textOf(block, cwd);
+    if (part === undefined)
+      return {
+        ok: false,
+        problem: `The prompt has a part of type "${block.type}", which this agent does not read. Send text, links to files or texts.`,
+      };
+    parts.push(part);
+  }
+  const text = parts.join("").trim();
+  if (text === "") return { ok: false, problem: "The prompt is empty. Write what the agent is to do." };
+  if (text.length > MAX_TASK)
+    return {
+      ok: false,
+      problem: `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`,
+    };
+  return { ok: true, text };
+}
+
+function textOf(block: ContentBlock, cwd: string): string | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "resource_link":
+      return ` ${placeOf(block.uri, cwd)} `;
+    case "resource":
+      return "text" in block.resource
+        ? `\n\n${placeOf(block.resource.uri, cwd)}:\n${fenced(block.resource.text, "")}\n\n`
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function placeOf(uri: string, cwd: string): string {
+  if (!uri.startsWith("file:") || !URL.canParse(uri)) return uri;
+  const url = new URL(uri);
+  const lines = /^#L(\d+)(?:[:-]L?(\d+))?$/.exec(url.hash);
+  const path = pathOf(url);
+  if (path === undefined) return uri;
+  const below = relative(cwd, path);
+  const isOutside = below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below);
+  const place = isOutside ? path : `/workspace/${below.split(sep).join("/")}`;
+  if (lines === null) return place;
+  return `${place} (lines ${lines[1]} to ${lines[2] ?? lines[1]})`;
+}
+
+function pathOf(url: URL): string | undefined {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,226 @@
+/** One conversation of an editor: a thread, whose open run is followed until it ends. */
+import type { PromptResponse, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import { type OpenQuestion, type Run, type RunView, isFinal } from "../../runs/run.ts";
+import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";
+import { RunUpdates, messageOf } from "./updates.ts";
+
+/** A shorter text of an event is whole. */
+const CUT_FROM = 1900;
+/** Runs of a conversation that are shown again when it is loaded. */
+export const MAX_REPLAYED = 200;
+
+export type SessionDesk = Desk & { update(update: SessionUpdate): Promise<void> };
+
+interface Following {
+  runId: string;
+  /** Resolves with the run once it has ended; `undefined`: the session was closed before. */
+  ended: Promise<RunView | undefined>;
+  /** Resolves when all that the journal had at the beginning is shown. */
+  caughtUp: Promise<void>;
+}
+
+export class Session {
+  readonly #desk: SessionDesk;
+  readonly #closing = new AbortController();
+  #following: Following | undefined;
+  /** True if a run has made the thread. */
+  #hasThread: boolean;
+  /** One message after the other. */
+  #told: Promise<unknown> = Promise.resolve();
+  /** Messages of this connection that the editor shows already. */
+  readonly #own: string[] = [];
+  /** Questions that the next message answers, by their ids. */
+  readonly #open = new Map<string, OpenQuestion>();
+  /** Called when the person has to write before the run continues. */
+  #onQuestion: (() => void) | undefined;
+
+  /** Sentence to be said once, with the first prompt. */
+  #note: string | undefined;
+
+  constructor(desk: SessionDesk, { hasThread, note }: { hasThread: boolean; note?: string | undefined }) {
+    this.#desk = desk;
+    this.#hasThread = hasThread;
+    this.#note = note;
+  }
+
+  get folder(): string {
+    return this.#desk.cwd;
+  }
+
+  /** Shows earlier runs, oldest first. An open one is followed from then on. */
+  async replay(runs: readonly Pick<Run, "id" | "task" | "lastSeq" | "status">[]): Promise<void> {
+    for (const run of runs) {
+      await this.#desk.update(messageOf("user_message_chunk", run.task, run.id));
+      const following = this.#follow(run.id, run.lastSeq);
+      await (isFinal(run.status) ? following.ended : following.caughtUp);
+    }
+  }
+
+  /** Resolves when the run has ended, or waits for a message of the person. */
+  async prompt(text: string, signal: AbortSignal): Promise<PromptResponse> {
+    const note = this.#note;
+    this.#note = undefined;
+    if (note !== undefined) await this.#desk.say(note);
+    const following = await this.#tell(text);
+    if (following === undefined) return { stopReason: "end_turn" };
+    const cancel = (): void => void this.cancel().catch(() => undefined);
+    signal.addEventListener("abort", cancel, { once: true });
+    if (signal.aborted) cancel();
+    try {
+      const asked = new Promise<"asked">((resolve) => (this.#onQuestion = () => resolve("asked")));
+      const end = await Promise.race([following.ended, asked]);
+      if (end === "asked") return { stopReason: "end_turn" };
+      if (end === undefined) throw new DeepAgentError("shutting_down", "The agent is shutting down.");
+      return await this.#result(end);
+    } finally {
+      signal.removeEventListener("abort", cancel);
+    }
+  }
+
+  async cancel(): Promise<void> {
+    const { runs, principal } = this.#desk;
+    await this.#told.catch(() => undefined);
+    const runId = this.#following?.runId;
+    if (runId !== undefined) await runs.cancel(principal, runId, "Cancelled in the editor.");
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Starts a run, tells the open one, or answers its question. `undefined`: the turn is over, and it was said why. */
+  #tell(text: string): Promise<Following | undefined> {
+    const told = this.#told
+      .catch(() => undefined)
+      .then(async () => {
+        const [question] = this.#open.values();
+        if (question === undefined) return this.#start(text);
+        const problem = await replyTo(question, text, this.#desk);
+        if (problem !== undefined) {
+          await this.#desk.say(`${problem}\n\n${questionText(question, this.#desk)}`);
+          return undefined;
+        }
+        this.#open.delete(question.id);
+        return this.#following;
+      });
+    this.#told = told;
+    return told;
+  }
+
+  async #start(text: string): Promise<Following> {
+    const { runs, principal, sessionId } = this.#desk;
+    const place = this.#hasThread ? { threadId: sessionId } : { newThreadId: sessionId };
+    this.#own.push(text);
+    const started = await runs.start(principal, { task: text, ...place });
+    if (!started.ok || started.how !== "told") this.#own.pop();
+    if (!started.ok) throw new DeepAgentError(started.code, started.message);
+    this.#hasThread = true;
+    return this.#follow(started.run.id, 0);
+  }
+
+  async #result({ run }: RunView): Promise<PromptResponse> {
+    if (run.status === "cancelled") return { stopReason: "cancelled" };
+    if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
+    return { stopReason: STOPS[run.stopReason ?? ""] ?? "end_turn" };
+  }
+
+  #follow(runId: string, until: number): Following {
+    if (this.#following?.runId === runId) return this.#following;
+    let catchUp = (): void => undefined;
+    const caughtUp = new Promise<void>((resolve) => (catchUp = resolve));
+    const ended = this.#show(runId, until, catchUp).finally(() => {
+      catchUp();
+      if (this.#following?.runId === runId) this.#following = undefined;
+    });
+    // A prompt gets the failure; one without a prompt is logged.
+    ended.catch((error: unknown) => this.#desk.logger.warn("acp.not_followed", { runId, error }));
+    return (this.#following = { runId, ended, caughtUp });
+  }
+
+  async #show(runId: string, until: number, catchUp: () => void): Promise<RunView | undefined> {
+    const { runs, principal, cwd } = this.#desk;
+    const updates = new RunUpdates(cwd);
+    const dialogs = new Map<string, AbortController>();
+    try {
+      for await (const event of runs.watch(principal, runId, { after: 0, signal: this.#closing.signal })) {
+        for (const update of await this.#updatesOf(event, updates, until)) await this.#desk.update(update);
+        await this.#people(event, updates, dialogs);
+        if (event.seq >= until) catchUp();
+      }
+    } finally {
+      for (const dialog of dialogs.values()) dialog.abort();
+    }
+    const view = await runs.view(principal, runId);
+    return view !== undefined && isFinal(view.run.status) ? view : undefined;
+  }
+
+  async #updatesOf(event: RunEvent, updates: RunUpdates, until: number): Promise<SessionUpdate[]> {
+    if (event.kind === "message_received") {
+      const { text, messageId } = event.data;
+      const own = this.#own.findIndex((one) => isOf(text, one));
+      if (own >= 0 && event.seq > until) this.#own.splice(own, 1);
+      else return [messageOf("user_message_chunk", text, messageId)];
+    }
+    return updates.of(await this.#whole(event));
+  }
+
+  /** The journal has the beginning of a long answer. */
+  async #whole(event: RunEvent): Promise<RunEvent> {
+    if (event.kind !== "run_completed") return event;
+    const { runs, principal } = this.#desk;
+    const view = await runs.view(principal, event.runId);
+    const { answer = event.data.answer } = view?.run ?? {};
+    return { ...event, data: { ...event.data, answer } };
+  }
+
+  /** Asks for what waits, and closes the dialog of what was decided elsewhere. */
+  async #people(event: RunEvent, updates: RunUpdates, dialogs: Map<string, AbortController>): Promise<void> {
+    const { runs, principal } = this.#desk;
+    if (event.kind === "approval_decided") return dialogs.get(event.data.approvalId)?.abort();
+    if (event.kind === "question_answered") {
+      this.#open.delete(event.data.questionId);
+      return dialogs.get(event.data.questionId)?.abort();
+    }
+    if (event.kind !== "approval_requested" && event.kind !== "question_asked") return;
+    const view = await runs.view(principal, event.runId);
+    const dialog = new AbortController();
+    const asks = (id: string, work: (signal: AbortSignal) => Promise<unknown>): void => {
+      dialogs.set(id, dialog);
+      work(dialog.signal).catch((error: unknown) =>
+        this.#desk.logger.warn("acp.not_asked", { runId: event.runId, id, error }),
+      );
+    };
+    const isPending = ({ status }: { status: string }): boolean => status === "pending";
+    if (event.kind === "approval_requested") {
+      const approval = view?.approvals.filter(isPending).find(({ id }) => id === event.data.approvalId);
+      if (approval !== undefined)
+        asks(approval.id, (signal) => askPermission(approval, updates, this.#desk, signal));
+      return;
+    }
+    const question = view?.questions.filter(isPending).find(({ id }) => id === event.data.questionId);
+    if (question !== undefined) asks(question.id, (signal) => this.#ask(question, signal));
+  }
+
+  /** Where the editor has no form, the turn ends with the question, and the next message answers it. */
+  async #ask(question: OpenQuestion, signal: AbortSignal): Promise<void> {
+    if (await askQuestion(question, this.#desk, signal)) return;
+    if (signal.aborted) return;
+    await this.#desk.say(questionText(question, this.#desk));
+    if (canReply(question)) this.#open.set(question.id, question);
+    this.#onQuestion?.();
+  }
+}
+
+/** True if `excerpt` is how the journal keeps `text`. */
+const isOf = (excerpt: string, text: string): boolean =>
+  excerpt === text || (excerpt.length >= CUT_FROM && text.startsWith(excerpt.slice(0, CUT_FROM / 3)));
+
+const STOPS: Readonly<Record<string, StopReason>> = {
+  max_output_tokens: "max_tokens",
+  max_tokens: "max_tokens",
+  max_iterations: "max_turn_requests",
+  max_tool_calls: "max_turn_requests",
+  max_steps: "max_turn_requests",
+};
