@@ -29,7 +29,7 @@ const MAX_ATTEMPTS = 5;
 /** The way of an answer, for the journal. */
 const BY = "acp";
 
-/** What an editor shows to its person. */
+/** The dialogs of an editor. */
 export interface Editor {
   permission(request: RequestPermissionRequest, signal: AbortSignal): Promise<RequestPermissionResponse>;
   /** Absent: it has no forms. */
@@ -133,21 +133,20 @@ export async function askQuestion(question: OpenQuestion, desk: Desk, signal: Ab
   const { runs, principal, logger, clock } = desk;
   const { runId } = question;
   let problem: string | undefined;
-  for (let attempt = 0; form !== undefined && attempt < MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
+  if (form === undefined) return false;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
     const place = { runId, position: 1, total: 1, ...(problem === undefined ? {} : { problem }) };
     const request = questionForm(question, place, { urls: false, lists: true });
     if (request.mode === "url") return false;
     const asked = clock();
     const { sessionId } = desk;
     const { message, requestedSchema } = request;
-    // A schema of ours is one of the protocol's.
-    const response = await form(
-      { mode: "form", sessionId, message, requestedSchema } as CreateElicitationRequest,
-      signal,
-    ).catch((error: unknown) => {
-      logger.debug("acp.form_not_answered", { runId, questionId: question.id, error });
-      return undefined;
-    });
+    const response = await form({ mode: "form", sessionId, message, requestedSchema }, signal).catch(
+      (error: unknown) => {
+        logger.debug("acp.form_not_answered", { runId, questionId: question.id, error });
+        return undefined;
+      },
+    );
     if (response === undefined) return signal.aborted;
     if (response.action !== "accept" && response.action !== "decline") return false;
     const content = "content" in response ? response.content : undefined;

@@ -90,7 +90,7 @@ export class Session {
     this.#closing.abort();
   }
 
-  /** Starts a run, tells the open one, or answers its question. `undefined`: the turn is over, and it was said why. */
+  /** Starts a run, tells the open one, or answers its question. `undefined`: the turn has ended, and the person was told why. */
   #tell(text: string): Promise<Following | undefined> {
     const told = this.#told
       .catch(() => undefined)
@@ -203,7 +203,7 @@ export class Session {
     if (question !== undefined) asks(question.id, (signal) => this.#ask(question, signal));
   }
 
-  /** Where the editor has no form, the turn ends with the question, and the next message answers it. */
+  /** Ends the turn with the question if the editor has no form, and the next message answers it. */
   async #ask(question: OpenQuestion, signal: AbortSignal): Promise<void> {
     if (await askQuestion(question, this.#desk, signal)) return;
     if (signal.aborted) return;

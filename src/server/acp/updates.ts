@@ -30,7 +30,7 @@ const KINDS: Readonly<Record<string, ToolKind>> = {
 const SHOWN_OTHERWISE: ReadonlySet<string> = new Set(["write_todos", "ask_user"]);
 const WORKSPACE = "/workspace/";
 
-export const kindOf = (tool: string): ToolKind => KINDS[tool] ?? "other";
+const kindOf = (tool: string): ToolKind => KINDS[tool] ?? "other";
 
 /** Path of a file of the workspace on this machine; other files keep their virtual path. */
 export const pathIn = (cwd: string, path: string): string =>
