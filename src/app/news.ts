@@ -2,7 +2,9 @@
 import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
 import { type ChannelContext, channelProblem, senderOf } from "../news/channel.ts";
+import { PUBLIC_CALLBACKS, subscriberSend } from "../news/subscriber.ts";
 import { type Channel, Courier } from "../runs/courier.ts";
+import type { Send } from "../runs/news.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { RunSettings } from "./settings.ts";
 
@@ -15,7 +17,10 @@ export function openCourier(
   const openCommand = (runId: string): string => `${PROGRAM} runs open ${runId}`;
   const channels = channelsOf(config, { env, pageOf, openCommand });
   for (const { name, problem } of newsProblems(config, env)) logger.warn("news.channel", { name, problem });
-  return new Courier({ news: runs.news, channels, environment, clock, log: logger });
+  const { news } = runs;
+  const context = { callbacks: PUBLIC_CALLBACKS, clock, pageOf };
+  const subscriber = (id: string): Send => subscriberSend(() => news.subscriptionById(id), context);
+  return new Courier({ news, channels, subscriber, environment, clock, log: logger });
 }
 
 const channelsOf = ({ news }: Pick<Config, "news">, context: ChannelContext): Channel[] =>

@@ -34,7 +34,8 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
     const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
-    const sendsNews = keepsHouse && Object.keys(config.news).length > 0;
+    const hasReceivers = Object.keys(config.news).length > 0 || settings.startsSchedules === true;
+    const sendsNews = keepsHouse && hasReceivers;
     const courier = sendsNews
       ? (await import("./news.ts")).openCourier(settings, storage, environmentOf(config, choice))
       : undefined;
@@ -49,7 +50,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
         await storage.close();
       }
     };
-    return Object.assign(service, { close, news: newsOf(storage) });
+    return Object.assign(service, { close, outbox: outboxOf(storage) });
   } catch (error) {
     await storage.close();
     throw error;
@@ -58,10 +59,10 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
 
 /** The runs, and what is on its way to people elsewhere. */
 export interface OpenedRuns extends RunService {
-  news: NewsOperator;
+  outbox: NewsOperator;
 }
 
-const newsOf = ({ runs: { news }, clock }: Storage): NewsOperator => ({
+const outboxOf = ({ runs: { news }, clock }: Storage): NewsOperator => ({
   list: (limit) => news.list(limit),
   retry: (numbers) => news.retry(numbers, clock()),
   drop: (numbers) => news.drop(numbers),

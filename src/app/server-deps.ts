@@ -61,7 +61,6 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    const pageOf = page instanceof URL ? pagesAt(page) : undefined;
     const parts = { lendable: true, startsSchedules: true, ...defined({ storage, pageOf }) };
     return openRuns({ config, env, logger, works, ...parts });
   });
@@ -69,6 +68,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const changes = createResourceChanges({ runs, logger });
   const keys = stateKeys(config, storage);
   const sharing = config.shareLinks ? { sharedRuns: runs } : {};
+  const pageOf = page instanceof URL ? pagesAt(page) : undefined;
   const links = createPageLinks(async () => {
     const { openPage } = await import("./open-page.ts");
     const key = await keys.stateKey();
@@ -84,6 +84,8 @@ export function serverParts(settings: ServerSettings): ServerParts {
     monotonic: monotonicClock,
     runs,
     ...sharing,
+    ...(config.eventWebhooks ? { callbacks: "public" as const } : {}),
+    ...defined({ pageOf }),
     ...keys,
     principalOf,
     openCommand,

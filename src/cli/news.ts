@@ -33,8 +33,8 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
   }
   const numbers = words.length === 0 ? undefined : words.map(Number);
   return withLocalRuns(args, false, async (local) => {
-    const { news } = local.runs;
-    const count = await (name === "retry" ? news.retry(numbers) : news.drop(numbers));
+    const { outbox } = local.runs;
+    const count = await (name === "retry" ? outbox.retry(numbers) : outbox.drop(numbers));
     const wanted = new Set(numbers).size;
     if (count < wanted) {
       return complain(
@@ -49,7 +49,7 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
 }
 
 async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
-  const found = await runs.news.list(SHOWN);
+  const found = await runs.outbox.list(SHOWN);
   if (flags["json"] === true) {
     for (const one of found) say(JSON.stringify(documentOf(one)));
     return 0;

@@ -65,9 +65,21 @@ const channel = z.discriminatedUnion("kind", [
 
 const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
-export const newsSchema = z.record(
-  z.string().regex(CHANNEL_NAME, {
-    error: "name a channel with letters, digits, underscores and hyphens, at most 64",
-  }),
-  channel,
-);
+export const newsSchema = z
+  .record(
+    z.string().regex(CHANNEL_NAME, {
+      error: "name a channel with letters, digits, underscores and hyphens, at most 64",
+    }),
+    channel,
+  )
+  .default({})
+  .describe(
+    'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. They are told the name of the run and what is needed, without contents. Default: none.',
+  );
+
+export const eventWebhooksSchema = z
+  .boolean()
+  .default(true)
+  .describe(
+    "Lets MCP clients over HTTP subscribe an https address of the public internet to events of their runs, as ChatGPT does. Off leaves them polling and streams.",
+  );

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
-import { newsSchema } from "./news.ts";
+import { eventWebhooksSchema, newsSchema } from "./news.ts";
 import {
   absolutePath,
   between,
@@ -296,11 +296,8 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Also offers the tools codex and codex-reply, for clients that were written for the MCP server of Codex.",
     ),
-  news: newsSchema
-    .default({})
-    .describe(
-      'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. They are told the name of the run and what is needed, without contents. Default: none.',
-    ),
+  news: newsSchema,
+  eventWebhooks: eventWebhooksSchema,
   notify: z
     .enum(["off", "bell", "desktop"])
     .default("desktop")

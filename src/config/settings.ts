@@ -64,6 +64,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
   { path: "shareLinks", kind: "boolean" },
+  { path: "eventWebhooks", kind: "boolean" },
   { path: "notify", kind: "text", hint: "URL" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.openRuns", kind: "number" },
@@ -104,7 +105,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Approvals, questions, web and commands", ["approvals", "questions", "web", "execute"]],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
-  ["Clients and people", ["delivery", "page", "shareLinks", "notify", "codexTools"]],
+  ["Clients and people", ["delivery", "page", "shareLinks", "notify", "news", "eventWebhooks", "codexTools"]],
   ["HTTP", ["http"]],
   ["Log", ["logLevel"]],
 ];

@@ -83,7 +83,7 @@ interface Sending {
   env: ChannelContext["env"];
 }
 
-function sendOver(
+async function sendOver(
   options: Extract<ChannelOptions, Address>,
   { news, url, signal, env }: Sending,
 ): Promise<SendResult> {
@@ -93,7 +93,7 @@ function sendOver(
     case "webhook": {
       const body = JSON.stringify(payloadOf(news, url));
       const secret = env[options.secretVariable] ?? "";
-      const headers = signedHeaders({ id: news.id, body, secret }, new Date());
+      const headers = await signedHeaders({ id: news.id, body, secret }, new Date());
       return post({ url: address, network: NETWORK, headers, body, signal });
     }
     case "slack":

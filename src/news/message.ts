@@ -70,6 +70,15 @@ function textOf({ event }: News): string {
       return `failed (${event.data.reason})`;
     case "run_completed":
       return event.data.stopReason === undefined ? "finished" : stoppedAtLimit(event.data.stopReason);
+    case "todos": {
+      const { todos } = event.data;
+      const done = todos.filter(({ status }) => status === "completed").length;
+      return `${done} of ${todos.length} ${todos.length === 1 ? "step" : "steps"} done`;
+    }
+    case "subagent_started":
+      return `started the subagent ${displayName(event.data.name)}`;
+    case "subagent_finished":
+      return `the subagent ${displayName(event.data.name)} ${event.data.status === "success" ? "finished" : "failed"}`;
     default:
       return event.kind.replaceAll("_", " ");
   }

@@ -11,16 +11,24 @@ export interface Post {
   /** JSON. */
   body: string;
   signal: AbortSignal;
+  /** Statuses after which no further attempt can succeed. Default: 410, the receiver is gone. */
+  final?: ReadonlySet<number>;
 }
 
-/** The receiver does not want any further message. */
-const GONE = 410;
+const GONE: ReadonlySet<number> = new Set([410]);
 
 /**
  * Posts JSON. Every status but 2xx is a failure, redirects included: they would take the message elsewhere. The
  * answer's body is not read.
  */
-export async function post({ url, network, headers = {}, body, signal }: Post): Promise<SendResult> {
+export async function post({
+  url,
+  network,
+  headers = {},
+  body,
+  signal,
+  final = GONE,
+}: Post): Promise<SendResult> {
   try {
     const answer = await request(url, {
       network,
@@ -36,7 +44,7 @@ export async function post({ url, network, headers = {}, body, signal }: Post): 
     return {
       ok: false,
       problem: `${hostOf(url)} answered ${status}`,
-      ...(status === GONE ? { isFinal: true } : {}),
+      ...(final.has(status) ? { isFinal: true } : {}),
       ...(seconds === undefined ? {} : { afterMs: Number(seconds) * 1000 }),
     };
   } catch (error) {

@@ -3,7 +3,15 @@ import { type Clock, isDoneWithin } from "../core/clock.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
-import type { NewsRepository, NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
+import {
+  type NewsRepository,
+  type NewsRule,
+  type Outgoing,
+  type Send,
+  type SendResult,
+  type Settled,
+  subscriptionIn,
+} from "./news.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
 /** A receiver of news, and the way to it. */
@@ -30,11 +38,15 @@ const LONGEST_MS = 24 * HOUR;
 const ATTEMPT_MS = 30_000;
 /** From then on another server makes the attempt again. */
 const CLAIM_MS = 2 * ATTEMPT_MS;
+/** Factor of the time between two looks while nobody is to be sent anything. */
+const RARELY = 10;
 const PROBLEM = 300;
 
 export interface CourierOptions {
   news: NewsRepository;
   channels: readonly Channel[];
+  /** The way to a subscription, by its id. Default: messages to subscriptions are left to others. */
+  subscriber?: (id: string) => Send;
   environment: string;
   clock: Clock;
   log: Logger;
@@ -108,11 +120,12 @@ export class Courier {
       let wait = checkMs;
       try {
         for (const { target, dueAt } of await news.due(environment)) {
-          const channel = this.#channels.get(target);
-          if (channel === undefined || this.#lanes.has(target)) continue;
-          if (dueAt <= clock()) this.#begin(channel);
+          const send = this.#sendTo(target);
+          if (send === undefined || this.#lanes.has(target)) continue;
+          if (dueAt <= clock()) this.#lanes.set(target, this.#lane(target, send));
           else wait = Math.min(wait, dueAt - clock());
         }
+        if (!(await this.#hasReceivers())) wait *= RARELY;
       } catch (error) {
         warnUnlessLocked(log, "news.look_failed", { error });
       }
@@ -120,24 +133,33 @@ export class Courier {
     }
   }
 
-  #begin(channel: Channel): void {
-    this.#lanes.set(channel.target, this.#lane(channel));
+  /** Without any, only other servers could leave messages behind, by subscriptions that this one has not seen. */
+  async #hasReceivers(): Promise<boolean> {
+    const { news, clock } = this.#options;
+    return this.#channels.size + this.#lanes.size > 0 || (await news.hasSubscriptions(clock()));
   }
 
-  async #lane(channel: Channel): Promise<void> {
+  #sendTo(target: string): Send | undefined {
+    const subscription = subscriptionIn(target);
+    return subscription === undefined
+      ? this.#channels.get(target)?.send
+      : this.#options.subscriber?.(subscription);
+  }
+
+  async #lane(target: string, send: Send): Promise<void> {
     let isDone = false;
     try {
-      await this.#sendAll(channel);
+      await this.#sendAll(target, send);
       isDone = true;
     } catch (error) {
-      warnUnlessLocked(this.#options.log, "news.lane_failed", { what: channel.target, error });
+      warnUnlessLocked(this.#options.log, "news.lane_failed", { what: target, error });
     }
-    this.#lanes.delete(channel.target);
+    this.#lanes.delete(target);
     // Finds out when its next attempt is due. After a failure of the storage the timer does.
     if (isDone && !this.#isClosed) void this.look();
   }
 
-  async #sendAll({ target, send }: Channel): Promise<void> {
+  async #sendAll(target: string, send: Send): Promise<void> {
     const { news, environment, clock } = this.#options;
     while (!this.#stop.signal.aborted) {
       const now = clock();

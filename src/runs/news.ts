@@ -1,5 +1,6 @@
 /** News of runs for people and programs elsewhere: the types, and the port of their outbox. */
-import type { RunEvent } from "./events.ts";
+import type { RunEvent, RunEventKind } from "./events.ts";
+import type { Principal } from "./run.ts";
 
 export const NEWS_TYPES = [
   "run.finished",
@@ -18,11 +19,25 @@ export const USUAL_NEWS: readonly NewsType[] = [
   "approval.requested",
 ];
 
+/** Types that clients may ask for: also steps of a run, which come often and are sent to no channel. */
+export const EVENT_TYPES = [...NEWS_TYPES, "run.progress"] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Kinds of journal events for each type. Of `budget.reached` only those of runs with a reason why they stopped. */
+export const KINDS: Readonly<Record<EventType, readonly RunEventKind[]>> = {
+  "run.finished": ["run_completed"],
+  "run.failed": ["run_failed"],
+  "question.asked": ["question_asked"],
+  "approval.requested": ["approval_requested"],
+  "budget.reached": ["run_completed"],
+  "run.progress": ["todos", "subagent_started", "subagent_finished"],
+};
+
 /** One event of a run, with what a receiver may know of it: no content of files, no arguments, no answer. */
 export interface News {
   /** The same at every attempt, so that receivers can drop doubles. */
   id: string;
-  type: NewsType;
+  type: EventType;
   /** Time of the event, in milliseconds since the epoch. */
   time: number;
   runId: string;
@@ -35,21 +50,53 @@ export interface News {
 }
 
 /** The news of an event. */
-export function newsOf({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] {
-  switch (kind) {
-    case "run_completed":
-      return "stopReason" in data && data.stopReason !== undefined
-        ? ["run.finished", "budget.reached"]
-        : ["run.finished"];
-    case "run_failed":
-      return ["run.failed"];
-    case "question_asked":
-      return ["question.asked"];
-    case "approval_requested":
-      return ["approval.requested"];
-    default:
-      return [];
-  }
+export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
+  NEWS_TYPES.filter(
+    (type) => KINDS[type].includes(kind) && (type !== "budget.reached" || "stopReason" in data),
+  );
+
+export const newsId = (runId: string, seq: number, type: EventType): string =>
+  `${runId}_${seq}_${type.replace(".", "_")}`;
+
+/** A client of a principal that wants each event of one type at an address, until a time. */
+export interface Subscription {
+  /** Made of the principal, the address, the type and the run: subscribing again changes the same one. */
+  id: string;
+  principal: Principal;
+  type: NewsType;
+  /** Absent: all runs of the principal. */
+  runId?: string;
+  url: string;
+  /** Signs the messages: `whsec_…`. */
+  secret: string;
+  expiresAt: number;
+}
+
+/** Subscriptions are targets, too. No name of a channel begins so. */
+const SUBSCRIBED = "@";
+export const targetOf = (id: string): string => SUBSCRIBED + id;
+export const subscriptionIn = (target: string): string | undefined =>
+  target.startsWith(SUBSCRIBED) ? target.slice(SUBSCRIBED.length) : undefined;
+
+export interface OccurrenceQuery {
+  type: EventType;
+  /** Default: all runs of the principal. */
+  runId?: string | undefined;
+  /** Time of the first event that counts, in milliseconds since the epoch. */
+  since: number;
+  limit: number;
+}
+
+/** Events of a principal's runs, and who is sent them. */
+export interface RunNews {
+  /** Ordered by time. An event may be stored a little later than one with a later time. */
+  occurrences(principal: Principal, query: OccurrenceQuery): Promise<News[]>;
+  /** Finds one of the principal's that has not expired. */
+  subscription(principal: Principal, id: string, now: number): Promise<Subscription | undefined>;
+  /** Adds it, or changes its secret and its end. False: the principal has `most` others. */
+  subscribe(subscription: Subscription, most: number, now: number): Promise<boolean>;
+  /** Ends it, with the messages on their way. False: there was none. */
+  unsubscribe(principal: Principal, id: string): Promise<boolean>;
 }
 
 /** A receiver of news, and the types that it wants. */
@@ -115,7 +162,11 @@ export interface NewsOperator {
 }
 
 /** The outbox. Every method is one transaction. */
-export interface NewsRepository extends Omit<NewsOperator, "retry"> {
+export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
+  /** The subscription of whichever principal, expired or not. */
+  subscriptionById(id: string): Promise<Subscription | undefined>;
+  /** True if any subscription has not expired. */
+  hasSubscriptions(now: number): Promise<boolean>;
   /** The same as that of the operator. */
   retry(numbers: readonly number[] | undefined, now: number): Promise<number>;
   /** Number of messages that were given up. */

@@ -9,6 +9,7 @@ import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from ".
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
+import type { RunNews } from "./news.ts";
 import type { RunSharer, SharedRuns } from "./shares.ts";
 import type {
   Approval,
@@ -296,7 +297,9 @@ interface RunDecider {
 }
 
 /** All that a principal may do with runs. */
-export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider, RunSharer {}
+export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider, RunSharer {
+  readonly news: RunNews;
+}
 
 /** For the operator of the server, never for a client. */
 export interface RunOperator {

@@ -75,6 +75,7 @@ const EVENTS_PER_PAGE = 1000;
 const EVENTS_AT_ONCE = 250;
 
 class Supervisor implements RunService {
+  readonly news: RunService["news"];
   readonly #options: RunServiceOptions;
   readonly #clock: Clock;
   readonly #newId: IdSource;
@@ -100,6 +101,7 @@ class Supervisor implements RunService {
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomId;
     this.#runs = runs;
+    this.news = runs.news;
     this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
     this.#work = runs.work({
       syncCheckpoints: async () => (await checkpoints?.())?.sync(),

@@ -34,7 +34,7 @@ export interface CopiedTable {
 }
 
 /** In the order in which they refer to each other. */
-const TABLES = ["threads", "runs", ...TABLES_OF_RUN, "schedules", "schedule_skips"];
+const TABLES = ["threads", "runs", ...TABLES_OF_RUN, "schedules", "schedule_skips", "news_subscriptions"];
 /** Postgres takes 65,535 parameters in one statement. */
 const PARAMETERS = 30_000;
 const ROWS = 500;
@@ -173,6 +173,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   news_deliveries: ["run_id", "seq", "type", "target"],
   schedules: ["id", "principal", "task", "expression"],
   schedule_skips: ["reason"],
+  news_subscriptions: ["principal", "type", "url"],
 };
 
 const isSame = (one: unknown, other: unknown): boolean => sendable(one) === other;

@@ -17,8 +17,10 @@ export interface Receiver {
   headers: Record<string, string>;
 }
 
-/** Listens on this machine for messages. */
-export async function startReceiver(): Promise<Receiver> {
+/** Listens on this machine for messages. `answer`: the body of an answer; by default it is long. */
+export async function startReceiver(
+  answer: (body: string) => string = () => "x".repeat(100_000),
+): Promise<Receiver> {
   const receiver: Receiver = { url: "", received: [], statuses: [], headers: {} };
   const server = createServer((request, response) => {
     let body = "";
@@ -29,7 +31,7 @@ export async function startReceiver(): Promise<Receiver> {
       if (status === 0) return;
       // An endless answer is nobody's problem but the receiver's.
       response.writeHead(status, receiver.headers);
-      response.write("x".repeat(100_000));
+      response.write(answer(body));
       if (status !== 299) response.end();
     });
   });

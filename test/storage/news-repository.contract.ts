@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
-import { NEWS_TYPES, type NewsType } from "../../src/runs/news.ts";
+import { type EventType, NEWS_TYPES, type NewsType, type Subscription } from "../../src/runs/news.ts";
 import type { Lease, RunRepository } from "../../src/runs/ports.ts";
 import type { RunData } from "./run-repository.contract.ts";
 
@@ -71,7 +71,7 @@ export function newsRepositoryContract(
       await work.fail(three, { reason: "internal", message: "broken" }, NOW);
       expect(posted).toBe(5);
 
-      const types: NewsType[] = [];
+      const types: EventType[] = [];
       for (let next = await claim("all"); next !== undefined; next = await claim("all")) {
         types.push(next.news.type);
         expect(next.attempts).toBe(1);
@@ -179,6 +179,78 @@ export function newsRepositoryContract(
       const signal = new AbortController().signal;
       expect(await runs.prune({}, { checkpoints: undefined, now: LATER, signal })).toMatchObject({ runs: 1 });
       expect(await runs.news.list(9)).toEqual([]);
+    });
+
+    const subscription = (id: string, more: Partial<Subscription> = {}): Subscription => ({
+      id,
+      principal: ME,
+      type: "run.finished",
+      url: "https://example.com/",
+      secret: "whsec_1",
+      expiresAt: NOW + 100,
+      ...more,
+    });
+
+    test("subscriptions are of their principal, and are changed, ended and counted", async () => {
+      const one = subscription("sub_1");
+      expect(await runs.news.hasSubscriptions(NOW)).toBe(false);
+      expect(await runs.news.subscribe(one, 1, NOW)).toBe(true);
+      const changed = { ...one, secret: "whsec_2", expiresAt: NOW + 200 };
+      expect(await runs.news.subscribe(changed, 1, NOW)).toBe(true);
+      expect(await runs.news.subscription(ME, "sub_1", NOW)).toEqual(changed);
+      expect(await runs.news.subscriptionById("sub_1")).toEqual(changed);
+      expect(await runs.news.subscription("you", "sub_1", NOW)).toBeUndefined();
+      expect(await runs.news.unsubscribe("you", "sub_1")).toBe(false);
+      expect(await runs.news.subscribe(subscription("sub_2"), 1, NOW)).toBe(false);
+      expect(await runs.news.subscribe(subscription("sub_3", { principal: "you", runId: "r" }), 1, NOW)).toBe(
+        true,
+      );
+      expect(await runs.news.subscription("you", "sub_3", NOW)).toMatchObject({ runId: "r" });
+      // Expired ones do not count, and go with the next one.
+      expect(await runs.news.subscription(ME, "sub_1", NOW + 200)).toBeUndefined();
+      expect(await runs.news.subscribe(subscription("sub_2", { expiresAt: NOW + 999 }), 1, NOW + 200)).toBe(
+        true,
+      );
+      expect(await runs.news.subscriptionById("sub_1")).toBeUndefined();
+      expect(await runs.news.hasSubscriptions(NOW + 998)).toBe(true);
+      expect(await runs.news.hasSubscriptions(NOW + 999)).toBe(false);
+    });
+
+    test("subscriptions are sent events of their principal, type and run, until their end", async () => {
+      const [first, second] = [await begin(), await begin()];
+      await runs.news.subscribe(subscription("sub_all"), 9, NOW);
+      await runs.news.subscribe(subscription("sub_one", { runId: first.runId }), 9, NOW);
+      await runs.news.subscribe(subscription("sub_failed", { type: "run.failed" }), 9, NOW);
+      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), 9, NOW);
+      await runs.news.subscribe(subscription("sub_over", { expiresAt: NOW }), 9, NOW - 1);
+      await complete(second);
+      await complete(first);
+      expect((await runs.news.list(9)).map(({ target, runId }) => [target, runId])).toEqual([
+        ["@sub_all", second.runId],
+        ["@sub_all", first.runId],
+        ["@sub_one", first.runId],
+      ]);
+      expect(await claim("@sub_one")).toMatchObject({ news: { type: "run.finished", runId: first.runId } });
+      expect(await runs.news.unsubscribe(ME, "sub_all")).toBe(true);
+      expect((await runs.news.list(9)).map(({ target }) => target)).toEqual(["@sub_one"]);
+    });
+
+    test("events of a principal's runs are found by type, run and time", async () => {
+      const [first, second] = [await begin(), await begin()];
+      await complete(first, "max_cost");
+      await complete(second);
+      const found = async (type: EventType, more: object = {}, principal = ME) =>
+        (await runs.news.occurrences(principal, { type, since: 0, limit: 9, ...more })).map(({ id }) => id);
+      const ids = [first, second].map(({ runId }) => `${runId}_2_run_finished`).toSorted();
+      expect(await found("run.finished")).toEqual(ids);
+      expect(await found("run.finished", { limit: 1 })).toEqual(ids.slice(0, 1));
+      expect(await found("run.finished", { runId: second.runId })).toEqual([
+        `${second.runId}_2_run_finished`,
+      ]);
+      expect(await found("run.finished", { since: NOW + 1 })).toEqual([]);
+      expect(await found("budget.reached")).toEqual([`${first.runId}_2_budget_reached`]);
+      expect(await found("run.finished", {}, "you")).toEqual([]);
+      expect(await found("run.progress")).toEqual([]);
     });
 
     test("a run that crashed too often is news, too", async () => {

@@ -67,8 +67,9 @@ const OWN_WORK = [
   "SELECT target, min(due_at)",
   "UPDATE news_deliveries SET",
   "DELETE FROM news_deliveries WHERE",
-  "SELECT thread_id, name, task, schedule_name FROM runs WHERE id =",
-  "SELECT run_id, seq, time, agent, kind, data FROM run_events WHERE run_id = $1 AND seq =",
+  "SELECT e.run_id, e.seq, e.time, e.agent, e.kind, e.data, r.thread_id, r.name, r.task, r.schedule_name FROM run_events AS e JOIN runs AS r ON r.id = e.run_id WHERE e.run_id =",
+  "SELECT * FROM news_subscriptions WHERE id = $1",
+  "SELECT id FROM news_subscriptions WHERE expires_at >",
   "SELECT d.*, r.name, r.task FROM news_deliveries",
   "SELECT pg_advisory_xact_lock(7310518093242); DROP POLICY",
 ];

@@ -45,6 +45,7 @@ it("no step that a database may have been made by changes", () => {
         "8 1ce54c71f4c5",
         "9 38ed47ad7890",
         "10 45eb17a14547",
+        "11 a96cac072cd2",
       ],
       "store": [
         "1 c4d724ae837a",

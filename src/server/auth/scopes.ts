@@ -25,6 +25,12 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     return service;
   };
   return {
+    news: {
+      occurrences: async (...args) => demand("read").news.occurrences(...args),
+      subscription: async (...args) => demand("read").news.subscription(...args),
+      subscribe: async (...args) => demand("read").news.subscribe(...args),
+      unsubscribe: async (...args) => demand(...ANY).news.unsubscribe(...args),
+    },
     readiness: async (...args) => demand("run").readiness(...args),
     start: async (...args) => demand("run").start(...args),
     answered: async (...args) => demand(...ANY).answered(...args),

@@ -4,6 +4,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import type { Callbacks } from "../../news/subscriber.ts";
 import type { Principal, Run } from "../../runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../runs/service.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
@@ -47,6 +48,13 @@ export interface ServerDeps {
    */
   openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
+  /**
+   * The way to addresses that clients over HTTP subscribe to events; `public`: only those of the public internet.
+   * Absent: the configuration wants none.
+   */
+  callbacks?: Callbacks | "public";
+  /** The page of a run, at an address without secrets. Default: there is none. */
+  pageOf?: (runId: string) => string;
   /** Minimum time that a run is kept after its start, in ms. Absent: runs are not deleted. */
   keptAtLeastMs?: number;
   /** Absent: the configuration wants no page, or does not say where it is. */

@@ -2,6 +2,9 @@
 /** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/** The Events extension: clients poll, stream or subscribe to events. */
+export const EVENTS_EXTENSION = "io.modelcontextprotocol/events";
+
 /** The MCP Apps extension: a host shows this document beside the results of the tool that links it. */
 export const APPS_EXTENSION = "io.modelcontextprotocol/ui";
 export const RUN_APP_URI = "ui://deepagent/run";

@@ -2,8 +2,9 @@ import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server"
 import { z } from "zod";
 import { readableRuns, scopedRuns } from "../auth/scopes.ts";
 import { OpenRequests } from "../calls/open-requests.ts";
+import { eventAnswers, registerEvents } from "../events/events.ts";
 import { registerResources } from "../resources/index.ts";
-import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
+import { APPS_EXTENSION, EVENTS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
 import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
@@ -21,6 +22,9 @@ const INSTRUCTIONS =
   "and the format to return. A run continues when a call returns early: follow it with check_deep_agent. " +
   "Changes wait for a person's approval, and questions for their answer; do not decide for them.";
 
+/** ChatGPT and others look for the Events extension where its draft had it. */
+const DRAFT_EVENTS = { events: { listChanged: false } };
+
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 
 /**
@@ -31,6 +35,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   const codec = createStateCodec(deps);
   const questions = new TaskQuestions(deps);
   const pages = new TaskPages(deps.clock);
+  const answers = eventAnswers(deps);
   return ({ era, authInfo }) => {
     const revision = revisionOf(era);
     const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
@@ -43,9 +48,11 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           tools: { listChanged: false },
           prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },
+          ...DRAFT_EVENTS,
           extensions: {
             ...SKILLS_EXTENSION,
             [APPS_EXTENSION]: {},
+            [EVENTS_EXTENSION]: { listChanged: false },
             ...(revision.tasks ? { [TASKS_EXTENSION]: {} } : {}),
           },
         },
@@ -63,6 +70,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       open: new OpenRequests(),
     };
     for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
+    registerEvents(mcp, { deps: own, answers });
     if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
     registerPrompts(mcp);
     registerResources(mcp, {

@@ -21,6 +21,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   thread_copies: IS_MINE,
   runs: IS_MINE,
   schedules: IS_MINE,
+  news_subscriptions: IS_MINE,
   schedule_skips: `EXISTS (SELECT 1 FROM schedules WHERE schedules.id = schedule_id AND ${IS_MINE})`,
   ...Object.fromEntries(TABLES_OF_RUN.map((table) => [table, RUN_IS_MINE])),
   checkpoints: THREAD_IS_MINE,

@@ -7,12 +7,17 @@ import {
   type Outgoing,
   type Settled,
   type WaitingNews,
+  type OccurrenceQuery,
+  type Subscription,
   newsOf,
+  targetOf,
 } from "../../runs/news.ts";
-import { nameOf } from "../../runs/run.ts";
+import { type Principal, nameOf } from "../../runs/run.ts";
 import * as journal from "./journal.ts";
-import { type EventRow, type RunRow, toEvent } from "./rows.ts";
+import type { RunRow } from "./rows.ts";
 import { type Engine, type Steps, all, change, first } from "./steps.ts";
+import * as subscriptions from "./subscriptions.ts";
+import { NAMED_EVENT, type NamedEventRow, toNews } from "./subscriptions.ts";
 
 /** Newest messages of a target that are kept after they were given up. */
 const KEPT_DEAD = 200;
@@ -45,9 +50,12 @@ const toWaiting = (row: NamedRow): WaitingNews => ({
   ...(row.dead_at === null ? { dueAt: row.due_at } : {}),
 });
 
-/** Writes an event with a message for each rule that wants it. Belongs into the transaction of what it tells of. */
+/**
+ * Writes an event with a message for each rule and subscription that wants it. Belongs into the transaction of what it
+ * tells of.
+ */
 export function* append(
-  { id, environment }: Pick<RunRow, "id" | "environment">,
+  { id, environment, principal }: Pick<RunRow, "id" | "environment" | "principal">,
   entry: JournalEntry,
   { now, rules }: { now: number; rules: readonly NewsRule[] },
 ): Steps<void> {
@@ -61,6 +69,13 @@ export function* append(
         { run_id: id, seq, type, target, environment, now },
       );
     }
+    yield* change(
+      `INSERT INTO news_deliveries (run_id, seq, type, target, environment, created_at, due_at)
+       SELECT @run_id, CAST(@seq AS BIGINT), @type, '${targetOf("")}' || id, @environment, CAST(@now AS BIGINT), CAST(@now AS BIGINT)
+       FROM news_subscriptions
+       WHERE principal = @principal AND type = @type AND expires_at > @now AND (run_id IS NULL OR run_id = @run_id)`,
+      { run_id: id, seq, type, environment, now, principal },
+    );
   }
 }
 
@@ -79,27 +94,14 @@ function* claim(
     { ...place, now, until },
   );
   if (row === undefined) return undefined;
-  const run = yield* first<Pick<RunRow, "thread_id" | "name" | "task" | "schedule_name">>(
-    "SELECT thread_id, name, task, schedule_name FROM runs WHERE id = @id",
-    { id: row.run_id },
-  );
-  const event = yield* first<EventRow>(
-    "SELECT run_id, seq, time, agent, kind, data FROM run_events WHERE run_id = @run_id AND seq = @seq",
+  const event = yield* first<NamedEventRow>(
+    `SELECT ${NAMED_EVENT} FROM run_events AS e JOIN runs AS r ON r.id = e.run_id
+     WHERE e.run_id = @run_id AND e.seq = @seq`,
     { run_id: row.run_id, seq: row.seq },
   );
-  if (run === undefined || event === undefined) throw new Error(`News ${row.number} has no event.`);
-  const { number, target, attempts, run_id: runId, type } = row;
-  const news = {
-    id: `${runId}_${row.seq}_${type.replace(".", "_")}`,
-    type,
-    time: event.time,
-    runId,
-    threadId: run.thread_id,
-    name: run.name ?? run.task,
-    ...(run.schedule_name === null ? {} : { schedule: run.schedule_name }),
-    event: toEvent(event),
-  };
-  return { number, target, attempts, news };
+  if (event === undefined) throw new Error(`News ${row.number} has no event.`);
+  const { number, target, attempts } = row;
+  return { number, target, attempts, news: toNews(event, row.type) };
 }
 
 function* settle(
@@ -178,7 +180,7 @@ export class StoredNews implements NewsRepository {
 
   /** After a transaction that may have written messages. */
   posted(): void {
-    if (this.#rules.length > 0) this.#posted();
+    this.#posted();
   }
 
   due(environment: string): Promise<{ target: string; dueAt: number }[]> {
@@ -193,6 +195,37 @@ export class StoredNews implements NewsRepository {
 
   settle(outgoing: Pick<Outgoing, "number" | "attempts" | "target">, settled: Settled): Promise<void> {
     return this.#engine.note(() => settle(outgoing, settled));
+  }
+
+  occurrences(principal: Principal, query: OccurrenceQuery) {
+    return this.#engine.of(principal).read(() => subscriptions.occurrences(principal, query));
+  }
+
+  subscription(principal: Principal, id: string, now: number): Promise<Subscription | undefined> {
+    return this.#engine.of(principal).read(() => subscriptions.find(principal, id, now));
+  }
+
+  async subscribe(subscription: Subscription, most: number, now: number): Promise<boolean> {
+    const add = () => subscriptions.add(subscription, most, now);
+    const isAdded = await this.#engine.of(subscription.principal).write(add);
+    this.#posted();
+    return isAdded;
+  }
+
+  /** Messages of runs that the principal does not own any more go, too. */
+  unsubscribe(principal: Principal, id: string): Promise<boolean> {
+    return this.#engine.of(principal).write(function* () {
+      yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
+      return yield* subscriptions.remove(principal, id);
+    });
+  }
+
+  subscriptionById(id: string): Promise<Subscription | undefined> {
+    return this.#engine.read(() => subscriptions.findAnyones(id));
+  }
+
+  hasSubscriptions(now: number): Promise<boolean> {
+    return this.#engine.read(() => subscriptions.anyOpen(now));
   }
 
   list(limit: number): Promise<WaitingNews[]> {

@@ -342,6 +342,25 @@ CREATE TABLE news_deliveries (
 ) STRICT;
 CREATE INDEX news_deliveries_due ON news_deliveries (target, due_at) WHERE dead_at IS NULL;`;
 
+/** Kinds of events that clients ask for across runs, as the index and its queries write them. */
+export const IS_NEWS =
+  "kind IN ('run_completed', 'run_failed', 'question_asked', 'approval_requested', 'todos', 'subagent_started', 'subagent_finished')";
+
+/** `news_subscriptions` are clients that are sent the events of a principal's runs, signed with `secret`. */
+const SUBSCRIPTIONS = `
+CREATE TABLE news_subscriptions (
+  id TEXT PRIMARY KEY,
+  principal TEXT NOT NULL,
+  type TEXT NOT NULL,
+  run_id TEXT,
+  url TEXT NOT NULL,
+  secret TEXT NOT NULL,
+  expires_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+CREATE INDEX news_subscriptions_of_principal ON news_subscriptions (principal, type);
+CREATE INDEX news_subscriptions_ends ON news_subscriptions (expires_at);
+CREATE INDEX run_events_news ON run_events (time, run_id, seq) WHERE ${IS_NEWS};`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -354,6 +373,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 8, name: "schedules", sql: SCHEDULES },
   { version: 9, name: "search of runs", sql: SEARCH, isForSqlite: true },
   { version: 10, name: "news of runs", sql: NEWS },
+  { version: 11, name: "subscriptions to news", sql: SUBSCRIPTIONS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -1,0 +1,120 @@
+/** Clients that subscribed to events: they prove that an address is theirs, and are sent one event a request. */
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { isoTime } from "../core/clock.ts";
+import type { Clock } from "../core/clock.ts";
+import type { News, Send, Subscription } from "../runs/news.ts";
+import { readBody } from "../web/body.ts";
+import { type Network, request } from "../web/request.ts";
+import { urlProblem } from "../web/url.ts";
+import { dataOf } from "./message.ts";
+import { post } from "./post.ts";
+import { signedHeaders } from "./webhook.ts";
+
+/** The way to addresses that clients name. */
+export interface Callbacks {
+  network: Network;
+  /** True if an address may be used without TLS. */
+  isTrusted: (url: URL) => boolean;
+}
+
+/** Only addresses of the public internet, over TLS. */
+export const PUBLIC_CALLBACKS: Callbacks = {
+  network: { isNamed: () => false },
+  isTrusted: () => false,
+};
+
+const CHALLENGE_MS = 10_000;
+const MAX_ANSWER = 4096;
+/** Statuses after which a client does not want the event again: it is gone, or the event is too large. */
+const REFUSED: ReadonlySet<number> = new Set([410, 413]);
+
+/** Explains why events are not sent to an address; `undefined`: it is looked up. */
+export function callbackProblem(text: string, { network, isTrusted }: Callbacks): string | undefined {
+  if (!URL.canParse(text) || text.length > 2000) return "must be an https address of at most 2000 characters";
+  const url = new URL(text);
+  if (url.hash !== "") return "must be an address without fragment";
+  if (url.protocol !== "https:" && !isTrusted(url)) return "must be an https address";
+  const problem = urlProblem(url, network.isNamed);
+  return problem === undefined ? undefined : `cannot be used: ${problem}`;
+}
+
+/** An event as clients get it, whichever way. */
+export const occurrenceOf = (news: News, url: string | undefined) => ({
+  eventId: news.id,
+  name: news.type,
+  timestamp: isoTime(news.time),
+  data: dataOf(news, url),
+});
+
+type Receiver = Pick<Subscription, "id" | "url" | "secret">;
+
+const headersFor = async ({ id, secret }: Receiver, messageId: string, body: string) => ({
+  ...(await signedHeaders({ id: messageId, body, secret }, new Date())),
+  "x-mcp-subscription-id": id,
+});
+
+/** Reasons why an address is not used, as the specification of events names them. */
+export type CallbackFailure = "challenge_failed" | "connection_failed" | "timeout" | "http_4xx" | "http_5xx";
+
+/** Asks whoever is at the address to repeat a challenge; `undefined`: they did. */
+export async function challenge(
+  receiver: Receiver,
+  { network }: Callbacks,
+): Promise<CallbackFailure | undefined> {
+  const url = new URL(receiver.url);
+  const nonce = randomBytes(32).toString("base64url");
+  const body = JSON.stringify({ type: "verification", challenge: nonce });
+  const signal = AbortSignal.timeout(CHALLENGE_MS);
+  const headers = {
+    ...(await headersFor(receiver, `msg_verification_${randomBytes(12).toString("hex")}`, body)),
+    "content-type": "application/json",
+    "user-agent": "deepagent-mcp",
+  };
+  try {
+    const answer = await request(url, { network, headers, method: "POST", body, signal });
+    const { statusCode: status = 0 } = answer;
+    const { bytes } = await readBody(answer, url, MAX_ANSWER);
+    if (status >= 500) return "http_5xx";
+    if (status < 200 || status >= 300) return "http_4xx";
+    return repeats(bytes.toString("utf8"), nonce) ? undefined : "challenge_failed";
+  } catch {
+    return signal.aborted ? "timeout" : "connection_failed";
+  }
+}
+
+function repeats(text: string, nonce: string): boolean {
+  let said: unknown;
+  try {
+    said = JSON.parse(text);
+  } catch {
+    return false;
+  }
+  const repeated =
+    typeof said === "object" && said !== null && "challenge" in said ? String(said.challenge) : "";
+  const [given, wanted] = [Buffer.from(repeated), Buffer.from(nonce)];
+  return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+export interface SubscriberContext {
+  callbacks: Callbacks;
+  clock: Clock;
+  /** The page of a run, at an address without secrets; `undefined`: there is none. */
+  pageOf: (runId: string) => string | undefined;
+}
+
+/** Sends events to a subscription. One that has expired, or was ended, wants none any more. */
+export const subscriberSend =
+  (find: () => Promise<Subscription | undefined>, { callbacks, clock, pageOf }: SubscriberContext): Send =>
+  async (news, signal) => {
+    const subscription = await find();
+    if (subscription === undefined || subscription.expiresAt <= clock()) return { ok: true };
+    const body = JSON.stringify(occurrenceOf(news, pageOf(news.runId)));
+    return post({
+      url: new URL(subscription.url),
+      network: callbacks.network,
+      headers: await headersFor(subscription, news.id, body),
+      body,
+      signal,
+      final: REFUSED,
+    });
+  };

@@ -1,0 +1,79 @@
+/** Answers of the Events extension. Loaded with the first request for events. */
+import type { ServerContext } from "@modelcontextprotocol/server";
+import type { z } from "zod";
+import { type Callbacks, PUBLIC_CALLBACKS, occurrenceOf } from "../../news/subscriber.ts";
+import type { RunNews } from "../../runs/news.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
+import { describeEvents } from "./catalogue.ts";
+import { invalid } from "./errors.ts";
+import { encodePosition, eventsAfter } from "./position.ts";
+import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
+import { EventStreams } from "./stream.ts";
+import { subscribe, unsubscribe } from "./subscribe.ts";
+
+/** Pause that clients are asked to make between polls, in ms. */
+const NEXT_POLL_MS = 5000;
+const MOST_EVENTS = 100;
+
+/** The principal that asks, and its request. */
+export interface Asking {
+  news: RunNews;
+  principal: Principal;
+  context: ServerContext;
+  now: number;
+}
+
+export type Answer = (given: object, asking: Asking) => object | Promise<object>;
+
+/** Parses parameters first. @throws ProtocolError if they do not fit */
+const taking =
+  <Params extends z.ZodType>(
+    params: Params,
+    answer: (given: z.output<Params>, asking: Asking) => object | Promise<object>,
+  ): Answer =>
+  (given, asking) => {
+    const parsed = params.safeParse(given);
+    if (parsed.success) return answer(parsed.data, asking);
+    const [issue] = parsed.error.issues;
+    throw invalid(issue?.path.join(".") || "params", `is not valid: ${issue?.message ?? "unknown"}`);
+  };
+
+/** The answers of all server instances of a process, by the name of the method. */
+export function answersTo({
+  callbacks,
+  pageOf: given,
+}: Pick<ServerDeps, "callbacks" | "pageOf">): Readonly<Record<string, Answer>> {
+  const streams = new EventStreams();
+  const pageOf = (runId: string): string | undefined => given?.(runId);
+  const known = callbacks === "public" ? PUBLIC_CALLBACKS : callbacks;
+  /** A client of this machine can listen itself; one elsewhere may have no connection. */
+  const callbacksOf = ({ http }: ServerContext): Callbacks | undefined =>
+    http === undefined ? undefined : known;
+  return {
+    list: taking(ListParams, ({ cursor }, { context }) => {
+      if (cursor) throw invalid("cursor", "must be left out: all events are on one page");
+      return { events: describeEvents(callbacksOf(context) !== undefined) };
+    }),
+    poll: taking(PollParams, async (params, { news, principal, now }) => {
+      const { type, args } = wantedBy(params);
+      const { position, isTruncated } = startOf(params, now);
+      const limit = Math.min(params.maxEvents ?? MOST_EVENTS, MOST_EVENTS);
+      const page = await eventsAfter(news, principal, position, { type, runId: args.run_id, limit });
+      return {
+        events: page.news.map((one) => occurrenceOf(one, pageOf(one.runId))),
+        cursor: encodePosition(page.position),
+        truncated: isTruncated,
+        hasMore: page.hasMore,
+        nextPollMs: page.hasMore ? 0 : NEXT_POLL_MS,
+      };
+    }),
+    stream: taking(EventParams, (params, { now, ...asking }) =>
+      streams.serve({ ...wantedBy(params), ...startOf(params, now), ...asking, pageOf }),
+    ),
+    subscribe: taking(SubscribeParams, (params, { context, ...asking }) =>
+      subscribe(params, { ...asking, callbacks: callbacksOf(context) }),
+    ),
+    unsubscribe: taking(SubscribeParams, unsubscribe),
+  };
+}

@@ -1,0 +1,39 @@
+/** The Events extension: clients poll, stream and subscribe to events of their principal's runs, in both eras. */
+import { type McpServer, ProtocolError } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
+import { guarded } from "../resources/resource.ts";
+import type { Answer } from "./answers.ts";
+
+const METHODS = ["list", "poll", "stream", "subscribe", "unsubscribe"];
+const FORBIDDEN = -32_012;
+
+export interface EventsScope {
+  deps: ServerDeps;
+  answers: () => Promise<Readonly<Record<string, Answer>>>;
+}
+
+/** Gives the answers of a process, which are loaded once. */
+export function eventAnswers(deps: ServerDeps): EventsScope["answers"] {
+  let loaded: ReturnType<EventsScope["answers"]> | undefined;
+  return () => (loaded ??= import("./answers.ts").then(({ answersTo }) => answersTo(deps)));
+}
+
+export function registerEvents(mcp: McpServer, { deps, answers }: EventsScope): void {
+  for (const method of METHODS) {
+    mcp.server.setRequestHandler(`events/${method}`, { params: z.looseObject({}) }, (given, context) =>
+      guarded(`events/${method}`, deps, async () => {
+        const principal = deps.principalOf(context.http?.authInfo);
+        const answer = (await answers())[method];
+        const { news } = await deps.runs();
+        try {
+          return { ...(await answer?.(given, { news, principal, context, now: deps.clock() })) };
+        } catch (error) {
+          const isRefused = error instanceof DeepAgentError && error.code === "insufficient_scope";
+          throw isRefused ? new ProtocolError(FORBIDDEN, `Forbidden: ${error.message}`) : error;
+        }
+      }),
+    );
+  }
+}

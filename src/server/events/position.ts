@@ -1,0 +1,86 @@
+/** Positions in the events of a principal, and the events after one. */
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import type { EventType, News, RunNews } from "../../runs/news.ts";
+import type { Principal } from "../../runs/run.ts";
+
+/**
+ * Times do not order events completely: one may be stored after another with a later time. A position therefore knows
+ * the events of the time before it, and reads that time again.
+ */
+export interface Position {
+  /** No event before this time counts. */
+  floor: number;
+  /** Time of the newest event that was given. */
+  time: number;
+  /** Marks of events in `OVERLAP_MS` before `time`. */
+  known: readonly string[];
+}
+
+/** Longest delay from the time of an event until it is stored. */
+const OVERLAP_MS = 60_000;
+/** Marks that a position has at most. If more events fall into that time, the oldest may be given again. */
+const MOST_KNOWN = 300;
+
+const time = z.int().min(0);
+const Encoded = z.tuple([time, time, z.array(z.string().length(8)).max(MOST_KNOWN)]);
+
+export const positionAt = (now: number): Position => ({ floor: now, time: now, known: [] });
+
+export const encodePosition = ({ floor, time, known }: Position): string =>
+  Buffer.from(JSON.stringify([floor, time, known])).toString("base64url");
+
+/** `undefined`: no position that this server made. */
+export function decodePosition(cursor: string): Position | undefined {
+  try {
+    const text = Buffer.from(cursor, "base64url").toString("utf8");
+    const [floor, time, known] = Encoded.parse(JSON.parse(text));
+    return { floor, time, known };
+  } catch {
+    return undefined;
+  }
+}
+
+const markOf = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
+
+export interface Page {
+  news: News[];
+  position: Position;
+  /** True if more events follow at once. */
+  hasMore: boolean;
+}
+
+export interface PageQuery {
+  type: EventType;
+  runId?: string | undefined;
+  limit: number;
+}
+
+/** The events after a position, oldest first, at most `limit`. */
+export async function eventsAfter(
+  news: RunNews,
+  principal: Principal,
+  { floor, time, known }: Position,
+  { type, runId, limit }: PageQuery,
+): Promise<Page> {
+  const found = await news.occurrences(principal, {
+    type,
+    runId,
+    since: Math.max(floor, time - OVERLAP_MS),
+    limit: limit + known.length + 1,
+  });
+  const marks = new Set(known);
+  const fresh = found.filter(({ id }) => !marks.has(markOf(id)));
+  const given = fresh.slice(0, limit);
+  const newest = Math.max(time, ...given.map((one) => one.time));
+  const isGiven = new Set(given);
+  const remembered = found
+    .filter((one) => isGiven.has(one) || marks.has(markOf(one.id)))
+    .filter((one) => one.time >= newest - OVERLAP_MS)
+    .map(({ id }) => markOf(id));
+  return {
+    news: given,
+    position: { floor, time: newest, known: remembered.slice(-MOST_KNOWN) },
+    hasMore: fresh.length > given.length,
+  };
+}

@@ -1,0 +1,97 @@
+/** Addresses to which clients have events sent. */
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import { canonicalJson } from "../../core/json.ts";
+import { isoTime } from "../../core/clock.ts";
+import { type Callbacks, callbackProblem, challenge } from "../../news/subscriber.ts";
+import { secretProblem } from "../../news/webhook.ts";
+import type { NewsType, RunNews } from "../../runs/news.ts";
+import type { Principal } from "../../runs/run.ts";
+import { webhookType } from "./catalogue.ts";
+import { callbackFailed, exhausted, invalid, notFound, unsupported } from "./errors.ts";
+import { encodePosition, positionAt } from "./position.ts";
+import { type SubscribeParams, type Wanted, wantedBy } from "./requests.ts";
+
+const HOUR = 3_600_000;
+/** Lifetime of a subscription, in ms; the client subscribes again before its end. */
+const [SHORTEST, USUAL, LONGEST] = [60_000, 24 * HOUR, 7 * 24 * HOUR];
+/** Subscriptions of one principal. */
+const MOST = 50;
+
+export interface SubscribeContext {
+  news: RunNews;
+  principal: Principal;
+  now: number;
+  /** Absent: clients of this connection subscribe no addresses. */
+  callbacks: Callbacks | undefined;
+}
+
+type Params = z.output<typeof SubscribeParams>;
+
+/** Made of who, where and what: the same request finds the same subscription, and nobody else's. */
+function idOf(principal: Principal, url: string, { type, args }: Wanted): string {
+  const key = canonicalJson([principal, url, type, args]);
+  return `sub_${createHash("sha256").update(key).digest("hex").slice(0, 32)}`;
+}
+
+export async function subscribe(params: Params, context: SubscribeContext): Promise<object> {
+  const { news, principal, now, callbacks } = context;
+  const wanted = wantedBy(params);
+  const { delivery, ttlMs, cursor } = params;
+  const [type, allowed] = deliverable(wanted, delivery, callbacks);
+  if (cursor !== undefined && cursor !== null) throw unsupported("replay", "by webhook; use events/poll");
+  const { url } = delivery;
+  const secret = delivery.secret ?? "";
+  const problem = callbackProblem(url, allowed);
+  if (problem !== undefined) throw invalid("delivery.url", problem);
+  const weakness = secretProblem(secret);
+  if (weakness !== undefined) throw invalid("delivery.secret", weakness);
+  const id = idOf(principal, url, wanted);
+  const known = await news.subscription(principal, id, now);
+  // Whoever has repeated a challenge that was signed by this secret is known.
+  if (known?.secret !== secret) {
+    const failure = await challenge({ id, url, secret }, allowed);
+    if (failure !== undefined) throw callbackFailed(failure);
+  }
+  const expiresAt = now + Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
+  const { run_id: runId } = wanted.args;
+  const subscription = {
+    id,
+    principal,
+    type,
+    url,
+    secret,
+    expiresAt,
+    ...(runId === undefined ? {} : { runId }),
+  };
+  if (!(await news.subscribe(subscription, MOST, now))) throw exhausted("subscriptions", MOST);
+  return {
+    id,
+    refreshBefore: isoTime(expiresAt),
+    cursor: encodePosition(positionAt(now)),
+    truncated: false,
+  };
+}
+
+/** The type of events, and the way to addresses. @throws ProtocolError if the event is not sent to addresses */
+function deliverable(
+  { type }: Wanted,
+  { mode }: Params["delivery"],
+  callbacks: Callbacks | undefined,
+): [NewsType, Callbacks] {
+  if (mode !== undefined && mode !== null && mode !== "webhook")
+    throw unsupported("delivery", "other than webhook");
+  const known = webhookType(type);
+  if (known === undefined || callbacks === undefined) throw unsupported("delivery", `of ${type} by webhook`);
+  return [known, callbacks];
+}
+
+/** Ends a subscription, also one that this server would not accept any more. */
+export async function unsubscribe(
+  params: Params,
+  { news, principal }: Pick<SubscribeContext, "news" | "principal">,
+): Promise<object> {
+  const id = idOf(principal, params.delivery.url, wantedBy(params));
+  if (await news.unsubscribe(principal, id)) return {};
+  throw notFound("subscription", "there is none with this name, these arguments and this address.");
+}

@@ -1,0 +1,115 @@
+/** Clients that are sent events, and events that clients ask for, over any engine. */
+import {
+  KINDS,
+  type EventType,
+  type News,
+  type OccurrenceQuery,
+  type Subscription,
+  newsId,
+} from "../../runs/news.ts";
+import { toJson } from "../../core/json.ts";
+import type { Principal } from "../../runs/run.ts";
+import { type EventRow, type RunRow, toEvent } from "./rows.ts";
+import { IS_NEWS } from "./schema.ts";
+import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+
+interface SubscriptionRow {
+  id: string;
+  principal: Principal;
+  type: Subscription["type"];
+  run_id: string | null;
+  url: string;
+  secret: string;
+  expires_at: number;
+}
+
+const toSubscription = ({ run_id: runId, expires_at: expiresAt, ...row }: SubscriptionRow): Subscription => ({
+  ...row,
+  expiresAt,
+  ...(runId === null ? {} : { runId }),
+});
+
+export type NamedEventRow = EventRow & Pick<RunRow, "thread_id" | "name" | "task" | "schedule_name">;
+
+/** Columns of an event `e` with those of its run `r`. */
+export const NAMED_EVENT =
+  "e.run_id, e.seq, e.time, e.agent, e.kind, e.data, r.thread_id, r.name, r.task, r.schedule_name";
+
+export const toNews = (row: NamedEventRow, type: EventType): News => ({
+  id: newsId(row.run_id, row.seq, type),
+  type,
+  time: row.time,
+  runId: row.run_id,
+  threadId: row.thread_id,
+  name: row.name ?? row.task,
+  ...(row.schedule_name === null ? {} : { schedule: row.schedule_name }),
+  event: toEvent(row),
+});
+
+export function* occurrences(
+  principal: Principal,
+  { type, runId, since, limit }: OccurrenceQuery,
+): Steps<News[]> {
+  const wanted = [
+    `e.${IS_NEWS}`,
+    "e.kind IN (SELECT value FROM json_each(@kinds))",
+    "e.time >= @since AND r.principal = @principal",
+    ...(type === "budget.reached" ? ["r.stop_reason IS NOT NULL"] : []),
+    ...(runId === undefined ? [] : ["e.run_id = @run_id"]),
+  ];
+  const rows = yield* all<NamedEventRow>(
+    `SELECT ${NAMED_EVENT} FROM run_events AS e INDEXED BY run_events_news JOIN runs AS r ON r.id = e.run_id
+     WHERE ${wanted.join(" AND ")} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`,
+    {
+      principal,
+      since,
+      limit,
+      kinds: toJson(KINDS[type]),
+      ...(runId === undefined ? {} : { run_id: runId }),
+    },
+  );
+  return rows.map((row) => toNews(row, type));
+}
+
+export function* find(principal: Principal, id: string, now: number): Steps<Subscription | undefined> {
+  const row = yield* first<SubscriptionRow>(
+    "SELECT * FROM news_subscriptions WHERE id = @id AND principal = @principal AND expires_at > @now",
+    { id, principal, now },
+  );
+  return row && toSubscription(row);
+}
+
+export function* findAnyones(id: string): Steps<Subscription | undefined> {
+  const row = yield* first<SubscriptionRow>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
+  return row && toSubscription(row);
+}
+
+export function* anyOpen(now: number): Steps<boolean> {
+  const sql = "SELECT id FROM news_subscriptions WHERE expires_at > @now LIMIT 1";
+  return (yield* first(sql, { now })) !== undefined;
+}
+
+/** Expired ones of the principal are deleted on the way, with the messages on their way. */
+export function* add(subscription: Subscription, most: number, now: number): Steps<boolean> {
+  const { id, principal, type, runId, url, secret, expiresAt } = subscription;
+  yield* lockPrincipal(principal);
+  const known = yield* all<Pick<SubscriptionRow, "id" | "expires_at">>(
+    "SELECT id, expires_at FROM news_subscriptions WHERE principal = @principal",
+    { principal },
+  );
+  for (const old of known) if (old.expires_at <= now) yield* remove(principal, old.id);
+  const others = known.filter((one) => one.expires_at > now && one.id !== id);
+  if (others.length >= most) return false;
+  yield* change(
+    `INSERT INTO news_subscriptions (id, principal, type, run_id, url, secret, expires_at)
+     VALUES (@id, @principal, @type, @run_id, @url, @secret, @expires_at)
+     ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at`,
+    { id, principal, type, run_id: runId ?? null, url, secret, expires_at: expiresAt },
+  );
+  return true;
+}
+
+export function* remove(principal: Principal, id: string): Steps<boolean> {
+  const sql = "DELETE FROM news_subscriptions WHERE id = @id AND principal = @principal";
+  return (yield* change(sql, { id, principal })) > 0;
+}
