@@ -77,6 +77,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
       : changesOfRun(runs, view.run),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
+  if (file?.code === "is_directory") return filesScreen({ ...request, address: `${request.address}/` });
   const all = known.changes;
   const own = isFile ? all.filter(({ data }) => data.path === path).slice(0, MAX.changes) : [];
   const tree: FileTree = {

@@ -9,9 +9,11 @@ import { join, relative } from "node:path";
 import pixelmatch from "pixelmatch";
 import type { Page } from "playwright-core";
 import { PNG } from "pngjs";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { ME } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
+import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { NOW, type SeededRuns, seededRuns } from "./seeded-runs.ts";
 import { openPages } from "./support.ts";
 
@@ -35,7 +37,7 @@ interface Picture {
   name: string;
   width: 1280 | 390;
   scheme: "light" | "dark";
-  path: (runs: SeededRuns["runs"]) => string;
+  path: string;
   /** What to do before it is taken. */
   prepare?: (page: Page) => Promise<void>;
 }
@@ -43,33 +45,65 @@ interface Picture {
 const wide = { width: 1280, scheme: "light" } as const;
 const phone = { width: 390, scheme: "dark" } as const;
 
-const PICTURES: readonly Picture[] = [
-  { name: "home", ...wide, path: () => "/" },
-  { name: "home-phone", ...phone, path: () => "/" },
-  { name: "nothing-found", ...phone, scheme: "light", path: () => "/?q=nothing+has+this" },
-  { name: "twelve-agents", ...wide, scheme: "dark", path: ({ twelve }) => `/runs/${twelve}/work` },
-  { name: "twelve-agents-phone", ...phone, scheme: "light", path: ({ twelve }) => `/runs/${twelve}/work` },
-  { name: "hundred-agents", ...wide, path: ({ hundred }) => `/runs/${hundred}/work` },
+const picturesOf = ({ twelve, hundred, done, failed, cancelled, queued }: SeededRuns["runs"]): Picture[] => [
+  { name: "home", ...wide, path: "/" },
+  { name: "home-phone", ...phone, path: "/" },
+  { name: "nothing-found", ...phone, scheme: "light", path: "/?q=nothing+has+this" },
+  { name: "twelve-agents", ...wide, scheme: "dark", path: `/runs/${twelve}/work` },
+  { name: "twelve-agents-phone", ...phone, scheme: "light", path: `/runs/${twelve}/work` },
+  { name: "hundred-agents", ...wide, path: `/runs/${hundred}/work` },
   {
     name: "hundred-agents-open",
     ...phone,
-    path: ({ hundred }) => `/runs/${hundred}/work`,
+    path: `/runs/${hundred}/work`,
     prepare: (page) => page.locator(".tl-fold > summary").click(),
   },
-  { name: "review", ...wide, path: ({ twelve }) => `/runs/${twelve}/review` },
-  { name: "review-phone", ...phone, path: ({ twelve }) => `/runs/${twelve}/review` },
-  { name: "answer", ...wide, path: ({ done }) => `/runs/${done}/answer` },
-  { name: "answer-phone", ...phone, path: ({ done }) => `/runs/${done}/answer` },
-  { name: "failed", ...phone, scheme: "light", path: ({ failed }) => `/runs/${failed}/answer` },
-  { name: "cancelled", ...wide, scheme: "dark", path: ({ cancelled }) => `/runs/${cancelled}/answer` },
-  { name: "queued", ...wide, path: ({ queued }) => `/runs/${queued}/work` },
-  { name: "schedules", ...wide, path: () => "/schedules" },
-  { name: "schedules-phone", ...phone, path: () => "/schedules" },
-  { name: "files", ...wide, scheme: "dark", path: () => "/files" },
+  { name: "review", ...wide, path: `/runs/${twelve}/review` },
+  { name: "review-phone", ...phone, path: `/runs/${twelve}/review` },
+  { name: "answer", ...wide, path: `/runs/${done}/answer` },
+  { name: "answer-phone", ...phone, path: `/runs/${done}/answer` },
+  { name: "failed", ...phone, scheme: "light", path: `/runs/${failed}/answer` },
+  { name: "cancelled", ...wide, scheme: "dark", path: `/runs/${cancelled}/answer` },
+  { name: "queued", ...wide, path: `/runs/${queued}/work` },
+  { name: "schedules", ...wide, path: "/schedules" },
+  { name: "schedules-phone", ...phone, path: "/schedules" },
+  { name: "files", ...wide, scheme: "dark", path: "/files" },
 ];
 
 describe("the page in Chromium", { tags: "chromium" }, () => {
   const open = browser({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
+
+  /** Compares screens of one server with those that were accepted. */
+  const compared = async (
+    pages: PageServer,
+    now: number,
+    pictures: readonly Picture[],
+  ): Promise<string[]> => {
+    const { page } = await open("about:blank");
+    await page.clock.setFixedTime(now);
+    await page.goto(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(pages.address);
+    const found: string[] = [];
+    for (const picture of pictures) {
+      await page.setViewportSize({ width: picture.width, height: 800 });
+      await page.emulateMedia({ colorScheme: picture.scheme, reducedMotion: "reduce" });
+      await page.goto(new URL(picture.path, pages.address).href);
+      await page.locator("main").waitFor();
+      await page.evaluate("document.fonts.ready");
+      await expect.poll(() => page.locator(UNSHOWN).count()).toBe(0);
+      await picture.prepare?.(page);
+      found.push(...compare(picture.name, await taken(page), await layoutOf(page)));
+    }
+    return found;
+  };
+  const expectNone = (found: readonly string[]): void => {
+    const advice = `\nThe new pictures and the differences are in ${relative(process.cwd(), DIFFERENT)}. To accept them: ${COMMAND}`;
+    expect(found, found.join("\n") + advice).toEqual([]);
+  };
+  beforeAll(() => {
+    rmSync(DIFFERENT, { recursive: true, force: true });
+    mkdirSync(ACCEPTED, { recursive: true });
+  });
 
   test("looks as it was accepted", async () => {
     const { service, runs } = await seededRuns();
@@ -78,25 +112,30 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       settings,
       folderOf: ({ environment }) => environment,
     });
-    const { page } = await open("about:blank");
-    await page.clock.setFixedTime(NOW);
-    await page.goto(pages.link({ principal: ME, purpose: "decide" }));
-    await page.waitForURL(pages.address);
-    rmSync(DIFFERENT, { recursive: true, force: true });
-    mkdirSync(ACCEPTED, { recursive: true });
+    expectNone(await compared(pages, NOW, picturesOf(runs)));
+  });
+
+  test("asks questions as it was accepted", async () => {
     const found: string[] = [];
-    for (const picture of PICTURES) {
-      await page.setViewportSize({ width: picture.width, height: 800 });
-      await page.emulateMedia({ colorScheme: picture.scheme, reducedMotion: "reduce" });
-      await page.goto(new URL(picture.path(runs), pages.address).href);
-      await page.locator("main").waitFor();
-      await page.evaluate("document.fonts.ready");
-      await expect.poll(() => page.locator(UNSHOWN).count()).toBe(0);
-      await picture.prepare?.(page);
-      found.push(...compare(picture.name, await taken(page), await layoutOf(page)));
+    for (const [index, name] of [
+      "agent",
+      "text",
+      "tool",
+      "form",
+      "server",
+      "address",
+      "no-address",
+    ].entries()) {
+      const { service, runId } = await askingRun(QUESTIONS.slice(index, index + 1));
+      const pages = await openPages(service, () => ASKED_AT);
+      const path = `/runs/${runId}/review`;
+      const looks = [
+        { name: `question-${name}`, ...wide, path },
+        { name: `question-${name}-phone`, ...phone, path },
+      ];
+      found.push(...(await compared(pages, ASKED_AT, looks)));
     }
-    const advice = `\nThe new pictures and the differences are in ${relative(process.cwd(), DIFFERENT)}. To accept them: ${COMMAND}`;
-    expect(found, found.join("\n") + advice).toEqual([]);
+    expectNone(found);
   });
 });
 

@@ -40,6 +40,11 @@ export const settingsMenu = (seesAll: boolean): Html =>
       <button type="button" class="menu-item" data-keys data-closes>
         ${icon("help")}<span>Show all keys</span>
       </button>
-      ${seesAll ? html`<a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>` : undefined}
+      ${
+        seesAll
+          ? html`<hr />
+              <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>`
+          : undefined
+      }
     </div>
   </details>`;
