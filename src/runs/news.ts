@@ -169,7 +169,7 @@ export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
   hasSubscriptions(now: number): Promise<boolean>;
   /** The same as that of the operator. */
   retry(numbers: readonly number[] | undefined, now: number): Promise<number>;
-  /** Number of messages that were given up. */
+  /** Number of messages to channels that were given up. */
   countDead(): Promise<number>;
   /**
    * From now on, events that this process writes are stored with a message for each rule that wants them, in the same

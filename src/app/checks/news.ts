@@ -30,7 +30,7 @@ export async function checkDelivered({ config, env }: NewsFacts): Promise<Check[
     const text =
       dead === 0
         ? `${channels} ${channels === 1 ? "channel" : "channels"}`
-        : `${dead} messages could not be delivered. \`news list\` shows why, \`news retry\` sends them again, \`news drop\` deletes them.`;
+        : `${dead} ${dead === 1 ? "message" : "messages"} could not be delivered. \`news list\` shows why, \`news retry\` sends them again, \`news drop\` deletes them.`;
     return [{ name, ok: dead === 0, text }];
   } catch (error) {
     return [{ name, ok: false, text: errorMessage(error) }];

@@ -212,12 +212,8 @@ export class StoredNews implements NewsRepository {
     return isAdded;
   }
 
-  /** Messages of runs that the principal does not own any more go, too. */
   unsubscribe(principal: Principal, id: string): Promise<boolean> {
-    return this.#engine.of(principal).write(function* () {
-      yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
-      return yield* subscriptions.remove(principal, id);
-    });
+    return this.#engine.of(principal).write(() => subscriptions.remove(principal, id));
   }
 
   subscriptionById(id: string): Promise<Subscription | undefined> {
@@ -242,7 +238,8 @@ export class StoredNews implements NewsRepository {
   }
 
   async countDead(): Promise<number> {
-    const sql = "SELECT count(*) AS count FROM news_deliveries WHERE dead_at IS NOT NULL";
+    const sql = `SELECT count(*) AS count FROM news_deliveries
+      WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`;
     return (await this.#engine.read(() => first<{ count: number }>(sql)))?.count ?? 0;
   }
 }

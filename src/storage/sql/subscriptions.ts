@@ -6,6 +6,7 @@ import {
   type OccurrenceQuery,
   type Subscription,
   newsId,
+  targetOf,
 } from "../../runs/news.ts";
 import { toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
@@ -109,7 +110,10 @@ export function* add(subscription: Subscription, most: number, now: number): Ste
   return true;
 }
 
+/** Removes it with the messages on their way; false: the principal has none of this id. */
 export function* remove(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM news_subscriptions WHERE id = @id AND principal = @principal";
-  return (yield* change(sql, { id, principal })) > 0;
+  if ((yield* change(sql, { id, principal })) === 0) return false;
+  yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
+  return true;
 }
