@@ -43,10 +43,13 @@ export async function serveOverHttp(
   const hasPage = takesRequests && config.page !== false;
   const page = hasPage ? (await import("../app/open-page.ts")).pageOf(config, deps, publicUrl) : undefined;
   const authentication = await authenticationOf(http, env, logger, tokens);
+  const agUi =
+    takesRequests && http.agUi ? (await import("../server/ag-ui/ag-ui.ts")).agUiEndpoint(deps) : undefined;
   const server = await serveHttp({
     ...http,
     ...authentication,
     page,
+    agUi,
     takesRequests,
     factory: createServerFactory(deps),
     changes,

@@ -118,6 +118,10 @@ export const httpSchema = z.strictObject({
     .describe(
       "Web pages that may send requests, besides those of this machine: `https://app.example`, or a host for any scheme and port.",
     ),
+  agUi: z
+    .boolean()
+    .default(false)
+    .describe("Serves AG-UI at `/ag-ui`, for front ends such as CopilotKit, with the same tokens as `/mcp`."),
   requestsPerMinute: whole(1, 1_000_000)
     .default(1200)
     .describe("Requests that one principal may make in a minute."),

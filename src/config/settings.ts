@@ -90,6 +90,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "http.port", kind: "number", hint: "PORT", flag: "port" },
   { path: "http.allowedHosts", kind: "list", hint: "HOST", flag: "allowed-hosts" },
   { path: "http.allowedOrigins", kind: "list", hint: "ORIGIN", flag: "allowed-origins" },
+  { path: "http.agUi", kind: "boolean", flag: "ag-ui" },
   { path: "http.requestsPerMinute", kind: "number", flag: "requests-per-minute" },
   { path: "http.refusalsPerMinute", kind: "number", flag: "refusals-per-minute" },
   { path: "http.sessions", kind: "number" },

@@ -16,6 +16,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import type { SharedState, StreamStore } from "../../runs/server-ports.ts";
 import { type Authenticator, principalOf } from "../auth/auth.ts";
+import type { AgUiEndpoint } from "../ag-ui/ag-ui.ts";
 import { scopeChallenge } from "./challenge.ts";
 import type { ErrorAnswer } from "../contracts/envelope.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
@@ -33,11 +34,13 @@ import type { HttpPage, HttpPageOptions } from "./http-page.ts";
 import { SessionEvents } from "./event-store.ts";
 import { METRICS_PATH, Operations } from "./operations.ts";
 import {
+  type JsonBody,
   answerCors,
   hasSingleHeaders,
   isPlain,
   pathOf,
   readBody,
+  readJsonBody,
   sendError,
   sendJson,
   sendResponse,
@@ -51,6 +54,8 @@ import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./s
 
 /** Path of the MCP endpoint. */
 const MCP_PATH = "/mcp";
+/** Path of the endpoint for programs that speak AG-UI. */
+const AG_UI_PATH = "/ag-ui";
 const METHODS = ["GET", "POST", "DELETE"];
 
 interface Route {
@@ -65,6 +70,7 @@ interface Route {
   /** Absent as `tokens` is. */
   open: OpenResponses | undefined;
   takesRequests: boolean;
+  agUi: AgUiEndpoint | undefined;
 }
 
 type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -82,6 +88,8 @@ function createRoute(route: Route): RequestListener {
     if (path === METRICS_PATH) return route.operations.metrics(request, response);
     if (!route.takesRequests)
       return sendError(response, 404, -32000, "This process works, and serves no MCP");
+    if (path === AG_UI_PATH && route.agUi !== undefined)
+      return serveAgUi(route.agUi, route, request, response);
     if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
     return serveMcp(route, request, response);
   };
@@ -115,6 +123,44 @@ function sendDocument(request: AuthenticatedRequest, response: ServerResponse, d
   sendJson(response, 200, document);
 }
 
+async function serveAgUi(
+  agUi: AgUiEndpoint,
+  { open }: Route,
+  request: AuthenticatedRequest,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method !== "POST") {
+    response.setHeader("allow", "POST");
+    return sendError(response, 405, -32000, "Method not allowed");
+  }
+  const read = await taken(request, response, readJsonBody);
+  if (read === undefined) return;
+  open?.add(request, response, false);
+  await agUi(read.value, request.auth, response);
+}
+
+/** Reads a body of JSON; `undefined`: it was refused. */
+async function taken<Read extends JsonBody>(
+  request: AuthenticatedRequest,
+  response: ServerResponse,
+  reader: (request: AuthenticatedRequest) => Promise<Read>,
+): Promise<Extract<Read, { ok: true }> | undefined> {
+  if (!isJsonContentType(request.headers["content-type"] ?? null)) {
+    sendError(response, 415, -32000, "Unsupported media type: send application/json");
+    return undefined;
+  }
+  if (!isPlain(request)) {
+    response.setHeader("accept-encoding", "identity");
+    sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
+    return undefined;
+  }
+  const read = await reader(request);
+  // `ok` tells the members of the union apart.
+  if (read.ok) return read as Extract<Read, { ok: true }>;
+  sendJson(response, read.status, read.answer);
+  return undefined;
+}
+
 async function serveMcp(
   { stateless, sessions, operations, open }: Route,
   request: AuthenticatedRequest,
@@ -127,15 +173,8 @@ async function serveMcp(
   let body: unknown;
   let errors: readonly ErrorAnswer[] = [];
   if (request.method === "POST") {
-    if (!isJsonContentType(request.headers["content-type"] ?? null)) {
-      return sendError(response, 415, -32000, "Unsupported media type: send application/json");
-    }
-    if (!isPlain(request)) {
-      response.setHeader("accept-encoding", "identity");
-      return sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
-    }
-    const read = await readBody(request);
-    if (!read.ok) return sendJson(response, read.status, read.answer);
+    const read = await taken(request, response, readBody);
+    if (read === undefined) return;
     ({ value: body, errors } = read);
     const challenge = scopeChallenge(body, request.auth);
     if (challenge !== undefined) {
@@ -182,6 +221,8 @@ export interface HttpOptions {
   factory: McpServerFactory;
   changes: ResourceChanges;
   logger: Logger;
+  /** Serves AG-UI at `/ag-ui`. Absent: it is not served. */
+  agUi?: AgUiEndpoint | undefined;
   /** Default: the system's for times, the monotonic one for durations. */
   clock?: Clock;
   /** Numbers for `/metrics`. Absent: there are none. */
@@ -403,6 +444,7 @@ function createEndpoint(options: HttpOptions) {
     operations,
     rateLimit,
     takesRequests: options.takesRequests ?? true,
+    agUi: options.agUi,
   });
   const rateLimits = [rateLimit, refusalLimit];
   return { stateless, events, sessions, operations, readers, open, route, rateLimit, rateLimits, tokens };

@@ -3,14 +3,18 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelope.ts";
 
-/** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
-export type Body =
-  | { ok: true; value: unknown; errors: readonly ErrorAnswer[] }
-  | { ok: false; status: number; answer: object };
+/** A body that was not taken, with its answer. */
+type RefusedBody = { ok: false; status: number; answer: object };
 
-/** Reads a request body as messages of the protocol. Stops reading it at the limit. */
-export async function readBody(request: IncomingMessage): Promise<Body> {
-  const tooLong: Body = { ok: false, status: 413, answer: errorAnswer(null, -32_000, TOO_LONG) };
+/** The value of a body. */
+export type JsonBody = { ok: true; value: unknown } | RefusedBody;
+
+/** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
+export type Body = { ok: true; value: unknown; errors: readonly ErrorAnswer[] } | RefusedBody;
+
+/** Reads a request body as JSON. Stops reading it at the limit. */
+export async function readJsonBody(request: IncomingMessage): Promise<JsonBody> {
+  const tooLong: JsonBody = { ok: false, status: 413, answer: errorAnswer(null, -32_000, TOO_LONG) };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -23,13 +27,19 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   const body = Buffer.concat(chunks);
   const problem = bytesShapeProblem(body);
   if (problem !== undefined) return { ok: false, status: 400, answer: invalid(problem) };
-  let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    return { ok: true, value: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) };
   } catch {
     const answer = errorAnswer(null, -32_700, "Parse error: the request body is not valid JSON in UTF-8");
     return { ok: false, status: 400, answer };
   }
+}
+
+/** Reads a request body as messages of the protocol. */
+export async function readBody(request: IncomingMessage): Promise<Body> {
+  const read = await readJsonBody(request);
+  if (!read.ok) return read;
+  const { value } = read;
   const { messages, errors } = readMessages(value, true);
   if (messages.length > 0) return { ok: true, value: Array.isArray(value) ? messages : messages[0], errors };
   const [error = invalid("Invalid request: the body is not a message of the protocol"), ...others] = errors;

@@ -1,0 +1,265 @@
+/** Serves runs over AG-UI: a thread of a program is a thread here, and each of its runs a run or a part of one. */
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { Interrupt, RunAgentInput } from "@ag-ui/core";
+import { RunAgentInputSchema } from "@ag-ui/core/schemas";
+import { isoTime, monotonicClock } from "../../core/clock.ts";
+import { DeepAgentError } from "../../core/errors.ts";
+import {
+  type Principal,
+  type RunView,
+  type Waiting,
+  isFinal,
+  isQuestion,
+  waitingIn,
+} from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { principalOf } from "../auth/auth.ts";
+import { scopedRuns } from "../auth/scopes.ts";
+import type { ServerDeps } from "../contracts/deps.ts";
+import { takeAnswer } from "../delivery/answers.ts";
+import { approvalForm } from "../views/approval-form.ts";
+import { questionForm } from "../views/question-form.ts";
+import { RunEvents, type SentEvent } from "./events.ts";
+
+/** Longest task, in characters. */
+const MAX_TASK = 100_000;
+/** Longest id of a program. */
+const MAX_ID = 200;
+/** Calls of one reply ask at about the same time. */
+const GATHER_MS = 300;
+/** The way of an answer, for the journal. */
+const BY = "ag-ui";
+
+/** Answers one request, which was authenticated and whose body is JSON. */
+export type AgUiEndpoint = (
+  body: unknown,
+  auth: AuthInfo | undefined,
+  response: ServerResponse,
+) => Promise<void>;
+
+interface Request {
+  input: RunAgentInput;
+  runs: PrincipalRuns;
+  principal: Principal;
+  deps: Pick<ServerDeps, "logger">;
+  /** Aborts when the program has gone. */
+  signal: AbortSignal;
+  /** The newest event that was sent of a run. */
+  seen: Map<string, number>;
+}
+
+/** Runs whose newest sent event is remembered; of others an answer continues with the next event. */
+const MAX_SEEN = 1000;
+
+export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEndpoint {
+  const seen = new Map<string, number>();
+  return async (body, auth, response) => {
+    const read = RunAgentInputSchema.safeParse(body);
+    if (!read.success) {
+      const problems = read.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: "invalid_input", message: problems.join("; ").slice(0, 1000) }));
+      return;
+    }
+    // Checked by its schema.
+    const input = read.data as RunAgentInput;
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+    const send = async (event: SentEvent): Promise<void> => {
+      if (gone.signal.aborted) return;
+      if (!response.write(`data: ${JSON.stringify(event)}\n\n`))
+        await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
+    };
+    const { threadId, runId } = input;
+    await send({ type: "RUN_STARTED", threadId, runId });
+    try {
+      const runs = scopedRuns(await deps.runs(), auth);
+      const request = { input, runs, principal: principalOf(auth), deps, signal: gone.signal, seen };
+      await send(await follow(request, await begin(request), send));
+    } catch (error) {
+      deps.logger.info("ag_ui.failed", { error });
+      const known = error instanceof DeepAgentError;
+      const message = known ? error.message : "The request failed. The log of the server says why.";
+      await send({ type: "RUN_ERROR", message, ...(known ? { code: error.code } : {}) });
+    }
+    for (const id of [...seen.keys()].slice(0, Math.max(0, seen.size - MAX_SEEN))) seen.delete(id);
+    response.end();
+  };
+}
+
+/** The run to follow, and the newest event that the program knows. */
+interface Begun {
+  runId: string;
+  after: number;
+}
+
+/** Answers what the run waits for, or starts a run, or tells the one at work. */
+async function begin(request: Request): Promise<Begun> {
+  const { input, runs, principal, seen } = request;
+  if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
+    throw new DeepAgentError("invalid_input", `threadId and runId have at most ${MAX_ID} characters.`);
+  const thread = threadOf(principal, input.threadId);
+  // Looking at a run that is named needs no more than starting it.
+  const existing = await newestIn({ runs, principal }, thread);
+  if (input.resume !== undefined && input.resume.length > 0) {
+    if (existing === undefined || isFinal(existing.run.status))
+      throw new DeepAgentError(
+        "not_found",
+        "Nothing in this thread waits for an answer. Send a new message.",
+      );
+    const after = seen.get(existing.run.id) ?? existing.run.lastSeq;
+    for (const waiting of waitingIn(existing)) await answer(request, waiting);
+    return { runId: existing.run.id, after };
+  }
+  const task = taskOf(input);
+  const place = existing === undefined ? { newThreadId: thread } : { threadId: thread };
+  const started = await runs.start(principal, {
+    task,
+    ...place,
+    idempotencyKey: `ag-ui ${thread} ${input.runId}`,
+  });
+  if (!started.ok) throw new DeepAgentError(started.code, started.message);
+  const isOpen = existing !== undefined && existing.run.id === started.run.id && started.how === "told";
+  return { runId: started.run.id, after: isOpen ? existing.run.lastSeq : 0 };
+}
+
+/** An id of a program stands for another thread with each principal. */
+const threadOf = (principal: Principal, id: string): string =>
+  `thr_${createHash("sha256")
+    .update(JSON.stringify(["ag-ui", principal, id]))
+    .digest("base64url")
+    .slice(0, 24)}`;
+
+async function newestIn(
+  { runs, principal }: Pick<Request, "runs" | "principal">,
+  threadId: string,
+): Promise<RunView | undefined> {
+  const [newest] = await runs.summaries(principal, { threadId }, { limit: 1 });
+  return newest && runs.view(principal, newest.id);
+}
+
+/** The newest message of the person; the thread has those before it. */
+function taskOf({ messages }: RunAgentInput): string {
+  const last = messages.at(-1);
+  const content = last?.role === "user" ? last.content : undefined;
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : (content ?? []);
+  const other = parts.find(({ type }) => type !== "text");
+  if (other !== undefined)
+    throw new DeepAgentError("invalid_input", `Parts of type "${other.type}" are not read. Send text.`);
+  const text = parts
+    .map((part) => (part.type === "text" ? part.text : ""))
+    .join("\n")
+    .trim();
+  if (text === "")
+    throw new DeepAgentError("invalid_input", "The last message must be one of the user with a text.");
+  if (text.length > MAX_TASK)
+    throw new DeepAgentError("invalid_input", `The message has more than ${MAX_TASK} characters.`);
+  return text;
+}
+
+async function answer({ input, runs, principal, deps }: Request, waiting: Waiting): Promise<void> {
+  const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);
+  if (entry === undefined || entry.status === "cancelled") return;
+  const taken = await takeAnswer(
+    { runs, principal, runId: waiting.runId, logger: deps.logger },
+    waiting,
+    { action: "accept", content: entry.payload },
+    { elapsed: Infinity, client: { urls: false }, by: BY },
+  );
+  if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
+}
+
+/** Sends what happens until the run has ended or waits for a person; gives the last event. */
+async function follow(
+  request: Request,
+  begun: Begun,
+  send: (event: SentEvent) => Promise<void>,
+): Promise<SentEvent> {
+  const { input, runs, principal, signal } = request;
+  const events = new RunEvents();
+  const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
+  const patience = new Patience();
+  for (let { after } = begun; ;) {
+    const view = await runs.view(principal, begun.runId);
+    if (view === undefined) throw new DeepAgentError("not_found", "The run was deleted.");
+    const asked = isFinal(view.run.status) ? [] : waitingIn(view);
+    if (asked.length > 0 && patience.isOver(view, asked)) {
+      for (const one of events.end()) await send(one);
+      return { ...finished, outcome: { type: "interrupt", interrupts: asked.map(interruptOf) } };
+    }
+    const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
+    let isAsked = false;
+    for await (const event of runs.watch(principal, begun.runId, { after, signal: look })) {
+      after = event.seq;
+      const whole = event.kind === "run_completed" ? await withAnswer(event, request) : event;
+      for (const one of events.of(whole)) await send(one);
+      request.seen.set(begun.runId, after);
+      isAsked = event.kind === "approval_requested" || event.kind === "question_asked";
+      if (isAsked) break;
+    }
+    if (signal.aborted) return finished;
+    const last = await runs.view(principal, begun.runId);
+    if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq)
+      return { ...finished, ...endOf(last) };
+    if (!isAsked && !look.aborted)
+      throw new DeepAgentError("shutting_down", "The server is shutting down. Send the same request again.");
+  }
+}
+
+/** Says when a program is asked: soon after something new waits, or once nobody works on the run. */
+class Patience {
+  #known: ReadonlySet<string> | undefined;
+  #since: number | undefined;
+
+  isOver({ run }: RunView, asked: readonly Waiting[]): boolean {
+    this.#known ??= new Set(asked.map(({ id }) => id));
+    const isNew = asked.some(({ id }) => this.#known?.has(id) === false);
+    if (!isNew && run.leasedUntil !== undefined) {
+      this.#since = undefined;
+      return false;
+    }
+    this.#since ??= monotonicClock();
+    return monotonicClock() - this.#since >= GATHER_MS;
+  }
+}
+
+type Completed = Extract<Parameters<RunEvents["of"]>[0], { kind: "run_completed" }>;
+
+/** The journal has the beginning of a long answer. */
+async function withAnswer(
+  event: Completed,
+  { runs, principal }: Pick<Request, "runs" | "principal">,
+): Promise<Completed> {
+  const { answer: text = event.data.answer } = (await runs.view(principal, event.runId))?.run ?? {};
+  return { ...event, data: { ...event.data, answer: text } };
+}
+
+function endOf({ run }: RunView): Pick<Extract<SentEvent, { type: "RUN_FINISHED" }>, "outcome" | "result"> {
+  if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
+  const result = {
+    runId: run.id,
+    status: run.status,
+    ...(run.stopReason ? { stopReason: run.stopReason } : {}),
+  };
+  return { result, outcome: { type: run.status === "cancelled" ? "cancelled" : "success" } };
+}
+
+/** A request as an interrupt, with the form that every other surface shows: the answer is for what its message shows. */
+function interruptOf(waiting: Waiting): Interrupt {
+  const place = { runId: waiting.runId, position: 1, total: 1 };
+  const form = isQuestion(waiting)
+    ? questionForm(waiting, place, { urls: false, lists: true })
+    : approvalForm(waiting, place);
+  return {
+    id: waiting.id,
+    reason: isQuestion(waiting) ? "question" : "approval",
+    message: form.message,
+    ...(form.mode === "url" ? {} : { responseSchema: form.requestedSchema }),
+    ...(waiting.expiresAt === undefined ? {} : { expiresAt: isoTime(waiting.expiresAt) }),
+    ...(isQuestion(waiting) ? {} : { metadata: { tool: waiting.tool } }),
+  };
+}

@@ -1,0 +1,182 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { HttpAgent, type RunAgentResult } from "@ag-ui/client";
+import { EventType, type Interrupt } from "@ag-ui/core";
+import { expect, onTestFinished, test } from "vitest";
+import { openHome } from "../../support/harness.ts";
+import { answersOf, play } from "../../support/harness-brain.ts";
+import { program } from "../../support/harness-stdio.ts";
+
+type Env = Record<string, string>;
+
+interface Served {
+  url: string;
+  kill(): Promise<void>;
+}
+
+async function serve(env: Env, args: readonly string[] = ["--ag-ui"]): Promise<Served> {
+  const child = spawn(process.execPath, [await program(), "serve", "--http", "--port", "0", ...args], {
+    env,
+  });
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  const kill = async (): Promise<void> => {
+    child.kill("SIGKILL");
+    await gone;
+  };
+  onTestFinished(kill);
+  let errors = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once("exit", () => reject(new Error(errors)));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      errors += text;
+      const address = /Serving MCP at (http:\S+)\/mcp/.exec(errors)?.[1];
+      if (address !== undefined) resolve(`${address}/ag-ui`);
+    });
+  });
+  return { url, kill };
+}
+
+type Interrupts = readonly Interrupt[];
+
+/** Runs the agent once, and gives the types of its events, what it waits for, and its messages. */
+async function run(agent: HttpAgent, parameters: Parameters<HttpAgent["runAgent"]>[0] = {}) {
+  const types: string[] = [];
+  let outcome: unknown;
+  let error: unknown;
+  const result: RunAgentResult | undefined = await agent
+    .runAgent(parameters, {
+      onEvent: ({ event }) => {
+        types.push(event.type);
+        if (event.type === EventType.RUN_FINISHED) outcome = event["outcome"];
+        if (event.type === EventType.RUN_ERROR) error = event["message"];
+      },
+    })
+    .catch(() => undefined);
+  const interrupts = (outcome as { interrupts?: Interrupts } | undefined)?.interrupts ?? [];
+  return {
+    types,
+    outcome,
+    interrupts,
+    error,
+    texts: (result?.newMessages ?? []).map(({ content }) => content),
+  };
+}
+
+const agentAt = ({ url }: Served, headers: Env = {}): HttpAgent => new HttpAgent({ url, headers });
+const user = (content: string) => ({ id: crypto.randomUUID(), role: "user" as const, content });
+
+const writing = () =>
+  openHome({
+    think: play({
+      "write it": [
+        {
+          text: "I write.",
+          toolCalls: [
+            { id: "c1", name: "write_file", args: { file_path: "/workspace/a.md", content: "hi" } },
+          ],
+        },
+        (thought) => ({ text: `Done: ${answersOf(thought).at(-1)?.text}` }),
+        { text: "Nothing more." },
+      ],
+    }),
+  });
+
+test("a front end sees a run, decides on what it waits for, and continues the thread", async () => {
+  const { env, workspace } = await writing();
+  const agent = agentAt(await serve(env));
+  agent.addMessage(user("write it"));
+  const first = await run(agent);
+  expect(first.interrupts).toMatchObject([
+    {
+      reason: "approval",
+      message: expect.stringContaining("/workspace/a.md"),
+      responseSchema: { properties: { decision: { enum: ["approve", "approve_same", "edit", "reject"] } } },
+    },
+  ]);
+  expect(first.types).toContain("TEXT_MESSAGE_CONTENT");
+  expect(existsSync(join(workspace, "a.md"))).toBe(false);
+
+  const [interrupt] = first.interrupts;
+  const resume = [
+    { interruptId: interrupt?.id ?? "", status: "resolved" as const, payload: { decision: "approve" } },
+  ];
+  const second = await run(agent, { resume });
+  expect(second.outcome).toEqual({ type: "success" });
+  expect(second.types).toEqual(expect.arrayContaining(["TOOL_CALL_START", "TOOL_CALL_RESULT", "CUSTOM"]));
+  expect(second.texts.at(-1)).toBe("Done: Successfully wrote to '/workspace/a.md'");
+  expect(existsSync(join(workspace, "a.md"))).toBe(true);
+
+  agent.addMessage(user("and now"));
+  const third = await run(agent);
+  expect([third.error, third.texts]).toEqual([undefined, ["Nothing more."]]);
+});
+
+test("what waits is answered after the server was killed", async () => {
+  const { env, workspace } = await writing();
+  const first = await serve(env);
+  const agent = agentAt(first);
+  agent.addMessage(user("write it"));
+  const [interrupt] = (await run(agent)).interrupts;
+  await first.kill();
+  agent.url = (await serve(env)).url;
+  const resume = [
+    { interruptId: interrupt?.id ?? "", status: "resolved" as const, payload: { decision: "reject" } },
+  ];
+  expect((await run(agent, { resume })).outcome).toEqual({ type: "success" });
+  expect(existsSync(join(workspace, "a.md"))).toBe(false);
+});
+
+test("bad input gets one clear error, and without the setting there is no endpoint", async () => {
+  const { env } = await writing();
+  const served = await serve(env);
+  const post = (body: string, type = "application/json") =>
+    fetch(served.url, { method: "POST", body, headers: { "content-type": type } });
+  expect((await post("{}")).status).toBe(400);
+  expect((await post("{}", "text/plain")).status).toBe(415);
+  expect((await fetch(served.url)).status).toBe(405);
+  const empty = agentAt(served);
+  expect((await run(empty)).error).toBe("The last message must be one of the user with a text.");
+  const resume = [{ interruptId: "x", status: "resolved" as const, payload: {} }];
+  empty.addMessage(user("x"));
+  const body = { threadId: "t", runId: "r", messages: [], tools: [], context: [], resume };
+  expect(await (await post(JSON.stringify(body))).text()).toContain(
+    "Nothing in this thread waits for an answer.",
+  );
+  const without = await serve(env, []);
+  expect((await fetch(without.url, { method: "POST", body: "{}" })).status).toBe(404);
+});
+
+test("the same thread of another principal is another one", async () => {
+  const { env, workspace } = await writing();
+  const file = join(workspace, "..", "config.json");
+  const sha256 = (token: string) => createHash("sha256").update(token).digest("hex");
+  const tokens = ["one", "two"].map((name) => ({
+    principal: name,
+    sha256: sha256(`token-of-${name}`),
+    scopes: ["read", "run", "approve"],
+  }));
+  writeFileSync(file, JSON.stringify({ http: { tokens, agUi: true } }));
+  const served = await serve({ ...env, DEEPAGENT_CONFIG: file }, []);
+  const as = (name: string) =>
+    new HttpAgent({ url: served.url, threadId: "t", headers: { authorization: `Bearer token-of-${name}` } });
+  const one = as("one");
+  one.addMessage(user("write it"));
+  const [interrupt] = (await run(one)).interrupts;
+  const resume = [
+    { interruptId: interrupt?.id ?? "", status: "resolved" as const, payload: { decision: "approve" } },
+  ];
+  const other = await post(served.url, { ...INPUT, resume }, { authorization: "Bearer token-of-two" });
+  expect(await other.text()).toContain("Nothing in this thread waits for an answer.");
+  expect((await post(served.url, INPUT)).status).toBe(401);
+  expect(existsSync(join(workspace, "a.md"))).toBe(false);
+});
+
+const INPUT = { threadId: "t", runId: "r", messages: [], tools: [], context: [] };
+const post = (url: string, body: object, headers: Env = {}) =>
+  fetch(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json", ...headers },
+  });
