@@ -8,7 +8,8 @@ import { dirname, join, normalize } from "node:path";
 /** Rooms, lowest first: a file imports from its own room and from the rooms before it. */
 const ROOMS = {
   agent: "contracts messages budget step models calls compaction layers mcp-tools langgraph build agent.ts",
-  server: "contracts auth views page calls resources delivery tasks events tools protocol stdio ag-ui http acp",
+  server:
+    "contracts auth views page calls resources delivery tasks events tools protocol stdio ag-ui http acp",
 };
 const ORDER = Object.entries(ROOMS).flatMap(([folder, rooms]) =>
   rooms.split(" ").map((room) => `${folder}/${room}`),
