@@ -1,13 +1,14 @@
 /** Serves an editor over the Agent Client Protocol on standard input and output. */
 import { Readable, Writable } from "node:stream";
-import { ndJsonStream } from "@agentclientprotocol/sdk";
+import { type Stream, ndJsonStream } from "@agentclientprotocol/sdk";
 import { editorFolders } from "../app/editor-folders.ts";
 import { reserveStdout, sendTraces, surviveRejections, untilSignal } from "../app/lifecycle.ts";
 import { loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import { commandLine, dataDirFlag } from "../config/program.ts";
 import { isDoneWithin } from "../core/clock.ts";
-import { MAX_MESSAGE_BYTES } from "../core/json.ts";
+import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../core/json.ts";
+import { checkedLines } from "../core/message-lines.ts";
 import { createLogger } from "../core/logger.ts";
 import { serveEditor } from "../server/acp/editor.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -32,9 +33,7 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
   const folders = editorFolders({ config, env: host.env, logger });
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
-  const stream = ndJsonStream(Writable.toWeb(stdout), Readable.toWeb(process.stdin), {
-    maxMessageBytes: MAX_MESSAGE_BYTES,
-  });
+  const stream = openStream(stdout);
   logger.info("acp.started", { pid: process.pid });
   const served = serveEditor({ version: packageVersion(), logger, openCommand, ...folders }, stream);
   await Promise.race([served, untilSignal()]);
@@ -43,3 +42,20 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
   await sendTraces(host.env);
   process.exit(0);
 }
+
+/** A request that is too long or too deep gets an error; the SDK would end the connection. */
+function openStream(stdout: NodeJS.WriteStream): Stream {
+  const lines = checkedLines(process.stdin, {
+    maxBytes: MAX_MESSAGE_BYTES,
+    tooLong: TOO_LONG,
+    problemOf: (line) => bytesShapeProblem(line),
+    refuse: (id, message) => {
+      const error = { code: INVALID_REQUEST, message };
+      stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error })}\n`);
+    },
+  });
+  const input = Readable.toWeb(Readable.from(lines, { objectMode: false }));
+  return ndJsonStream(Writable.toWeb(stdout), input, { maxMessageBytes: 2 * MAX_MESSAGE_BYTES });
+}
+
+const INVALID_REQUEST = -32_600;

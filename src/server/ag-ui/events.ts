@@ -24,7 +24,7 @@ export class RunEvents {
     return [...earlier, ...this.#eventsOf(event)];
   }
 
-  /** Ends the calls that are still open, because a stream may not end within one. */
+  /** The text that is still held back, for a stream that ends before the run does. */
   end(): SentEvent[] {
     const left = this.#saying;
     this.#saying = [];

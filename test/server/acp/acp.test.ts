@@ -261,6 +261,7 @@ test("bad input gets an error that says what to do", async () => {
       }),
     ),
     problemOf(agent.request("session/prompt", { sessionId: 1 })),
+    problemOf(ask(editor, sessionId, "x".repeat(900_000))),
     problemOf(agent.request("no/such_method", {})),
   ]);
   expect(errors.map(({ code, message }) => [code, message.replace(cwd, "CWD")])).toMatchInlineSnapshot(`
@@ -296,6 +297,10 @@ test("bad input gets an error that says what to do", async () => {
       [
         -32602,
         "Invalid params",
+      ],
+      [
+        -32600,
+        "Invalid request: the message must not exceed 786432 bytes; put long texts into a file and name it",
       ],
       [
         -32601,
