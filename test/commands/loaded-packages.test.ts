@@ -18,6 +18,7 @@ test("the handshake loads neither agent nor storage, and all that it loads is sm
   const files = await filesLoadedBy(terminalHome(), [], INITIALIZE);
   const loaded = packagesIn(files);
   expect(loaded).toContain("@modelcontextprotocol/server");
+  expect(loaded.filter((name) => /^@(agentclientprotocol|ag-ui)\//.test(name))).toEqual([]);
   expect(loaded.filter((name) => AGENT.test(name) || /sqlite|^openai$|^langsmith$/.test(name))).toEqual([]);
   const sizes = files.map((file) => statSync(file).size);
   // Each file and each byte of it takes time before the first answer.
