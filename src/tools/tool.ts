@@ -132,6 +132,10 @@ export interface ToolContext {
   readonly ask?: AskPerson;
   /** For a call that cannot begin again. Absent where nobody can be asked. */
   readonly hold?: HoldQuestion;
+  /** Kept by this call when it was at work before: it continues by that, and does nothing again. */
+  readonly handle?: unknown;
+  /** Keeps JSON by which the call is continued after the process ended. Absent where nothing is kept. */
+  readonly keep?: (handle: unknown) => Promise<void>;
   /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
   versionSeen?(path: string): string | undefined;
 }

@@ -572,11 +572,16 @@ export function runRepositoryContract(
         await effects.withdraw(CALL);
         expect(await effects.find(CALL)).toBeUndefined();
         await effects.begin(CALL, "pay");
+        await effects.keep(CALL, new Uint8Array([7]));
+        await effects.withdraw(CALL);
+        expect([...((await effects.find(CALL))?.handle ?? [])]).toEqual([7]);
         const outcome = { type: "json", data: new Uint8Array([1, 2]) };
         await effects.finish(CALL, outcome);
         await effects.finish(CALL, { type: "json", data: new Uint8Array([9]) });
         const found = await effects.find(CALL);
         expect([found?.outcome?.type, [...(found?.outcome?.data ?? [])]]).toEqual(["json", [1, 2]]);
+        await effects.keep(CALL, new Uint8Array([7]));
+        expect((await effects.find(CALL))?.handle).toBeUndefined();
         expect(await effects.find({ ...CALL, callId: "c2" })).toBeUndefined();
       });
     });

@@ -8,10 +8,12 @@ import type { AgentTool, CallResult } from "../contracts/call.ts";
 
 /** The record of one call, as `EffectLog` keeps it for a run. */
 export interface Effects {
-  /** `undefined`: the call never began. `result` is absent if the end of it is unknown. */
-  find(): MaybePromise<{ result?: CallResult } | undefined>;
+  /** `undefined`: the call never began. Without `result`, its end is unknown, or it is continued by its `handle`. */
+  find(): MaybePromise<{ result?: CallResult; handle?: unknown } | undefined>;
   begin(tool: string): MaybePromise<void>;
   finish(call: ToolCall, result: CallResult): MaybePromise<void>;
+  /** `handle`: JSON. */
+  keep(handle: unknown): MaybePromise<void>;
   withdraw(): MaybePromise<void>;
 }
 
@@ -20,6 +22,7 @@ export const noEffects: Effects = {
   find: () => undefined,
   begin: () => undefined,
   finish: () => undefined,
+  keep: () => undefined,
   withdraw: () => undefined,
 };
 
@@ -45,7 +48,7 @@ export class EffectGuard {
     files: ThreadFiles,
   ): Promise<CallResult | undefined> {
     const known = await this.#before();
-    if (known === undefined) return undefined;
+    if (known === undefined || known.handle !== undefined) return undefined;
     const { result = toolError(unknownOutcome(tool, call)) } = known;
     if (result.update?.files) files.apply(result.update.files);
     return result;
@@ -57,13 +60,25 @@ export class EffectGuard {
 
   /** Call this before each run of the tool that a wrapper allows. */
   async begin(tool: AgentTool, call: ToolCall, reach: Reach): Promise<void> {
-    if (this.#begun || !(await hasOutsideEffect(tool, call.args, reach))) return;
+    if (this.#begun) return;
+    if ((await this.handle()) !== undefined) return void (this.#begun = true);
+    if (!(await hasOutsideEffect(tool, call.args, reach))) return;
     await this.#effects.begin(tool.name);
     this.#begun = true;
   }
 
   async finish(call: ToolCall, result: CallResult): Promise<void> {
     if (this.#begun) await this.#effects.finish(call, result);
+  }
+
+  /** The handle by which a call that began before is continued. */
+  async handle(): Promise<unknown> {
+    return (await this.#before())?.handle;
+  }
+
+  /** The call continues elsewhere: from now on it is continued, and not made again. */
+  async keep(handle: unknown): Promise<void> {
+    if (this.#begun) await this.#effects.keep(handle);
   }
 
   async withdraw(): Promise<void> {

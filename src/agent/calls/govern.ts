@@ -1,5 +1,6 @@
 /** Carries out one call: checks it, asks about it, runs it through the layers, records and reports it. */
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { defined } from "../../core/defined.ts";
 import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
@@ -163,10 +164,14 @@ async function runApproved(
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend, accountsForCalls });
   approval.begin();
+  const kept = {
+    ...defined({ handle: await effects.handle() }),
+    keep: (handle: unknown) => effects.keep(handle),
+  };
   // Subagents and questions of the agent may still wait for a person.
   if (tool.kind !== "delegate" && tool.kind !== "plan") begin();
   for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
-    const context = { ...scope.context, approved, expectedVersion, evenReadOnly };
+    const context = { ...scope.context, approved, expectedVersion, evenReadOnly, ...kept };
     const result = await tool.run(call, { ...scope, context });
     if (expectedVersion === undefined || !isConflict(result) || attempt === MAX_ATTEMPTS) return result;
     const verdict = await approval.again();

@@ -105,11 +105,16 @@ export interface StoredOutcome {
  * a method has returned, its fact is stored.
  */
 export interface EffectLog {
-  /** The record of a call; `undefined` if it never began. Without `outcome`, its end is unknown. */
-  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome } | undefined>;
+  /**
+   * The record of a call; `undefined` if it never began. Without `outcome`, its end is unknown, unless the call can be
+   * continued by what it kept (`handle`).
+   */
+  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome; handle?: Uint8Array } | undefined>;
   /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
   begin(call: CallIdentity, tool: string): MaybePromise<void>;
   finish(call: CallIdentity, outcome: StoredOutcome): MaybePromise<void>;
+  /** The call continues elsewhere, and can be continued by this. */
+  keep(call: CallIdentity, handle: Uint8Array): MaybePromise<void>;
   /** The call stopped to ask a person, without an effect, and will start over. */
   withdraw(call: CallIdentity): MaybePromise<void>;
 }

@@ -12,10 +12,15 @@ const { serde } = new MemorySaver();
 export const storedEffects = (log: EffectLog, at: CallIdentity): Effects => ({
   find: async () => {
     const known = await log.find(at);
-    return known?.outcome ? { result: fromOutcome(await revive(known.outcome)) } : known && {};
+    if (known?.outcome) return { result: fromOutcome(await revive(known.outcome)) };
+    const { handle } = known ?? {};
+    return (
+      known && (handle === undefined ? {} : { handle: JSON.parse(Buffer.from(handle).toString()) as unknown })
+    );
   },
   begin: (tool) => log.begin(at, tool),
   finish: async (call, result) => log.finish(at, await store(toOutcome(call, result))),
+  keep: (handle) => log.keep(at, Buffer.from(JSON.stringify(handle))),
   withdraw: () => log.withdraw(at),
 });
 

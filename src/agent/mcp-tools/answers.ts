@@ -20,6 +20,9 @@ const READ: ReadonlySet<string> = new Set([
   "resources/read",
   "prompts/list",
   "prompts/get",
+  "tasks/get",
+  "tasks/update",
+  "tasks/cancel",
 ]);
 
 /** The fields that the package wants in an answer to one of these. */
@@ -116,6 +119,17 @@ export function isLonger(value: unknown, limit: number): boolean {
     }
   }
   return left < 0;
+}
+
+/** A task as its server names it: kept with the call, so that another process continues to wait. */
+export interface TheirTask {
+  taskId: string;
+}
+
+/** The task in the answer to a call; `undefined`: it is a result. */
+export function taskIn(answer: Readonly<Record<string, unknown>>): TheirTask | undefined {
+  const { resultType, taskId } = answer;
+  return resultType === "task" && typeof taskId === "string" && taskId !== "" ? { taskId } : undefined;
 }
 
 /** A result of a call in strict form. */

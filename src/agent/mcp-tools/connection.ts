@@ -6,7 +6,16 @@ import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
-import { type LeftOutTool, type ReadResult, acceptAnyAnswer, answerIn, resultIn, toolIn } from "./answers.ts";
+import {
+  type LeftOutTool,
+  type ReadResult,
+  acceptAnyAnswer,
+  answerIn,
+  resultIn,
+  toolIn,
+  type TheirTask,
+  taskIn,
+} from "./answers.ts";
 import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
@@ -144,20 +153,16 @@ export class McpConnection {
     return this.#guarded(async (client) => client.getServerCapabilities()?.[capability] !== undefined, true);
   }
 
-  /** Asks for resources or prompts. Gives the answer as the server sent it, but for secrets. */
+  /** Asks for resources, prompts or a task. Gives the answer as the server sent it, but for secrets. */
   async ask(
     method: string,
     params: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
-    const timeout = this.config.timeout * 1000;
-    return answerIn(
-      await this.#guarded((client) => {
-        // The type knows the methods one by one.
-        const request = client.request.bind(client) as (sent: object, options: object) => Promise<Result>;
-        return request({ method, params }, { signal, timeout });
-      }, true),
-    );
+    const request = { method, params };
+    const options = { signal, timeout: this.config.timeout * 1000 };
+    const answer = await this.#guarded((client) => client.request(request, ANY_RESULT, options), true);
+    return answerIn(answer as Result); // `ANY_RESULT` says nothing of it
   }
 
   /**
@@ -170,7 +175,7 @@ export class McpConnection {
     args: Record<string, unknown>,
     signal: AbortSignal,
     { isRepeatable = false, hold, continuation }: CallOptions = {},
-  ): Promise<ReadResult | InputRequired | { unsent: string }> {
+  ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
     let isSent = false;
     const time = new CallTime(this.config.timeout * 1000, signal);
     const atWork = { hold, time };
@@ -189,7 +194,8 @@ export class McpConnection {
         return client.callTool({ name, arguments: args, ...continuation }, options);
       }, isRepeatable);
       if (isInputRequired(answer)) return answer;
-      return resultIn(answerIn(answer as Result)); // the package's own type
+      const raw = answerIn(answer as Result); // the package's own type
+      return taskIn(raw) ?? resultIn(raw);
     } catch (error) {
       // A server that wants a log-in has begun nothing.
       if (isSent && httpStatusOf(error) !== 401) throw error;
@@ -357,7 +363,10 @@ export class McpConnection {
         versionNegotiation:
           way === "discover" ? { mode: "auto", probe: { timeoutMs: PROBE_MS } } : { mode: "legacy" },
         inputRequired: { autoFulfill: false },
-        capabilities: { elicitation: { form: {}, url: {} } },
+        capabilities: {
+          elicitation: { form: {}, url: {} },
+          extensions: { "io.modelcontextprotocol/tasks": {} },
+        },
       },
     );
     client.setRequestHandler("elicitation/create", ({ params }) => this.#elicit(params));
@@ -383,6 +392,15 @@ export class McpConnection {
     }
   }
 }
+
+/** The package sends methods of extensions only with a schema for their results; `answers.ts` reads them. */
+const ANY_RESULT = {
+  "~standard": {
+    version: 1,
+    vendor: "deepagent-mcp",
+    validate: (value: unknown) => ({ value }),
+  },
+} as const;
 
 /** Stands for a stream that ended without an answer. */
 const CLOSED = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });

@@ -4,10 +4,11 @@ import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
+import type { AgentTool, CallScope, ValidatedArgs } from "../contracts/call.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
-import type { ReadResult } from "./answers.ts";
+import type { ReadResult, TheirTask } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
+import { keptTask, resultOfTask } from "./their-task.ts";
 import { type Continuation, type InputRequired, continuationOf } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
@@ -41,7 +42,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
     kind: isReadOnly(tool) ? "read" : "execute",
     offered,
     validate: (args) => validate(options, args),
-    run: (call, { context, observe }) => observe(call, offered, () => run(options, call.args, context)),
+    run: (call, scope) => scope.observe(call, offered, () => run(options, call.args, scope)),
     preview: async (args) => argumentsPreview(summaryOf(connection.name, tool), args),
     pathOf: () => undefined,
   };
@@ -71,12 +72,19 @@ const MOST_ROUNDS = 16;
 async function run(
   options: McpToolOptions,
   args: Record<string, unknown>,
-  context: ToolContext,
+  scope: CallScope,
 ): Promise<ToolResult> {
+  const { context } = scope;
+  const earlier = keptTask(context.handle);
+  if (earlier !== undefined) return waitFor(options, earlier, scope);
   let continuation: Continuation | undefined;
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const answer = await attempt(options, args, context, continuation);
     if ("content" in answer) return answer;
+    if ("taskId" in answer) {
+      await context.keep?.(answer);
+      return waitFor(options, answer, scope);
+    }
     // Stops here until a person has answered; the call then begins again from its top.
     continuation = await continuationOf(options.connection.name, answer, context);
   }
@@ -85,12 +93,28 @@ async function run(
   );
 }
 
+/** Waits for the task of a call, which may have begun before this process. */
+async function waitFor(
+  options: McpToolOptions,
+  task: TheirTask,
+  { context: { signal, ask, hold }, isPause }: CallScope,
+): Promise<ToolResult> {
+  try {
+    const answer = await resultOfTask(options.connection, task, { signal, ask, hold });
+    return resultOf(answer, noteOn(answer, options));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isPause(error)) throw error;
+    return toolError(failureText(error, options));
+  }
+}
+
 async function attempt(
   options: McpToolOptions,
   args: Record<string, unknown>,
   { signal, hold }: ToolContext,
   continuation: Continuation | undefined,
-): Promise<ToolResult | InputRequired> {
+): Promise<ToolResult | InputRequired | TheirTask> {
   const { connection, tool } = options;
   try {
     const own = { isRepeatable: isRepeatable(tool), hold, continuation };

@@ -358,19 +358,12 @@ export class StoredWork implements WorkLog {
    * ended is welcome from anyone.
    */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
-    const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
-      try {
-        return await work();
-      } catch (error) {
-        onFailure(error);
-        throw error;
-      }
-    };
+    const attempt = telling(onFailure);
     const engine = this.#engine.of(lease.principal);
     const IS_CALL = "run_id = @run_id AND call = @call";
     const find = (call: CallIdentity) =>
-      first<{ type: string | null; outcome: Uint8Array | null }>(
-        `SELECT type, outcome FROM effects WHERE ${IS_CALL}`,
+      first<{ type: string | null; outcome: Uint8Array | null; ended_at: number | null }>(
+        `SELECT type, outcome, ended_at FROM effects WHERE ${IS_CALL}`,
         keyOf(lease, call),
       );
     const begin = function* (call: CallIdentity, tool: string): Steps<void> {
@@ -388,16 +381,27 @@ export class StoredWork implements WorkLog {
          WHERE ${IS_CALL} AND ended_at IS NULL`,
         { ...keyOf(lease, call), type, outcome: data, now: clock() },
       );
+    // The handle of a call stands in the place of its outcome until it ends.
+    const keep = (call: CallIdentity, handle: Uint8Array) =>
+      change(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
+        ...keyOf(lease, call),
+        handle,
+      });
     const forget = (call: CallIdentity) =>
-      change(`DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL`, keyOf(lease, call));
+      change(
+        `DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`,
+        keyOf(lease, call),
+      );
     return {
       find: (call) =>
         attempt(async () => {
           const row = await engine.read(() => find(call));
           if (row === undefined) return undefined;
-          return row.type === null || row.outcome === null
-            ? {}
-            : { outcome: { type: row.type, data: row.outcome } };
+          const { type, outcome, ended_at: endedAt } = row;
+          if (outcome === null) return {};
+          return type === null || endedAt === null
+            ? { handle: outcome }
+            : { outcome: { type, data: outcome } };
         }),
       begin: (call, tool) =>
         attempt(async () => {
@@ -407,6 +411,7 @@ export class StoredWork implements WorkLog {
         }),
       // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
       finish: async (call, outcome) => void (await attempt(() => engine.note(() => finish(call, outcome)))),
+      keep: async (call, handle) => void (await attempt(() => engine.write(() => keep(call, handle)))),
       withdraw: async (call) => void (await attempt(() => engine.note(() => forget(call)))),
     };
   }
@@ -480,3 +485,15 @@ const keyOf = ({ runId }: Lease, { agent, messageId, callId }: CallIdentity) => 
   run_id: runId,
   call: toJson([...agent.map((segment) => segment.callId), messageId, callId]),
 });
+
+/** Does work, and tells of its failure before it throws it. */
+const telling =
+  (onFailure: (error: unknown) => void) =>
+  async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+  };

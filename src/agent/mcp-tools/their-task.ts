@@ -1,0 +1,86 @@
+/** Waits for a call that another MCP server carries out as a task: asks for its state until it ends. */
+import { setTimeout as wait } from "node:timers/promises";
+import { isParked } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { recordOf } from "../models/tool-schema.ts";
+import { type ReadResult, type TheirTask, resultIn } from "./answers.ts";
+import type { McpConnection } from "./connection.ts";
+import { type Asking, type InputRequired, continuationOf } from "./elicitation.ts";
+
+/** The task that a call kept. */
+export function keptTask(handle: unknown): TheirTask | undefined {
+  const { taskId } = recordOf(handle);
+  return typeof taskId === "string" ? { taskId } : undefined;
+}
+
+/** Time between two looks, in ms: as the server says, within these limits. */
+const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
+/** Looks that may fail one after the other before the task is given up: about five minutes. */
+const MOST_FAILURES = 12;
+const LONGEST_PAUSE_MS = 60_000;
+const CANCEL_MS = 5000;
+/** The server does not know the task. */
+const INVALID_PARAMS = -32_602;
+
+/**
+ * Waits until the task has ended, also while the server cannot be reached for a while. A question of the task is asked
+ * as one of the call is. The task is cancelled with the run.
+ *
+ * @throws what the server answered, or that it could not be reached.
+ */
+export async function resultOfTask(
+  connection: McpConnection,
+  { taskId }: TheirTask,
+  { signal, ...asking }: Asking & { signal: AbortSignal },
+): Promise<ReadResult> {
+  const ask = (method: string, params: object = {}, until = signal): Promise<Record<string, unknown>> =>
+    connection.ask(method, { taskId, ...params }, until);
+  try {
+    for (let failures = 0; ;) {
+      const state = await ask("tasks/get").catch((error: unknown) => {
+        signal.throwIfAborted();
+        const isAnswer = Reflect.get(Object(error), "code") === INVALID_PARAMS;
+        if (isAnswer || (failures += 1) > MOST_FAILURES) throw error;
+        return undefined;
+      });
+      if (state !== undefined) failures = 0;
+      const ended = state && endOf(state);
+      if (ended) return ended;
+      if (state?.["status"] === "input_required") {
+        const inputRequests = recordOf(state["inputRequests"]) as NonNullable<InputRequired["inputRequests"]>; // each is checked
+        const { inputResponses } = await continuationOf(connection.name, { inputRequests }, asking);
+        await ask("tasks/update", { inputResponses });
+      } else {
+        await wait(failures > 0 ? pauseAfter(failures) : intervalIn(state), undefined, { signal });
+      }
+    }
+  } catch (error) {
+    if (signal.aborted && !isParked(signal))
+      await ask("tasks/cancel", {}, AbortSignal.timeout(CANCEL_MS)).catch(() => undefined); // it ends by itself
+    throw error;
+  }
+}
+
+const pauseAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE_MS);
+
+function intervalIn(state: Readonly<Record<string, unknown>> = {}): number {
+  const asked = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
+  return Math.max(INTERVAL.least, Math.min(Number.isFinite(asked) ? asked : INTERVAL.usual, INTERVAL.most));
+}
+
+/** The result of a task that has ended. One that was not carried out has an error, as a call has. */
+function endOf(state: Readonly<Record<string, unknown>>): ReadResult | undefined {
+  switch (state["status"]) {
+    case "completed":
+      return resultIn(recordOf(state["result"]));
+    case "failed":
+    case "cancelled": {
+      const said = recordOf(state["error"])["message"] ?? state["statusMessage"];
+      const why = typeof said === "string" && said !== "" ? `: ${oneLine(said, 1000)}` : "";
+      const text = `The server's task ${state["status"] === "failed" ? "failed" : "was cancelled"}${why}`;
+      return resultIn({ content: [{ type: "text", text }], isError: true });
+    }
+    default:
+      return undefined;
+  }
+}

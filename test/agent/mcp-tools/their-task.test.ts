@@ -1,0 +1,145 @@
+import { onTestFinished, expect, test } from "vitest";
+import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
+import {
+  ME,
+  calling,
+  cleanUpWith,
+  databaseFile,
+  follow,
+  note,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
+import { openHttp } from "../../support/harness-http.ts";
+import { type Handler, json, refuse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
+import { approvalRuns, depsFor } from "../../server/support.ts";
+
+const config = (url: string): McpServerConfig => ({ url, headers: {}, approve: "none", timeout: 20 });
+
+function toolsOf(url: string) {
+  const mcp = openMcpTools({ far: config(url) }, { env: {}, version: "0", log: silentLogger });
+  onTestFinished(() => mcp.close());
+  return mcp;
+}
+
+/** A server that calls a tool of a server at this address once, and then says what the tool returned. */
+async function caller(url: string, file: string, call: { name: string; args: object }) {
+  const mcp = toolsOf(url);
+  const { tools } = await mcp.forAgent();
+  const model = calling({ name: `far__${call.name}`, args: { ...call.args } });
+  return openServer(file, { model, tools });
+}
+
+test("a deep agent that is asked by another carries its run out as a task, and asks the other's person", async () => {
+  const inner = approvalRuns(note("far away"));
+  const { notes } = inner;
+  const { url } = await openHttp(
+    depsFor(async () => inner.service),
+    cleanUpWith,
+  );
+  const { service } = await caller(url, databaseFile(), {
+    name: "run_deep_agent",
+    args: { task: "note it" },
+  });
+  const { id } = await startRun(service, "delegate");
+  const view = await reach(service, id, "input_required");
+  const [question] = view.questions;
+  expect(question?.question).toMatchObject({ kind: "elicitation", server: "far" });
+  expect(JSON.stringify(question?.question)).toContain("far away");
+  expect(notes).toEqual([]);
+  const answered = await service.answer(
+    ME,
+    id,
+    question?.id ?? "",
+    { type: "fields", values: { decision: "approve" } },
+    "test",
+  );
+  expect(answered).toMatchObject({ ok: true });
+  const done = await reach(service, id, "completed");
+  expect(notes).toEqual(["far away"]);
+  expect(done.run.answer).toMatch(/^noted far away\n/);
+});
+
+/** A server whose tool is a task; `states` says what each look at it finds. */
+async function taskServer(...states: Array<object | ((exchange: Parameters<Handler>[0]) => true)>) {
+  const server = await sloppyHttp((exchange) => {
+    const { message, response } = exchange;
+    const { id, method } = message;
+    const say = (result: object): true => json(response, { jsonrpc: "2.0", id, result });
+    if (method === "tools/call")
+      return say({ resultType: "task", taskId: "t1", status: "working", pollIntervalMs: 250 });
+    if (method === "tasks/cancel") return say({});
+    if (method !== "tasks/get") return undefined;
+    const state = states.length > 1 ? states.shift() : states[0];
+    return typeof state === "function"
+      ? state(exchange)
+      : say({ taskId: "t1", pollIntervalMs: 250, ...state });
+  });
+  return {
+    ...server,
+    ends: () => void states.splice(0, states.length, completed),
+    times: (method: string) => server.seen.filter((one) => one === method).length,
+  };
+}
+
+const working = { status: "working" };
+const completed = { status: "completed", result: { content: [{ type: "text", text: "fine" }] } };
+
+test("a call whose process was killed waits for its task in the next one, and is not made again", async () => {
+  const server = await taskServer(working);
+  const file = databaseFile();
+  const first = await caller(server.url, file, { name: "a", args: {} });
+  const { id } = await startRun(first.service, "go");
+  await follow(first.service, id, (event) => event.kind === "tool_started");
+  await expect.poll(() => server.times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(1);
+  first.kill();
+  server.seen.length = 0;
+  const second = await caller(server.url, file, { name: "a", args: {} });
+  await expect.poll(() => server.times("tasks/get"), { timeout: 30_000 }).toBeGreaterThan(1);
+  server.ends();
+  const view = await reach(second.service, id, "completed");
+  expect(view.run.answer).toBe("fine");
+  expect(server.times("tools/call")).toBe(0);
+});
+
+test.each([
+  ["failed", { status: "failed", error: { code: -1, message: "no tea" } }, /task failed: no tea/],
+  ["cancelled", { status: "cancelled", statusMessage: "by somebody" }, /task was cancelled: by somebody/],
+  [
+    "an error",
+    { status: "completed", result: { isError: true, content: [{ type: "text", text: "not today" }] } },
+    /not today/,
+  ],
+  ["odd", { status: "completed", result: "words" }, /returned nothing|words/],
+])("a task that ends as %s tells the model", async (_how, state, said) => {
+  const server = await taskServer(working, state);
+  const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
+  const { id } = await startRun(service, "go");
+  expect((await reach(service, id, "completed")).run.answer).toMatch(said);
+});
+
+test("a server that is away for a moment is asked again, and one that forgot the task is believed", async () => {
+  const away = ({ response }: Parameters<Handler>[0]) => refuse(response, 503);
+  const back = await taskServer(away, completed);
+  const one = await caller(back.url, databaseFile(), { name: "a", args: {} });
+  const run = await startRun(one.service, "go");
+  expect((await reach(one.service, run.id, "completed")).run.answer).toBe("fine");
+  const forgot = await taskServer(({ message: { id }, response }) =>
+    json(response, { jsonrpc: "2.0", id, error: { code: -32_602, message: "Unknown task" } }),
+  );
+  const two = await caller(forgot.url, databaseFile(), { name: "a", args: {} });
+  const other = await startRun(two.service, "go");
+  expect((await reach(two.service, other.id, "completed")).run.answer).toMatch(/Unknown task/);
+});
+
+test("the task is cancelled with the run", async () => {
+  const server = await taskServer(working);
+  const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
+  const { id } = await startRun(service, "go");
+  await expect.poll(() => server.times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(0);
+  await service.cancel(ME, id, "enough");
+  await expect.poll(() => server.times("tasks/cancel"), { timeout: 20_000 }).toBe(1);
+});
