@@ -338,18 +338,12 @@ class Supervisor implements RunService {
     return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
   }
 
-  files(principal: Principal): Promise<Backend> {
-    return this.#options.tree(principal);
-  }
+  files = (principal: Principal): Promise<Backend> => this.#options.tree(principal);
+  drawing = (principal: Principal): Promise<string> => this.#options.drawing(principal);
+  otherServers = async (): Promise<OtherServers> => this.#options.otherServers?.() ?? NO_OTHER_SERVERS;
 
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch> {
     return this.#options.searchMemories(principal, query, limit);
-  }
-
-  otherServers = async (): Promise<OtherServers> => this.#options.otherServers?.() ?? NO_OTHER_SERVERS;
-
-  drawing(principal: Principal): Promise<string> {
-    return this.#options.drawing(principal);
   }
 
   async assertWritable(): Promise<void> {

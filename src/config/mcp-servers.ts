@@ -1,0 +1,112 @@
+/** Other MCP servers in the configuration, in the form that clients use. */
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import { between, text } from "./sections.ts";
+
+const texts = z.record(z.string(), z.string());
+
+const toolNames = z.array(text).optional();
+
+const scopeText = z.union([z.string(), z.array(z.string())]).transform((scope) => [scope].flat().join(" "));
+
+const oauthSchema = z
+  .strictObject({
+    clientId: text
+      .optional()
+      .describe("A client that is registered there. Default: this server registers itself."),
+    clientSecret: text.optional().describe("Its secret, if it has one; `${NAME}` as in `env`."),
+    scope: scopeText.optional().describe("Permissions to ask for. Default: those that the server asks for."),
+    scopes: scopeText.optional().describe("Alias of `scope` used by some clients; ignored if that is set."),
+    callbackPort: between(1, 65_535)
+      .optional()
+      .describe(
+        "Port of this machine to which the browser comes back, where a client is registered with one. Default: a free one.",
+      ),
+    clientMetadataUrl: z
+      .url({ protocol: /^https$/, error: "must be an https address" })
+      .optional()
+      .describe("Address of a document that describes this client, for servers that know clients by one."),
+  })
+  .transform(({ scopes, ...oauth }) => ({ ...oauth, scope: oauth.scope ?? scopes }));
+
+const server = z
+  .strictObject({
+    type: z
+      .enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])
+      .optional()
+      .describe(
+        "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
+      ),
+    command: text.optional().describe("Program to start."),
+    args: z.array(z.string()).optional().describe("Its arguments."),
+    env: texts.optional().describe("Its environment; `${NAME}` stands for a variable of this server's."),
+    cwd: z
+      .string()
+      .refine(isAbsolute, { error: "must be an absolute path" })
+      .optional()
+      .describe("Folder to start it in."),
+    url: text.optional().describe("Address of a running server."),
+    headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
+    oauth: oauthSchema
+      .optional()
+      .describe(
+        "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers say what they want.",
+      ),
+    approve: z
+      .enum(["writes", "all", "none"])
+      .default("writes")
+      .describe("Calls that need approval: those of tools not marked read-only, all, or none."),
+    alwaysAllow: toolNames.describe("Its tools that run without approval, even if `approve` requires it."),
+    autoApprove: toolNames.describe("Alias of `alwaysAllow` used by some clients; ignored if that is set."),
+    tools: toolNames.describe("Only these of its tools. Default: all."),
+    disabledTools: toolNames.describe("None of these tools."),
+    disabled: z.boolean().optional().describe("Disables the server."),
+    timeout: between(1, 86_400).default(120).describe("Longest silence during a call, in seconds."),
+  })
+  .superRefine(({ type, command, args, env, cwd, url, headers, oauth }, context) => {
+    const problem = (message: string): void => context.addIssue({ code: "custom", message });
+    if ((command === undefined) === (url === undefined)) problem("needs either a command or a url");
+    else if (url !== undefined && (args ?? env ?? cwd) !== undefined) {
+      problem("has a url; args, env and cwd are for a command");
+    } else if (command !== undefined && (headers ?? oauth) !== undefined) {
+      problem("has a command; headers and oauth are for a url");
+    } else if (type !== undefined && (type === "stdio") !== (command !== undefined)) {
+      problem(`has type ${type}; stdio goes with a command, the others with a url`);
+    }
+  })
+  .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, oauth, disabled, ...rest }) => {
+    const { approve, timeout, tools, alwaysAllow, autoApprove, disabledTools } = rest;
+    const policy = {
+      approve,
+      timeout,
+      tools,
+      disabledTools,
+      alwaysAllow: alwaysAllow ?? autoApprove,
+      disabled,
+    };
+    return url === undefined
+      ? { command: command ?? "", args, env, cwd, ...policy }
+      : { url, headers, oauth, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
+  });
+
+/** Other MCP servers, in the form clients use. */
+export const mcpServersSchema = z
+  .record(z.string(), server)
+  .superRefine((servers, context) => {
+    for (const [name, { disabled }] of Object.entries(servers)) {
+      if (disabled || (SERVER_NAME.test(name) && !name.includes("__"))) continue;
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: "name a server with up to 32 letters, digits, single underscores and hyphens",
+      });
+    }
+  })
+  .transform((servers) =>
+    Object.fromEntries(
+      Object.entries(servers).flatMap(([name, { disabled, ...kept }]) => (disabled ? [] : [[name, kept]])),
+    ),
+  );
+
+/** Allowed server names. Tool names begin with one, and its end must be recognizable. */
+const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
