@@ -219,19 +219,23 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
 
 /**
  * JSON Schema of the arguments as a model is offered it: arguments with a default are optional, and the
- * bounds that every integer has, and the lengths of texts, are left out.
+ * bounds, but for those of numbers, are left out.
  */
 export function parametersOf(spec: ToolSpec): Record<string, unknown> {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
     io: "input",
     override: ({ jsonSchema }) => {
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      // Each request has these bytes, and they tell a model nothing. Arguments are checked all the same.
+      for (const bound of BOUNDS) delete jsonSchema[bound];
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+      if (Number(jsonSchema.minimum) <= 1) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      delete jsonSchema.maxLength;
     },
   });
   return schema;
 }
+
+const BOUNDS = ["minLength", "maxLength", "minItems", "maxItems", "pattern", "exclusiveMinimum"] as const;
 
 function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>): unknown {
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
