@@ -76,6 +76,7 @@ export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
 export type { ContextSize } from "./agent/compaction/compacted-view.ts";
 export type { SummarizationOptions } from "./agent/layers/summarization.ts";
+export type { ToolsOnDemand } from "./agent/layers/tools-on-demand.ts";
 export type { WebOptions } from "./agent/layers/web.ts";
 export type { SearchOptions, SearchProvider } from "./web/search/options.ts";
 export type { FoundPage, SearchPages } from "./web/search/results.ts";
