@@ -22,9 +22,11 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>deepagent-mcp</title>
 export async function openLoginCallback(port = 0): Promise<LoginCallback> {
   const answers = new EventEmitter<Record<string, [URLSearchParams]>>();
   const server = createServer((request, response) => {
-    const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const state = url.searchParams.get("state") ?? "";
-    const isAnswer = url.pathname === "/callback" && answers.emit(`state ${state}`, url.searchParams);
+    // Joined as text, because a path of two slashes would be resolved as another host.
+    const address = `http://127.0.0.1${request.url ?? "/"}`;
+    const { pathname, searchParams } = new URL(URL.canParse(address) ? address : "http://127.0.0.1");
+    const state = searchParams.get("state") ?? "";
+    const isAnswer = pathname === "/callback" && answers.emit(`state ${state}`, searchParams);
     const headers = {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": "default-src 'none'",

@@ -1,6 +1,6 @@
 /** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { mkdir, open, readFile, readdir, rename, rm, stat, unlink } from "node:fs/promises";
+import { mkdir, open, readFile, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
@@ -8,7 +8,7 @@ import type { Login, LoginOptions, LoginStore } from "../agent/mcp-tools/login.t
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
-import { codeOf } from "../core/errors.ts";
+import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { keyIn, readKey } from "../core/key-file.ts";
 import { keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
@@ -27,11 +27,14 @@ export function loginsOf({ dataDir, web }: Settings, env: Environment): LoginOpt
       const { hostname } = new URL(server);
       return judgedFetch({ isNamed: (url) => url.hostname === hostname || isNamed(url) });
     },
-    command: (server, scope) =>
-      `${PROGRAM} login ${server}${scope === undefined ? "" : ` --scope "${scope.replaceAll('"', "")}"`}`,
+    command: (server, scope = "") =>
+      `${PROGRAM} login ${server}${PASTED.test(scope) ? ` --scope "${scope}"` : ""}`,
     clock: systemClock,
   };
 }
+
+/** Permissions that mean themselves in every shell: a person pastes the line, and another server wrote them. */
+const PASTED = /^[\w.:/@+-][\w.:/@+ -]*$/;
 
 const KEY = "logins.key";
 /** Name of the key in the keychain of the system. */
@@ -55,13 +58,20 @@ class LoginFiles implements LoginStore {
   }
 
   async read(server: string): Promise<Login | undefined> {
-    let sealed: Buffer;
+    const sealed = await this.#sealed(server);
+    return sealed && this.#opened(server, sealed);
+  }
+
+  async #sealed(server: string): Promise<Buffer | undefined> {
     try {
-      sealed = await readFile(this.#file(server));
+      return await readFile(this.#file(server));
     } catch (error) {
       if (codeOf(error) === "ENOENT") return undefined;
-      throw error;
+      throw unusable(error);
     }
+  }
+
+  async #opened(server: string, sealed: Buffer): Promise<Login> {
     const key = await this.#loadKey();
     try {
       const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, IV_BYTES));
@@ -80,14 +90,15 @@ class LoginFiles implements LoginStore {
     server: string,
     change: (kept: Login | undefined) => Promise<Login | undefined>,
   ): Promise<Login | undefined> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    const unlock = await this.#lock(server);
+    const unlock = await this.#lock(server).catch((error: unknown) => {
+      throw unusable(error);
+    });
     try {
-      // A log-in that cannot be read is replaced.
-      const kept = await this.read(server).catch(() => undefined);
+      const sealed = await this.#sealed(server);
+      // A log-in that cannot be decrypted is replaced.
+      const kept = sealed && (await this.#opened(server, sealed).catch(() => undefined));
       const next = await change(kept);
-      if (next === undefined) await rm(this.#file(server), { force: true });
-      else if (next !== kept) await this.#write(server, next);
+      if (next === undefined || next !== kept) await this.#keep(server, next);
       return next;
     } finally {
       await unlock();
@@ -96,6 +107,15 @@ class LoginFiles implements LoginStore {
 
   #file(server: string): string {
     return join(this.#folder, server);
+  }
+
+  async #keep(server: string, login: Login | undefined): Promise<void> {
+    try {
+      if (login === undefined) await rm(this.#file(server), { force: true });
+      else await this.#write(server, login);
+    } catch (error) {
+      throw unusable(error);
+    }
   }
 
   async #write(server: string, login: Login): Promise<void> {
@@ -117,6 +137,7 @@ class LoginFiles implements LoginStore {
   /** Waits until no other process changes the log-in. Gives what ends the lock. */
   async #lock(server: string): Promise<() => Promise<void>> {
     const path = `${this.#file(server)}.lock`;
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     for (;;) {
       try {
         await (await open(path, "wx", 0o600)).close();
@@ -125,7 +146,7 @@ class LoginFiles implements LoginStore {
         if (codeOf(error) !== "EEXIST") throw error;
       }
       const since = await stat(path).then(({ mtimeMs }) => mtimeMs, systemClock);
-      if (systemClock() - since > STALE_MS) await unlink(path).catch(() => {});
+      if (systemClock() - since > STALE_MS) await rm(path, { force: true });
       else await wait(POLL_MS);
     }
   }
@@ -157,4 +178,14 @@ class LoginFiles implements LoginStore {
     }
     return keyIn(this.#folder, KEY);
   }
+}
+
+/** An error of the file system names a path of this machine, and models read why a server is missing. */
+function unusable(error: unknown): unknown {
+  if (error instanceof McpUnavailableError || error instanceof ConfigurationError) return error;
+  const code = codeOf(error) ?? "unknown error";
+  return new McpUnavailableError(
+    `its log-in cannot be read or kept (${code}); check the folder logins of the data directory`,
+    { cause: error },
+  );
 }

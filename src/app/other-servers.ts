@@ -1,6 +1,7 @@
 /** The other MCP servers that are configured, with the log-ins of this data directory. */
 import { basename } from "node:path";
 import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
+import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
 import {
   type McpServerState,
@@ -59,11 +60,13 @@ export class ServersForPeople implements OtherServers {
   }
 
   beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
-    const server = this.#config.mcpServers[name];
-    if (server === undefined || !mayLogIn(server)) return { ok: false, problem: "Nobody logs in there." };
+    const given = this.#config.mcpServers[name];
+    if (given === undefined || !mayLogIn(given)) return { ok: false, problem: "Nobody logs in there." };
     try {
+      const server = expandServer(given, this.#env).server as RemoteMcpServer; // it has a url, as before
+      if (!URL.canParse(server.url)) return { ok: false, problem: "Its url is not a valid address." };
       const login = await beginLogin({
-        server: expandServer(server, this.#env).server as RemoteMcpServer, // it has a url, as before
+        server,
         redirectUrl,
         fetch: this.#logins.fetchFor(server.url),
         clock: this.#logins.clock,
@@ -99,6 +102,7 @@ export class ServersForPeople implements OtherServers {
 /** Passes on only what is meant for people. */
 function problemOf(error: unknown): string {
   if (error instanceof LoginFailed) return error.message;
+  if (error instanceof McpUnavailableError) return `It cannot be logged in at: ${error.message}.`;
   throw error;
 }
 

@@ -1,4 +1,14 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -133,6 +143,33 @@ test("a call that lacks a permission says which, and how to get it", async () =>
   expect(await call()).toBe(
     'it needs further permissions (more notes); run deepagent-mcp login notes --scope "more notes"',
   );
+});
+
+test("a permission with signs of a shell is told, and is no part of the line that a person pastes", async () => {
+  const server = await protectedServer();
+  const { logIn, connect } = person();
+  await logIn(server);
+  const { list, call } = connect(server.url);
+  await list();
+  server.require("notes $(touch /tmp/owned) `id`");
+  expect(await call()).toMatch(/permissions \(notes .*\); run deepagent-mcp login notes$/);
+});
+
+test("a log-in that the disk cannot give says so without a path, and is not forgotten", async () => {
+  const server = await protectedServer();
+  const { logIn, connect, folder, logins } = person();
+  await logIn(server);
+  const file = join(folder, "logins", "notes");
+  renameSync(file, `${file}.kept`);
+  // A folder in its place cannot be read as a file.
+  mkdirSync(file);
+  expect(await connect(server.url).list()).toBe(
+    "its log-in cannot be read or kept (EISDIR); check the folder logins of the data directory",
+  );
+  await expect(logins.store.change("notes", async () => undefined)).rejects.toThrow(/EISDIR/);
+  rmdirSync(file);
+  renameSync(`${file}.kept`, file);
+  expect(await connect(server.url).list()).toBe("a");
 });
 
 test("a client that is registered is used with its secret, and a wrong one is told", async () => {

@@ -15,14 +15,17 @@ import { openPages, visit } from "./support.ts";
 
 const ONE_TOOL = /1\s+tool,\s+1\s+with\s+approval/;
 
-async function opened(urls: Readonly<Record<string, string>>) {
+async function opened(
+  urls: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string | undefined>> = {},
+) {
   const dataDir = mkdtempSync(join(tmpdir(), "servers-"));
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
   const given = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, { url }]));
   const config = { dataDir, web: webSchema.parse({}), mcpServers: mcpServersSchema.parse(given) };
-  const mcp = openOtherServers(config, {}, silentLogger);
+  const mcp = openOtherServers(config, env, silentLogger);
   onTestFinished(() => mcp.close());
-  const servers = new ServersForPeople(mcp, config, {});
+  const servers = new ServersForPeople(mcp, config, env);
   const { service } = openServer(
     databaseFile(),
     { model: scriptedModel(() => ({ text: "done" })) },
@@ -61,6 +64,21 @@ test("a log-in begins and ends on the page, and counts once", async () => {
   expect(body).toMatch(ONE_TOOL);
   expect((await get(back.pathname + back.search)).body).toContain("This log-in has ended");
   expect((await post("/servers/login", { server: "other" })).status).toBe(422);
+});
+
+test("a log-in at an address of a variable begins, and one without its variable says so", async () => {
+  const { url } = await protectedServer();
+  const { link } = await opened({ notes: "${NOTES_URL}", gone: "${GONE_URL}" }, { NOTES_URL: url });
+  const { post } = await visit(link);
+  await post("/servers/ask", {});
+  expect(await post("/servers/login", { server: "notes" })).toMatchObject({
+    status: 200,
+    body: expect.stringMatching(/href="http[^"]+" rel="noreferrer"/),
+  });
+  expect(await post("/servers/login", { server: "gone" })).toMatchObject({
+    status: 422,
+    body: expect.stringContaining("it needs the environment variable GONE_URL, which is not set"),
+  });
 });
 
 test("a page of one run has neither", async () => {
