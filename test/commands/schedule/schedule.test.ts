@@ -126,3 +126,35 @@ test("a server starts what is due, what was missed counts once, and the run says
     stderr: expect.stringContaining("does not allow runs to overlap"),
   });
 });
+
+test("two servers that are killed again and again start each missed time once", async () => {
+  const home = terminalHome();
+  const missed = 24;
+  const add = ["add", "* * * * *", "list every TODO", "--name", "todos", "--overlap"];
+  await home.bin("schedule", ...add, "--catch-up", "all", "--catch-up-limit", String(missed));
+  const database = openDatabase(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"));
+  const now = Date.now();
+  database.prepare("UPDATE schedules SET due_at = ?").run(now - (now % MINUTE) - (missed - 1) * MINUTE);
+  const started = (): number[] => {
+    const rows = database.prepare("SELECT occurrence FROM runs WHERE occurrence IS NOT NULL").all();
+    return rows.map((row) => (row as { occurrence: number }).occurrence); // as the query names it
+  };
+  // Each life ends at another moment after the first run of it has begun.
+  for (let life = 0; started().length < missed && life < 60; life += 1) {
+    const servers = await Promise.all([home.start("work"), home.start("work")]);
+    const before = started().length;
+    await expect.poll(() => started().length, { timeout: 60_000, interval: 5 }).toBeGreaterThan(before);
+    await new Promise((resolve) => setTimeout(resolve, (life * 7) % 40));
+    for (const server of servers) server.kill("SIGKILL");
+    await Promise.all(servers.map((server) => server.exitCode ?? server.signalCode ?? once(server, "exit")));
+  }
+  const times = started();
+  expect(new Set(times).size).toBe(times.length);
+  const minutes = times.map((time) => time / MINUTE).toSorted((one, other) => one - other);
+  // None was left out: each follows the one before.
+  expect(minutes.slice(1).map((minute, index) => minute - (minutes[index] ?? 0))).toEqual(
+    Array.from({ length: minutes.length - 1 }, () => 1),
+  );
+  expect(times.length).toBeGreaterThanOrEqual(missed);
+  database.close();
+});
