@@ -35,23 +35,33 @@ export async function resultOfTask(
 ): Promise<ReadResult> {
   const ask = (method: string, params: object = {}, until = signal): Promise<Record<string, unknown>> =>
     connection.ask(method, { taskId, ...params }, until);
-  try {
-    for (let failures = 0; ;) {
-      const state = await ask("tasks/get").catch((error: unknown) => {
+  /** Asks again while the server cannot be reached. */
+  const insist = async (method: string, params?: object): Promise<Record<string, unknown>> => {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await ask(method, params);
+      } catch (error) {
         signal.throwIfAborted();
         const isAnswer = Reflect.get(Object(error), "code") === INVALID_PARAMS;
-        if (isAnswer || (failures += 1) > MOST_FAILURES) throw error;
-        return undefined;
-      });
-      if (state !== undefined) failures = 0;
-      const ended = state && endOf(state);
+        if (isAnswer || failures > MOST_FAILURES) throw error;
+      }
+      await wait(pauseAfter(failures), undefined, { signal });
+    }
+  };
+  const answered = new Set<string>();
+  try {
+    for (;;) {
+      const state = await insist("tasks/get");
+      const ended = endOf(state);
       if (ended) return ended;
-      if (state?.["status"] === "input_required") {
-        const inputRequests = recordOf(state["inputRequests"]) as NonNullable<InputRequired["inputRequests"]>; // each is checked
+      const inputRequests = newRequestsIn(state, answered);
+      if (Object.keys(inputRequests).length > 0) {
         const { inputResponses } = await continuationOf(connection.name, { inputRequests }, asking);
-        await ask("tasks/update", { inputResponses });
+        await insist("tasks/update", { inputResponses });
+        for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
+        await wait(INTERVAL.least, undefined, { signal });
       } else {
-        await wait(failures > 0 ? pauseAfter(failures) : intervalIn(state), undefined, { signal });
+        await wait(intervalIn(state), undefined, { signal });
       }
     }
   } catch (error) {
@@ -61,9 +71,21 @@ export async function resultOfTask(
   }
 }
 
+/** A server may still show a question when it has the answer: nobody is asked the same twice. */
+function newRequestsIn(
+  { status, inputRequests }: Readonly<Record<string, unknown>>,
+  answered: ReadonlySet<string>,
+): NonNullable<InputRequired["inputRequests"]> {
+  const all = status === "input_required" ? Object.entries(recordOf(inputRequests)) : [];
+  // Each is checked before it is asked.
+  return Object.fromEntries(all.filter((request) => !answered.has(JSON.stringify(request)))) as NonNullable<
+    InputRequired["inputRequests"]
+  >;
+}
+
 const pauseAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE_MS);
 
-function intervalIn(state: Readonly<Record<string, unknown>> = {}): number {
+function intervalIn(state: Readonly<Record<string, unknown>>): number {
   const asked = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
   return Math.max(INTERVAL.least, Math.min(Number.isFinite(asked) ? asked : INTERVAL.usual, INTERVAL.most));
 }

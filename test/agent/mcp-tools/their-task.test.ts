@@ -65,13 +65,15 @@ test("a deep agent that is asked by another carries its run out as a task, and a
 
 /** A server whose tool is a task; `states` says what each look at it finds. */
 async function taskServer(...states: Array<object | ((exchange: Parameters<Handler>[0]) => true)>) {
+  let refused = 0;
   const server = await sloppyHttp((exchange) => {
     const { message, response } = exchange;
     const { id, method } = message;
+    if (method === "tasks/update" && refused-- > 0) return refuse(response, 503);
     const say = (result: object): true => json(response, { jsonrpc: "2.0", id, result });
     if (method === "tools/call")
       return say({ resultType: "task", taskId: "t1", status: "working", pollIntervalMs: 250 });
-    if (method === "tasks/cancel") return say({});
+    if (method === "tasks/cancel" || method === "tasks/update") return say({});
     if (method !== "tasks/get") return undefined;
     const state = states.length > 1 ? states.shift() : states[0];
     return typeof state === "function"
@@ -80,6 +82,7 @@ async function taskServer(...states: Array<object | ((exchange: Parameters<Handl
   });
   return {
     ...server,
+    refuseUpdates: (times: number) => void (refused = times),
     ends: () => void states.splice(0, states.length, completed),
     times: (method: string) => server.seen.filter((one) => one === method).length,
   };
@@ -142,4 +145,25 @@ test("the task is cancelled with the run", async () => {
   await expect.poll(() => server.times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(0);
   await service.cancel(ME, id, "enough");
   await expect.poll(() => server.times("tasks/cancel"), { timeout: 20_000 }).toBe(1);
+});
+
+test("a server that still shows a question after its answer is not answered again, nor asked without a pause", async () => {
+  const inputRequests = { one: { method: "sampling/createMessage", params: {} } };
+  const server = await taskServer({ status: "input_required", inputRequests });
+  const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
+  const { id } = await startRun(service, "go");
+  await expect.poll(() => server.times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(2);
+  expect(server.times("tasks/update")).toBe(1);
+  server.ends();
+  expect((await reach(service, id, "completed")).run.answer).toBe("fine");
+});
+
+test("an answer that does not arrive is sent again", async () => {
+  const inputRequests = { one: { method: "sampling/createMessage", params: {} } };
+  const server = await taskServer({ status: "input_required", inputRequests }, completed);
+  server.refuseUpdates(1);
+  const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
+  const { id } = await startRun(service, "go");
+  expect((await reach(service, id, "completed")).run.answer).toBe("fine");
+  expect(server.times("tasks/update")).toBe(2);
 });
