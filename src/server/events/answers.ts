@@ -42,9 +42,10 @@ const taking =
 /** The answers of all server instances of a process, by the name of the method. */
 export function answersTo({
   callbacks,
+  clock,
   pageOf: given,
-}: Pick<ServerDeps, "callbacks" | "pageOf">): Readonly<Record<string, Answer>> {
-  const streams = new EventStreams();
+}: Pick<ServerDeps, "callbacks" | "clock" | "pageOf">): Readonly<Record<string, Answer>> {
+  const streams = new EventStreams(clock);
   const pageOf = (runId: string): string | undefined => given?.(runId);
   const known = callbacks === "public" ? PUBLIC_CALLBACKS : callbacks;
   /** A client of this machine can listen itself; one elsewhere may have no connection. */
@@ -59,7 +60,7 @@ export function answersTo({
       const { type, args } = wantedBy(params);
       const { position, isTruncated } = startOf(params, now);
       const limit = Math.min(params.maxEvents ?? MOST_EVENTS, MOST_EVENTS);
-      const page = await eventsAfter(news, principal, position, { type, runId: args.run_id, limit });
+      const page = await eventsAfter(news, principal, position, { type, runId: args.run_id, limit, now });
       return {
         events: page.news.map((one) => occurrenceOf(one, pageOf(one.runId))),
         cursor: encodePosition(page.position),

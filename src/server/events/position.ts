@@ -11,7 +11,7 @@ import type { Principal } from "../../runs/run.ts";
 export interface Position {
   /** No event before this time counts. */
   floor: number;
-  /** Time of the newest event that was given. */
+  /** Time of the newest event that was given, or a later one before which nothing is stored any more. */
   time: number;
   /** Marks of events in `OVERLAP_MS` before `time`. */
   known: readonly string[];
@@ -19,6 +19,11 @@ export interface Position {
 
 /** Longest delay from the time of an event until it is stored. */
 const OVERLAP_MS = 60_000;
+/**
+ * Age from which nobody stores an event any more. A position that is older moves up to there, because each look reads
+ * the events of all principals since then.
+ */
+const SETTLED_MS = 10 * OVERLAP_MS;
 /** Marks that a position has at most. If more events fall into that time, the oldest may be given again. */
 const MOST_KNOWN = 300;
 
@@ -54,6 +59,7 @@ export interface PageQuery {
   type: EventType;
   runId?: string | undefined;
   limit: number;
+  now: number;
 }
 
 /** The events after a position, oldest first, at most `limit`. */
@@ -61,18 +67,16 @@ export async function eventsAfter(
   news: RunNews,
   principal: Principal,
   { floor, time, known }: Position,
-  { type, runId, limit }: PageQuery,
+  { type, runId, limit, now }: PageQuery,
 ): Promise<Page> {
-  const found = await news.occurrences(principal, {
-    type,
-    runId,
-    since: Math.max(floor, time - OVERLAP_MS),
-    limit: limit + known.length + 1,
-  });
+  const most = limit + known.length + 1;
+  const since = Math.max(floor, time - OVERLAP_MS);
+  const found = await news.occurrences(principal, { type, runId, since, limit: most });
   const marks = new Set(known);
   const fresh = found.filter(({ id }) => !marks.has(markOf(id)));
   const given = fresh.slice(0, limit);
-  const newest = Math.max(time, ...given.map((one) => one.time));
+  const settled = found.length < most && fresh.length === given.length ? now - SETTLED_MS : 0;
+  const newest = Math.max(time, settled, ...given.map((one) => one.time));
   const isGiven = new Set(given);
   const remembered = found
     .filter((one) => isGiven.has(one) || marks.has(markOf(one.id)))

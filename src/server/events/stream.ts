@@ -1,6 +1,7 @@
 /** Open requests on which a client is sent events as they happen. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "../../core/clock.ts";
 import { occurrenceOf } from "../../news/subscriber.ts";
 import type { RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
@@ -10,8 +11,8 @@ import type { Start, Wanted } from "./requests.ts";
 
 /** The key by which the specification ties a notification to its request. */
 const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
-/** Streams of a process. */
-const MOST_STREAMS = 200;
+/** Streams of a process, and those of one principal among them. */
+const [MOST_STREAMS, MOST_OF_PRINCIPAL] = [200, 50];
 const LOOK_MS = 1000;
 const HEARTBEAT_MS = 15_000;
 const PAGE = 50;
@@ -24,16 +25,25 @@ export interface Streamed extends Wanted, Start {
 }
 
 export class EventStreams {
-  #open = 0;
+  readonly #clock: Clock;
+  /** Principals of the open streams. */
+  readonly #open: Principal[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Sends events until the client cancels the request, or its connection ends. @throws ProtocolError if too many are open */
   async serve(streamed: Streamed): Promise<object> {
-    if (this.#open >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);
-    this.#open += 1;
+    const { principal } = streamed;
+    const own = this.#open.filter((one) => one === principal).length;
+    if (own >= MOST_OF_PRINCIPAL) throw exhausted("streams", MOST_OF_PRINCIPAL);
+    if (this.#open.length >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);
+    this.#open.push(principal);
     try {
       await this.#send(streamed);
     } finally {
-      this.#open -= 1;
+      this.#open.splice(this.#open.indexOf(principal), 1);
     }
     return {};
   }
@@ -58,7 +68,8 @@ export class EventStreams {
     await tell("active", { cursor: encodePosition(at), truncated: isTruncated });
     let quietMs = 0;
     while (!signal.aborted) {
-      const page = await eventsAfter(news, principal, at, { type, runId: args.run_id, limit: PAGE });
+      const query = { type, runId: args.run_id, limit: PAGE, now: this.#clock() };
+      const page = await eventsAfter(news, principal, at, query);
       at = page.position;
       const cursor = encodePosition(at);
       for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });

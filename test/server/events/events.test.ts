@@ -457,4 +457,25 @@ describe("a stream", () => {
     await send("events/stream", { name: "run.lost", ..._meta }, 9);
     await expect.poll(() => answerTo(9)?.error).toMatchObject({ code: -32_011 });
   });
+
+  test("is one of at most 50 of its principal", async () => {
+    const { deps } = world();
+    const { send, of, answerTo } = await listening(deps);
+    const params = { name: "run.finished", _meta: envelope({}) };
+    for (let id = 1; id <= 51; id += 1) await send("events/stream", params, id);
+    await expect
+      .poll(() => answerTo(51)?.error, { timeout: 10_000 })
+      .toMatchObject({ code: -32_013, data: { limit: "streams", max: 50 } });
+    expect(of("active")).toHaveLength(50);
+    await send("notifications/cancelled", { requestId: 3 });
+    await expect
+      .poll(
+        async () => {
+          await send("events/stream", params, 52);
+          return of("active").length;
+        },
+        { timeout: 10_000 },
+      )
+      .toBe(51);
+  });
 });
