@@ -28,7 +28,8 @@ const asciiJson = (value: unknown): string =>
 function programOf({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
   switch (platform) {
     case "darwin":
-      return { name: "osascript", file: "osascript", args: ["-e", NOTIFY, title, text] };
+      // After `-`, no text is an option, such as a task that begins with `-e`.
+      return { name: "osascript", file: "osascript", args: ["-", title, text], input: NOTIFY };
     case "win32": {
       const script = Buffer.from(TOAST, "utf16le").toString("base64");
       const args = ["-NoProfile", "-NonInteractive", "-EncodedCommand", script];

@@ -229,9 +229,12 @@ describe("the desktop", () => {
   test("shows a message by the program of its system, with the texts as they are", async () => {
     const text = `${SUMMARY}\nruns open run_1`;
     expect(await shown("linux", "notify-send")).toEqual(["--app-name=deepagent-mcp", "--", FACTS.name, text]);
-    const [flag, script, ...texts] = await shown("darwin", "osascript", "https://a.example/");
-    expect([flag, ...texts]).toEqual(["-e", FACTS.name, `${SUMMARY}\nhttps://a.example/`]);
-    expect(script).not.toContain("Clean");
+    // The script comes from standard input: nothing after `-` is an option that has code.
+    expect(await shown("darwin", "osascript", "https://a.example/")).toEqual([
+      "-",
+      FACTS.name,
+      `${SUMMARY}\nhttps://a.example/`,
+    ]);
     expect(await shown("win32", "powershell.exe")).toHaveLength(4);
   });
 
