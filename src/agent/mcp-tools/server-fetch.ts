@@ -33,12 +33,18 @@ export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL)
     const answer = await fetch(url, authorized(init, token));
     if (answer.status === 403) {
       const scope = SCOPE_WANTED.exec(answer.headers.get("www-authenticate") ?? "")?.[1];
-      if (scope !== undefined) throw login.needsScope(scope);
+      if (scope === undefined) return answer;
+      discard(answer);
+      throw login.needsScope(scope);
     }
     if (answer.status !== 401 || (await isOfSession(answer, init))) return answer;
+    discard(answer);
     return fetch(url, authorized(init, await login.renewed(token)));
   };
 }
+
+/** An answer that nobody reads would keep its connection. */
+const discard = ({ body }: Response): void => void body?.cancel().catch(() => undefined);
 
 const authorized = (init: RequestInit, token: string | undefined): RequestInit => {
   if (token === undefined) return init;

@@ -60,7 +60,8 @@ const codex = defineTool({
     const place = folderNote(args.cwd, call);
     if (!place.ok) return refused(place.problem);
     const parts = [args["developer-instructions"], place.note, args.prompt];
-    const task = parts.filter((part) => part !== undefined && part !== "").join("\n\n");
+    const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
+    if (task.length > MAX_PROMPT) return refused(TOO_LONG);
     return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
   },
 });
@@ -85,6 +86,8 @@ const codexReply = defineTool({
 });
 
 export const CODEX_TOOLS: readonly ServerTool[] = [codex, codexReply];
+
+const TOO_LONG = `No run was started: the prompt and its instructions have more than ${MAX_PROMPT} characters together. Put long texts into a file and name it.`;
 
 const READ_ONLY =
   'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].';

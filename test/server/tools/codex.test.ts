@@ -59,9 +59,17 @@ test("what a server cannot do is refused in one sentence, and starts nothing", a
   expect(elsewhere).not.toContain(workspace);
   expect(await refused("codex", { prompt: "x", model: "openai:none" })).toMatch(/openai:none|model/);
   expect(await refused("codex", { prompt: " " })).toContain("describe the task");
+  const long = "x".repeat(60_000);
+  expect(await refused("codex", { prompt: long, "developer-instructions": long })).toContain("together");
   expect(await refused("codex-reply", { prompt: "x" })).toContain("threadId, as codex returned it");
   expect(await refused("codex-reply", { prompt: "x", threadId: "thr_none" })).toContain("thr_none");
   expect(model.requests).toEqual([]);
+});
+
+test("instructions with half a character become text that can be sent", async () => {
+  const { client, model } = await session("v1");
+  await client.call("codex", { prompt: "Do it", "developer-instructions": "Be \ud800 brief." });
+  expect(model.requests[0]?.messages.at(-1)?.text).toContain("Be \ufffd brief.\n\nDo it");
 });
 
 test("a run that waits says so in the same fields", async () => {
