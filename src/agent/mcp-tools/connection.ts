@@ -46,6 +46,8 @@ const PROBE_MS = 4000;
 const METHOD_NOT_FOUND = -32_601;
 /** Most pages of one list of tools. */
 const MAX_PAGES = 64;
+/** Newest tokens of a log-in that are blacked out in what the server says. */
+const KEPT_TOKENS = 10;
 /** Time a server's process may take to end by itself. */
 const CLOSE_MS = 500;
 
@@ -342,10 +344,15 @@ export class McpConnection {
   }
 
   /** A server that gets a header of its own for this needs no log-in. */
-  #loginAt({ server }: ExpandedServer): ServerLogin | undefined {
+  #loginAt({ server, secrets }: ExpandedServer): ServerLogin | undefined {
     const { logins } = this.#options;
     if (!logins || !("url" in server) || new Headers(server.headers).has("authorization")) return undefined;
-    const onToken = (token: string): void => this.#keepSecrets([...this.#secrets, token]);
+    // A token of long ago opens nothing, and each makes every answer slower to read.
+    let tokens: readonly string[] = [];
+    const onToken = (token: string): void => {
+      tokens = [...tokens.slice(1 - KEPT_TOKENS), token];
+      this.#keepSecrets([...secrets, ...tokens]);
+    };
     return new ServerLogin(this.name, server.url, { ...logins, onToken });
   }
 

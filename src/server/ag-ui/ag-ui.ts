@@ -68,6 +68,8 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     const input = read.data as RunAgentInput;
     const gone = new AbortController();
     response.once("close", () => gone.abort());
+    // It may have gone while its body was read.
+    if (response.destroyed) gone.abort();
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
     const send = async (event: SentEvent): Promise<void> => {
       if (gone.signal.aborted) return;
