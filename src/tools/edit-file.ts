@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { fileNotFound } from "../backends/errors.ts";
 import { nearestLines } from "../backends/near-match.ts";
 import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName } from "../core/text.ts";
@@ -79,10 +80,12 @@ async function edit(
   if (result.error !== undefined) {
     const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
     const current = isMiss ? await currentText(path, backend, signal) : undefined;
-    const text = current?.kind === "text" ? (notebookText(path, current.text) ?? current.text) : "";
-    const near = nearestLines(text, old);
-    const hint = near === undefined ? ON_MISS : `${ON_MISS} ${near}`;
-    return failedAt(path, isMiss ? { ...result, error: `${result.error}. ${hint}` } : result, context);
+    const text = current?.kind === "text" ? current.text : "";
+    return failedAt(
+      path,
+      isMiss ? { ...result, error: missed(result.error, path, text, old) } : result,
+      context,
+    );
   }
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {
@@ -90,6 +93,12 @@ async function edit(
     artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
     ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
   };
+}
+
+/** The error of text that is not found, with the lines that come nearest to it. */
+function missed(error: string, path: string, text: string, old: string): string {
+  const near = nearestLines(notebookText(path, text) ?? text, old);
+  return `${error}. ${ON_MISS}${near === undefined ? "" : ` ${near}`}`;
 }
 
 async function previewEdit(
@@ -104,14 +113,21 @@ async function previewEdit(
   const { name } = to;
   const current = await currentText(path, backend, signal);
   if (current.kind === "absent")
-    return argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, to);
+    return {
+      ...argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, to),
+      failure: fileNotFound(path).error,
+    };
   if (current.kind === "unreadable") {
     const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;
     return withRemarks(argumentsPreview(summary, args, to), current);
   }
   const { old_string: before, new_string: after, replace_all: everywhere } = args;
   const edited = editFileText(path, current.text, [before, after], everywhere);
-  if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to);
+  if (!edited.ok)
+    return {
+      ...argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to),
+      failure: edited.code === "no_match" ? missed(edited.error, path, current.text, before) : edited.error,
+    };
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
   const change = { path, before: current.text, after: edited.text };
   const shown = await editPreview({ summary, change, to }, { path, before, after }, everywhere);

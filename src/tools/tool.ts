@@ -65,6 +65,8 @@ export interface BoundPreview extends CallPreview {
   place?: string | undefined;
   /** Version of the file that the preview was made from. The call is handed it, to change no other. */
   version?: string;
+  /** The error of the call, if it can only fail as things stand. */
+  failure?: string;
   /** The summary says that the file is read-only. Approved, the call may change it all the same. */
   evenReadOnly?: true;
   /**

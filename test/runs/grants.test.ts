@@ -81,13 +81,13 @@ test("for a file it is the same tool on the same path, however the path is writt
       [write("/a.md", "one")],
       [edit("/a.md", "one", "two")],
       [edit("/./a.md", "two", "three")],
-      [edit("/b.md", "x", "y")],
+      [write("/b.md", "x")],
     ],
   );
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "edits");
   const asked = await answerAll(service, run.id, { type: "approve" }, SAME, { type: "reject" });
-  expect(asked).toEqual(["write_file /a.md", "edit_file /a.md", "edit_file /b.md"]);
+  expect(asked).toEqual(["write_file /a.md", "edit_file /a.md", "write_file /b.md"]);
   await reach(service, run.id, "completed");
 });
 

@@ -89,6 +89,9 @@ export class Approval {
       const now = sealOf(toolCall, preview);
       const known = (await this.#before)?.[this.#shown.length];
       const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
+      const isNew = known === undefined && last === undefined;
+      if (isNew && preview?.failure !== undefined && isAlone(toolCall, this.#step))
+        return { run: false, result: toolError(preview.failure) };
       // A call that was begun may have made the change itself: nobody is asked about that.
       if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
         this.#answered = last;
@@ -122,6 +125,12 @@ export class Approval {
     }
   }
 }
+
+/** True if no other call of the reply can change what a call works on. */
+const isAlone = ({ id }: ToolCall, { reply, agent }: CallStep): boolean =>
+  reply.every((other) => other.id === id || READS.has(agent.tools.get(other.name)?.kind ?? "execute"));
+
+const READS: ReadonlySet<string> = new Set(["read", "plan"]);
 
 /** The gate of a call that needs no approval. */
 const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };

@@ -8,6 +8,7 @@ import { createDeepAgent } from "../../../../src/agent/build/create-deep-agent.t
 import type { InterruptOn, InterruptOnConfig } from "../../../../src/agent/layers/human-in-the-loop.ts";
 import { type Logger, silentLogger } from "../../../../src/core/logger.ts";
 import { paused } from "../../../support/run-agent.ts";
+import { scriptedModel } from "../../../support/scripted-model.ts";
 import { agentWith, answer, approve, call, edit, go, planned, ran, shownIn, task, texts } from "./asking.ts";
 
 describe("a predicate", () => {
@@ -169,5 +170,46 @@ describe("the decisions of a gate", () => {
     expect(ran).toEqual([]);
     await answer(agent, open, edit("act", { n: 2 }));
     expect(ran).toEqual(["act 2"]);
+  });
+});
+
+describe("a change of a file that can only fail", () => {
+  const edited = (name: string, old: string) => ({
+    name: "edit_file",
+    args: { file_path: name, old_string: old, new_string: "b" },
+  });
+  const write = { name: "write_file", args: { file_path: "/new.txt", content: "a" } };
+
+  it.each([
+    ["in a file that is missing", [edited("/none.txt", "a")], /^Error: File '\/none.txt' not found/],
+    [
+      "of text that is missing",
+      [edited("/a.txt", "none")],
+      /^Error: String not found .*Read the file again/s,
+    ],
+  ])("%s is answered without asking anybody", async (_what, toolCalls, said) => {
+    const agent = createDeepAgent({
+      model: scriptedModel(({ call: number }) => (number === 0 ? { toolCalls } : { text: "end" })),
+      interruptOn: { edit_file: true, write_file: true },
+      checkpointer: new MemorySaver(),
+    });
+    const config = { configurable: { thread_id: "t" } };
+    const files = { "/a.txt": { content: "a", encoding: "utf-8" } };
+    const { messages } = await agent.invoke({ messages: [new HumanMessage("go")], files } as never, config);
+    expect((await agent.getState(config)).tasks).toEqual([]);
+    expect(messages.at(-2)?.text).toMatch(said);
+    expect(messages.at(-1)?.text).toBe("end");
+  });
+
+  it("is asked about if another call of the reply may make it possible", async () => {
+    const toolCalls = [write, edited("/new.txt", "a")];
+    const agent = createDeepAgent({
+      model: scriptedModel(({ call: number }) => (number === 0 ? { toolCalls } : { text: "end" })),
+      interruptOn: { edit_file: true, write_file: true },
+      checkpointer: new MemorySaver(),
+    });
+    const config = { configurable: { thread_id: "t" } };
+    await agent.invoke({ messages: [new HumanMessage("go")] }, config);
+    expect((await agent.getState(config)).tasks.flatMap(({ interrupts }) => interrupts)).toHaveLength(2);
   });
 });
