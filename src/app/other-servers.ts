@@ -1,7 +1,7 @@
 /** The other MCP servers that are configured, with the log-ins of this data directory. */
 import { basename } from "node:path";
 import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
-import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
+import { McpUnavailableError, redacted } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
 import {
   type McpServerState,
@@ -33,6 +33,8 @@ const PENDING_MS = 600_000;
 interface Pending {
   server: string;
   login: PendingLogin;
+  /** Those in its configuration. */
+  secrets: readonly string[];
   until: number;
 }
 
@@ -62,8 +64,11 @@ export class ServersForPeople implements OtherServers {
   beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
     const given = this.#config.mcpServers[name];
     if (given === undefined || !mayLogIn(given)) return { ok: false, problem: "Nobody logs in there." };
+    let secrets: readonly string[] = [];
     try {
-      const server = expandServer(given, this.#env).server as RemoteMcpServer; // it has a url, as before
+      const expanded = expandServer(given, this.#env);
+      const server = expanded.server as RemoteMcpServer; // it has a url, as before
+      ({ secrets } = expanded);
       if (!URL.canParse(server.url)) return { ok: false, problem: "Its url is not a valid address." };
       const login = await beginLogin({
         server,
@@ -74,10 +79,10 @@ export class ServersForPeople implements OtherServers {
       const now = this.#logins.clock();
       for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
       if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
-      this.#pending.set(login.state, { server: name, login, until: now + PENDING_MS });
+      this.#pending.set(login.state, { server: name, login, secrets, until: now + PENDING_MS });
       return { ok: true, address: login.address };
     } catch (error) {
-      return { ok: false, problem: problemOf(error) };
+      return { ok: false, problem: problemOf(error, secrets) };
     }
   };
 
@@ -87,21 +92,21 @@ export class ServersForPeople implements OtherServers {
     if (pending === undefined || pending.until < this.#logins.clock())
       return { ok: false, problem: "This log-in has ended, or belongs to another process. Begin again." };
     this.#pending.delete(state);
-    const { server } = pending;
+    const { server, secrets } = pending;
     try {
       const login = await pending.login.finish(answer);
       await this.#logins.store.change(server, async () => login);
     } catch (error) {
-      return { ok: false, problem: problemOf(error), server };
+      return { ok: false, problem: problemOf(error, secrets), server };
     }
     await this.#tools.forAgent();
     return { ok: true, server };
   };
 }
 
-/** Passes on only what is meant for people. */
-function problemOf(error: unknown): string {
-  if (error instanceof LoginFailed) return error.message;
+/** Passes on only what is meant for people, without secrets, which an address may have. */
+function problemOf(error: unknown, secrets: readonly string[]): string {
+  if (error instanceof LoginFailed) return redacted(error.message, secrets);
   if (error instanceof McpUnavailableError) return `It cannot be logged in at: ${error.message}.`;
   throw error;
 }

@@ -9,7 +9,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { ME, databaseFile, openServer, startRun } from "../../runs/support.ts";
 import { logInAs, protectedServer } from "../../support/oauth-server.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
-import { sloppyHttp } from "../../support/sloppy-mcp-server.ts";
+import { json, refuse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { openPages, visit } from "./support.ts";
 
@@ -79,6 +79,28 @@ test("a log-in at an address of a variable begins, and one without its variable 
     status: 422,
     body: expect.stringContaining("it needs the environment variable GONE_URL, which is not set"),
   });
+});
+
+test("the reason why a log-in did not begin has no secret of the address", async () => {
+  const { url } = await sloppyHttp(({ request, response }) => {
+    const { origin } = new URL(url);
+    if (request.url?.includes("oauth-protected-resource"))
+      return json(response, { resource: `${origin}/other`, authorization_servers: [origin] });
+    if (request.url?.includes("oauth-authorization-server"))
+      return json(response, {
+        issuer: origin,
+        authorization_endpoint: `${origin}/authorize`,
+        token_endpoint: `${origin}/token`,
+        response_types_supported: ["code"],
+        code_challenge_methods_supported: ["S256"],
+      });
+    return refuse(response, 401);
+  });
+  const { link } = await opened({ notes: `${url}?key=\${NOTES_KEY}` }, { NOTES_KEY: "hunter2-hunter2" });
+  const { status, body } = await (await visit(link)).post("/servers/login", { server: "notes" });
+  expect(status).toBe(422);
+  expect(body).toContain("[hidden]");
+  expect(body).not.toContain("hunter2");
 });
 
 test("a page of one run has neither", async () => {
