@@ -8,11 +8,12 @@ const call = { id: "c", name: "execute", args: {} };
 
 /** A log that keeps the outcome of one call. */
 function log() {
-  const kept: { outcome?: StoredOutcome } = {};
+  const kept: { outcome?: StoredOutcome; handle?: Uint8Array } = {};
   const keeping = {
     find: () => kept,
     begin: () => undefined,
     finish: (_call: unknown, outcome: StoredOutcome) => void (kept.outcome = outcome),
+    keep: (_call: unknown, handle: Uint8Array) => void (kept.handle = handle),
     withdraw: () => undefined,
   };
   const effects = storedEffects(keeping, { agent: [], messageId: "m", callId: "c" });
@@ -24,6 +25,14 @@ const MESSAGE =
 const NONE = '{"lc":2,"type":"undefined"}';
 const commandOf = (update: string, goto = "[]") =>
   `{"command":{"update":${update},"goto":${goto},"graph":${NONE},"resume":${NONE}}}`;
+
+it("a handle comes back until there is a result", async () => {
+  const { effects } = log();
+  await effects.keep({ taskId: "t" });
+  expect(await effects.find()).toEqual({ handle: { taskId: "t" } });
+  await effects.finish(call, { content: "done" });
+  expect((await effects.find())?.handle).toBeUndefined();
+});
 
 it("results are kept byte for byte as earlier versions kept them, and come back", async () => {
   const { effects, text } = log();

@@ -23,7 +23,7 @@ export class World {
   /** What ran, or was thought, although its result was in a checkpoint. */
   readonly repeated: string[] = [];
   readonly #stored = new Set<string>();
-  readonly #effects = new Map<string, { outcome?: StoredOutcome }>();
+  readonly #effects = new Map<string, { outcome?: StoredOutcome; handle?: Uint8Array }>();
   readonly #folder = mkdtempSync(join(tmpdir(), "approvals-"));
 
   /** An agent as a new process makes it. */
@@ -75,6 +75,7 @@ export class World {
           known.set(JSON.stringify(call), {});
         }),
       finish: (call, outcome) => process.trace(() => void known.set(JSON.stringify(call), { outcome })),
+      keep: (call, handle) => process.trace(() => void known.set(JSON.stringify(call), { handle })),
       withdraw: (call) => process.trace(() => void known.delete(JSON.stringify(call))),
     };
   }
