@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byIdentity } from "../core/by-identity.ts";
 import { firstSentence } from "../core/text.ts";
 import { type ToolSpec, defineTool } from "./tool.ts";
 
@@ -62,20 +63,25 @@ export function findTools(tools: readonly HiddenTool[], query: string, limit: nu
 /** More than all words of a query together. */
 const NAMED = 1e6;
 
+/** The fields of a tool that are searched, with their weights. */
+const fieldsOf = byIdentity(
+  ({ name, description, parameters }: HiddenTool): ReadonlyArray<readonly [number, readonly string[]]> => [
+    [4, wordsOf(name)],
+    [1, wordsOf(description)],
+    [1, parameters.flatMap(wordsOf)],
+  ],
+);
+
 function scoreOf(
-  { name, description, parameters }: HiddenTool,
+  tool: HiddenTool,
   asked: string,
   named: ReadonlySet<string>,
   words: readonly string[],
 ): number {
-  const lower = name.toLowerCase();
+  const lower = tool.name.toLowerCase();
   const own = lower.slice(lower.indexOf("__") + 2);
   if (lower === asked || own === asked || named.has(lower)) return NAMED;
-  const fields: ReadonlyArray<readonly [number, readonly string[]]> = [
-    [4, wordsOf(name)],
-    [1, wordsOf(description)],
-    [1, parameters.flatMap(wordsOf)],
-  ];
+  const fields = fieldsOf(tool);
   const score = words.map((word) =>
     Math.max(...fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one))))),
   );

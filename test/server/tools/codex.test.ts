@@ -75,7 +75,7 @@ test("instructions with half a character become text that can be sent", async ()
 test("a run that waits says so in the same fields", async () => {
   const { service } = approvalRuns(note("a"));
   const client = await connect(
-    depsFor(async () => service, { config: { codexTools: true, delivery: { window: 0.05 } } }),
+    depsFor(async () => service, { config: { codexTools: true } }),
     { kind: "v1" },
   );
   const { structured } = await client.call("codex", { prompt: "note a" });
