@@ -9,11 +9,7 @@ import {
   leftOutText,
   openMcpTools,
 } from "../agent/mcp-tools/open-mcp-tools.ts";
-import {
-  type McpServerConfig,
-  type RemoteMcpServer,
-  expandServer,
-} from "../agent/mcp-tools/server-config.ts";
+import { type RemoteMcpServer, expandServer, takesLogin } from "../agent/mcp-tools/server-config.ts";
 import type { Environment } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
@@ -63,7 +59,7 @@ export class ServersForPeople implements OtherServers {
 
   beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
     const given = this.#config.mcpServers[name];
-    if (given === undefined || !mayLogIn(given)) return { ok: false, problem: "Nobody logs in there." };
+    if (given === undefined || !takesLogin(given)) return { ok: false, problem: "Nobody logs in there." };
     let secrets: readonly string[] = [];
     try {
       const expanded = expandServer(given, this.#env);
@@ -111,9 +107,6 @@ function problemOf(error: unknown, secrets: readonly string[]): string {
   throw error;
 }
 
-const mayLogIn = (server: McpServerConfig): server is RemoteMcpServer =>
-  "url" in server && !new Headers(server.headers).has("authorization");
-
 /** An address whose variables are not filled in may be none yet. */
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
 
@@ -133,6 +126,6 @@ function stateOf({ name, config, last }: McpServerState): ServerState {
         ? []
         : [...last.set.leftOut.map(leftOutText), ...last.set.notes.map(({ text }) => text)],
     problem: problem?.reason,
-    needsLogin: problem?.needsLogin === true && mayLogIn(config),
+    needsLogin: problem?.needsLogin === true && takesLogin(config),
   };
 }

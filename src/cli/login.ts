@@ -6,7 +6,7 @@ import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import { type RemoteMcpServer, expandServer } from "../agent/mcp-tools/server-config.ts";
+import { type RemoteMcpServer, expandServer, takesLogin } from "../agent/mcp-tools/server-config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
@@ -87,7 +87,7 @@ function placeOf(
   if (given === undefined)
     return `mcpServers has no server "${name}".${didYouMean(name, names) || ` ${known}`}`;
   if (!("url" in given)) return `${name} is started by a command, so nobody logs in there.`;
-  if (new Headers(given.headers).has("authorization"))
+  if (!takesLogin(given))
     return `${name} has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.`;
   try {
     const { server } = expandServer(given, host.env);

@@ -1,5 +1,6 @@
 /** `fetch` for addresses that others name: judges each socket, follows redirects itself, and bounds time and size. */
 import type { IncomingMessage } from "node:http";
+import { headOfAnswer } from "../core/http-answer.ts";
 import { type Network, WebProblem, asProblem, request } from "./request.ts";
 import { hostOf, urlProblem } from "./url.ts";
 
@@ -77,10 +78,6 @@ async function responseOf(answer: IncomingMessage, url: URL, maxBytes: number): 
     }
     chunks.push(chunk);
   }
-  const { statusCode: status = 0, statusMessage: statusText = "" } = answer;
-  const headers = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>
-    values.map((value): [string, string] => [name, value]),
-  );
-  const hasBody = ![204, 205, 304].includes(status);
-  return new Response(hasBody ? Buffer.concat(chunks) : null, { status, statusText, headers });
+  const { hasBody, head } = headOfAnswer(answer);
+  return new Response(hasBody ? Buffer.concat(chunks) : null, head);
 }

@@ -21,7 +21,7 @@ import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
-import { type ExpandedServer, type McpServerConfig, expandServer } from "./server-config.ts";
+import { type ExpandedServer, type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
 /** Ends a server's process at once. */
@@ -343,10 +343,9 @@ export class McpConnection {
     this.#hide = secretHider(secrets);
   }
 
-  /** A server that gets a header of its own for this needs no log-in. */
   #loginAt({ server, secrets }: ExpandedServer): ServerLogin | undefined {
     const { logins } = this.#options;
-    if (!logins || !("url" in server) || new Headers(server.headers).has("authorization")) return undefined;
+    if (!logins || !takesLogin(server)) return undefined;
     // A token of long ago opens nothing, and each makes every answer slower to read.
     let tokens: readonly string[] = [];
     const onToken = (token: string): void => {

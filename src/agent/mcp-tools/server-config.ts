@@ -52,6 +52,10 @@ export interface RemoteMcpServer extends ToolPolicy {
 
 export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
 
+/** True if a person can log in at the server: it has an address, and no header of its own for that. */
+export const takesLogin = (server: McpServerConfig): server is RemoteMcpServer =>
+  "url" in server && !new Headers(server.headers).has("authorization");
+
 /** A server with its variables filled in, and the secrets among them. */
 export interface ExpandedServer {
   server: McpServerConfig;

@@ -4,6 +4,7 @@ import http, { type IncomingMessage } from "node:http";
 import https from "node:https";
 import { Readable } from "node:stream";
 import type { FetchLike, RequestId } from "@modelcontextprotocol/client";
+import { headOfAnswer } from "../../core/http-answer.ts";
 import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
 import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
@@ -84,15 +85,11 @@ async function patientFetch(
   outgoing.on("error", () => {});
   outgoing.end(body);
   const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
-  const { statusCode: status = 0, statusMessage: statusText = "", headersDistinct } = incoming;
-  const pairs = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
-    values.map((value): [string, string] => [name, value]),
-  );
-  const hasBody = ![204, 205, 304].includes(status);
+  const { hasBody, head } = headOfAnswer(incoming);
   if (!hasBody) incoming.resume();
   // Both types stand for a stream of bytes.
   const stream = hasBody ? (Readable.toWeb(incoming) as ReadableStream<Uint8Array>) : null;
-  return new Response(stream, { status, statusText, headers: pairs });
+  return new Response(stream, head);
 }
 
 /** The facts about a request that decide on its answer. A notification has no id. */
