@@ -101,6 +101,8 @@ export interface Run {
 
 /** Longest name of a run, in characters. */
 export const MAX_NAME = 120;
+/** Longest task in characters: about 25,000 tokens, which leave any model room to work. */
+export const MAX_TASK = 100_000;
 
 /** The text that stands for a run wherever it is named. */
 export const nameOf = ({ name, task }: Pick<Run, "name" | "task">): string => name ?? task;

@@ -4,7 +4,7 @@ import type { IdSource } from "../core/ids.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";
-import { MAX_NAME, type Principal } from "./run.ts";
+import { MAX_NAME, MAX_TASK, type Principal } from "./run.ts";
 import {
   CATCH_UP,
   type RunNowOutcome,
@@ -21,7 +21,6 @@ const MAX_CATCH_UP = 100;
 const DEFAULT_CATCH_UP = 10;
 /** Characters of a task that become the name of its schedule. */
 const MAX_DEFAULT_NAME = 60;
-const MAX_TASK = 100_000;
 
 export interface SchedulesContext {
   schedules: ScheduleRepository;

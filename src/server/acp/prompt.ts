@@ -1,11 +1,10 @@
 /** Turns the blocks of a prompt into the text of a task. */
-import { isAbsolute, relative, sep } from "node:path";
+import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ContentBlock } from "@agentclientprotocol/sdk";
+import { isInside } from "../../core/real-path.ts";
+import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
-
-/** Longest task, in characters. */
-const MAX_TASK = 100_000;
 
 export type Task = { ok: true; text: string } | { ok: false; problem: string };
 
@@ -52,9 +51,7 @@ function placeOf(uri: string, cwd: string): string {
   const lines = /^#L(\d+)(?:[:-]L?(\d+))?$/.exec(url.hash);
   const path = pathOf(url);
   if (path === undefined) return uri;
-  const below = relative(cwd, path);
-  const isOutside = below === ".." || below.startsWith(`..${sep}`) || isAbsolute(below);
-  const place = isOutside ? path : `/workspace/${below.split(sep).join("/")}`;
+  const place = isInside(cwd, path) ? `/workspace/${relative(cwd, path).split(sep).join("/")}` : path;
   if (lines === null) return place;
   return `${place} (lines ${lines[1]} to ${lines[2] ?? lines[1]})`;
 }

@@ -8,6 +8,7 @@ import { RunAgentInputSchema } from "@ag-ui/core/schemas";
 import { isoTime, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import {
+  MAX_TASK,
   type Principal,
   type RunView,
   type Waiting,
@@ -24,8 +25,6 @@ import { approvalForm } from "../views/approval-form.ts";
 import { questionForm } from "../views/question-form.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
 
-/** Longest task, in characters. */
-const MAX_TASK = 100_000;
 /** Longest id of a program. */
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */

@@ -14,7 +14,8 @@ import type { Scope } from "../../config/sections.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import { type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
+import { wellFormed } from "../../core/text.ts";
+import { MAX_TASK, type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import type { AnswerWays, RunReport } from "../views/run-report.ts";
@@ -263,6 +264,13 @@ function typeOnly({ type, enum: values, items, required }: Json, withNames: bool
 }
 
 /** Arguments that several tools have. */
+export const taskText = z
+  .string()
+  .max(MAX_TASK, { error: `at most ${MAX_TASK} characters; put long texts into a file and name it` })
+  .refine((task) => task.trim() !== "", { error: "describe the task in words" })
+  // Every later step writes the task as JSON, where each half of a surrogate pair costs a hundred times a character.
+  .overwrite(wellFormed);
+
 export const runId = z.string().min(1).max(200).describe("From run_deep_agent");
 
 export const waitSeconds = z.number().min(0).max(86_400).optional().describe("Up to the server's limit");

@@ -4,32 +4,25 @@ import { z } from "zod";
 import { wellFormed } from "../../core/text.ts";
 import { defined } from "../../core/defined.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { MAX_TASK } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused } from "../calls/outcome.ts";
-import { type ServerTool, defineTool } from "../calls/tool.ts";
+import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
 import { continueRun, startRun } from "./start-run.ts";
 
-const MAX_PROMPT = 100_000;
-
-const prompt = z
-  .string()
-  .max(MAX_PROMPT, { error: `at most ${MAX_PROMPT} characters; put long texts into a file and name it` })
-  .refine((text) => text.trim() !== "", { error: "describe the task in words" })
-  .overwrite(wellFormed);
-
 /** Unknown arguments are left out: Codex has many, and what they set is set for this whole server. */
 const codexInput = z.object({
-  prompt: prompt.describe("The task"),
+  prompt: taskText.describe("The task"),
   cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),
   model: z.string().max(200).optional().describe("One of the models that the server allows"),
-  "developer-instructions": z.string().max(MAX_PROMPT).optional().describe("Come before the prompt"),
+  "developer-instructions": z.string().max(MAX_TASK).optional().describe("Come before the prompt"),
   sandbox: z.enum(["read-only", "workspace-write", "danger-full-access"]).optional(),
 });
 
 const replyInput = z.object({
-  prompt,
+  prompt: taskText,
   threadId: z.string().min(1).max(200).optional(),
   conversationId: z.string().min(1).max(200).optional().describe("Older name of threadId"),
 });
@@ -61,7 +54,7 @@ const codex = defineTool({
     if (!place.ok) return refused(place.problem);
     const parts = [args["developer-instructions"], place.note, args.prompt];
     const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
-    if (task.length > MAX_PROMPT) return refused(TOO_LONG);
+    if (task.length > MAX_TASK) return refused(TOO_LONG);
     return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
   },
 });
@@ -87,7 +80,7 @@ const codexReply = defineTool({
 
 export const CODEX_TOOLS: readonly ServerTool[] = [codex, codexReply];
 
-const TOO_LONG = `No run was started: the prompt and its instructions have more than ${MAX_PROMPT} characters together. Put long texts into a file and name it.`;
+const TOO_LONG = `No run was started: the prompt and its instructions have more than ${MAX_TASK} characters together. Put long texts into a file and name it.`;
 
 const READ_ONLY =
   'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].';

@@ -3,14 +3,13 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
-import { wellFormed } from "../../core/text.ts";
 import { type Decision, type RunView, alreadyDecided } from "../../runs/run.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Media, type Outcome, refused, unknownRun, withNotes } from "../calls/outcome.ts";
-import { type ServerTool, defineTool, runId, waitSeconds } from "../calls/tool.ts";
+import { type ServerTool, defineTool, runId, taskText, waitSeconds } from "../calls/tool.ts";
 import { RUN_APP_URI } from "../contracts/extensions.ts";
 import { CODEX_TOOLS } from "./codex.ts";
 import { continueRun, startRun } from "./start-run.ts";
@@ -18,17 +17,8 @@ import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../views/shown-call.ts";
 
-/** Longest task in characters: about 25,000 tokens, which leave any model room to work. */
-const MAX_TASK = 100_000;
-
 const runInput = z.strictObject({
-  task: z
-    .string()
-    .max(MAX_TASK, { error: `at most ${MAX_TASK} characters; put long texts into a file and name it` })
-    .refine((task) => task.trim() !== "", { error: "describe the task in words" })
-    // Every later step writes the task as JSON, where each half of a surrogate pair costs a hundred times a character.
-    .overwrite(wellFormed)
-    .describe("Goal, facts the agent cannot see, form of the result"),
+  task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
   thread_id: z
     .string()
     .min(1)
