@@ -1,6 +1,6 @@
 /** Logs a person in and out at other MCP servers, whose tools the agent may use. */
 import { createInterface } from "node:readline/promises";
-import { openLoginCallback } from "../app/login-callback.ts";
+import { type LoginCallback, openLoginCallback } from "../app/login-callback.ts";
 import { loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
@@ -28,8 +28,9 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
   if (typeof found === "string") return complain(found, 2);
   const { name, server, logins, config } = found;
   const scope = flags["scope"];
-  const callback = await openLoginCallback(server.oauth?.callbackPort);
+  let callback: LoginCallback | undefined;
   try {
+    callback = await openLoginCallback(server.oauth?.callbackPort);
     const pending = await beginLogin({
       server,
       redirectUrl: callback.address,
@@ -45,7 +46,7 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
     if (error instanceof LoginFailed) return complain(`${name}: ${error.message}`);
     throw error;
   } finally {
-    callback.close();
+    callback?.close();
   }
   const only = Object.entries(config.mcpServers).filter(([other]) => other === name);
   const alone = { ...config, mcpServers: Object.fromEntries(only), subagents: [], workspace: undefined };
