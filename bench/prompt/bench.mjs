@@ -2,7 +2,21 @@
 // provider gets. Usage: npm run build && node bench/prompt/bench.mjs
 import { ChatAnthropic } from "@langchain/anthropic";
 import { ChatOpenAI } from "@langchain/openai";
+import { createDeepAgent } from "../../dist/index.js";
 import { DEEPAGENTS, OURS } from "../support/peers.mjs";
+
+/** With the parts of the prompt that an agent has only where its caller asks for them. */
+const EVERYTHING = {
+  name: "deepagent-mcp, everything on",
+  create: ({ model }) =>
+    createDeepAgent({
+      model,
+      askUser: true,
+      web: { mode: "allow", search: async () => [] },
+      memory: ["/AGENTS.md"],
+      interruptOn: {},
+    }),
+};
 
 const TURNS = 30;
 
@@ -90,7 +104,8 @@ async function requestsOf(peer, { model, reply, parts }) {
     return new Response(answer, { headers: { "content-type": "application/json" } });
   };
   const agent = peer.create({ model: model(fetch) });
-  await agent.invoke({ messages: [{ role: "user", content: "Take notes." }] }, { recursionLimit: 1000 });
+  const options = { recursionLimit: 1000, configurable: { thread_id: "1" } };
+  await agent.invoke({ messages: [{ role: "user", content: "Take notes." }] }, options);
   return requests;
 }
 
@@ -107,7 +122,7 @@ console.log(
 console.log("|---|---|---|---|---|---|---|");
 for (const [name, provider] of Object.entries(PROVIDERS)) {
   const sizes = [];
-  for (const peer of [OURS, DEEPAGENTS]) {
+  for (const peer of [OURS, EVERYTHING, DEEPAGENTS]) {
     const requests = await requestsOf(peer, provider);
     const [first] = requests;
     const [prompt, schemas] = [Buffer.byteLength(first.prompt), Buffer.byteLength(first.schemas)];
@@ -125,5 +140,6 @@ for (const [name, provider] of Object.entries(PROVIDERS)) {
     ];
     console.log(`| ${[name, peer.name, ...cells].join(" | ")} |`);
   }
-  console.log(`| ${name} | ratio | ${(sizes[0] / sizes[1]).toFixed(2)} of both | | | | |`);
+  const [plain, everything] = sizes.map((size) => (size / sizes[2]).toFixed(3));
+  console.log(`| ${name} | ratio | ${plain} of both, ${everything} with everything on | | | | |`);
 }

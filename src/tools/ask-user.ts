@@ -6,14 +6,11 @@ const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/;
 
 const field = z.strictObject({
   name: z.string().regex(NAME, "Up to 40 letters, digits, '_' and '-', a letter first"),
-  title: z.string().max(200).optional().describe("What the person reads. Default: the name."),
-  type: z
-    .enum(["text", "number", "yes_no", "choice"])
-    .optional()
-    .describe("Default: choice with options, else text."),
+  title: z.string().max(200).optional(),
+  type: z.enum(["text", "number", "yes_no", "choice"]).optional(),
   options: z.array(z.string().min(1).max(200)).min(1).max(20).optional(),
-  many: z.boolean().optional().describe("Several options may be chosen."),
-  other: z.boolean().optional().describe("Answers other than the options are welcome too."),
+  many: z.boolean().optional(),
+  other: z.boolean().optional(),
   optional: z.boolean().optional(),
 });
 
@@ -26,19 +23,22 @@ export const askUserTool = defineTool({
   name: "ask_user",
   kind: "plan",
   description: [
-    "Ask the person whom this work is for, and wait for the answer.",
-    "Use it when a decision is theirs or a fact is missing that you cannot find; ask everything you need at once.",
-    "Do not ask for approval of tool calls: calls that need it ask by themselves.",
+    "Ask the person this work is for: for a decision that is theirs or a fact that you cannot find, everything at once.",
+    "Calls that need approval ask by themselves.",
   ].join(" "),
   schema: z.strictObject({
     question: z.string().min(1).max(4000),
-    fields: z.array(field).max(8).optional().describe("Default: one text field."),
+    fields: z
+      .array(field)
+      .max(8)
+      .optional()
+      .describe("Default: one text. `options` make a choice, `many`: of several, `other`: or in own words."),
     wait_minutes: z
       .number()
       .positive()
       .max(60 * 24 * 365)
       .optional()
-      .describe("Continue without an answer after this time. Default: wait for ever."),
+      .describe("Then continue without an answer."),
   }),
   async handle({ question, fields = [], wait_minutes: wait }, { ask }) {
     if (ask === undefined)

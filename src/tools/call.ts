@@ -218,8 +218,8 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
 }
 
 /**
- * JSON Schema of the arguments as a model is offered it: arguments with a default are optional, and the
- * bounds, but for those of numbers, are left out.
+ * JSON Schema of the arguments as a model is offered it: arguments with a default are optional. Bounds,
+ * and the defaults 0 and false, are left out.
  */
 export function parametersOf(spec: ToolSpec): Record<string, unknown> {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
@@ -227,15 +227,23 @@ export function parametersOf(spec: ToolSpec): Record<string, unknown> {
     override: ({ jsonSchema }) => {
       // Each request has these bytes, and they tell a model nothing. Arguments are checked all the same.
       for (const bound of BOUNDS) delete jsonSchema[bound];
+      if (jsonSchema.default === false || jsonSchema.default === 0) delete jsonSchema.default;
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-      if (Number(jsonSchema.minimum) <= 1) delete jsonSchema.minimum;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     },
   });
   return schema;
 }
 
-const BOUNDS = ["minLength", "maxLength", "minItems", "maxItems", "pattern", "exclusiveMinimum"] as const;
+const BOUNDS = [
+  "minLength",
+  "maxLength",
+  "minItems",
+  "maxItems",
+  "pattern",
+  "minimum",
+  "maximum",
+  "exclusiveMinimum",
+] as const;
 
 function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>): unknown {
   if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;

@@ -29,8 +29,8 @@ import {
 const schema = z.strictObject({
   file_path: pathText(),
   old_string: z.string().describe("Text to replace, without read_file's line prefix."),
-  new_string: z.string().describe("Replacement text."),
-  replace_all: z.boolean().default(false).describe("Replace every occurrence."),
+  new_string: z.string(),
+  replace_all: z.boolean().default(false),
 });
 
 type EditArguments = z.output<typeof schema>;
@@ -42,10 +42,8 @@ export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema
     name: "edit_file",
     kind: "write",
     description: [
-      "Replace text in an existing file. Read the file first.",
-      "`old_string` is literal, not a pattern, and must match exactly, whitespace included.",
-      "It must occur once, unless `replace_all` is true: add surrounding lines to make it unique.",
-      "Line endings of the file are kept.",
+      "Replace text in a file that you have read.",
+      "`old_string` is literal and must match exactly, whitespace included, and once, unless `replace_all` is true: add surrounding lines to make it unique.",
     ].join(" "),
     schema,
     aliases: { path: "file_path" },

@@ -17,7 +17,7 @@ import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./
 
 const schema = z.strictObject({
   pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
-  path: pathText().optional().describe("Directory to search from. Default: /"),
+  path: pathText().optional().describe("Directory. Default: /"),
 });
 
 /** Finds files by name. */
@@ -28,7 +28,7 @@ export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
     description: [
       `Find files by name. Returns absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
       "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
-      "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root. To search file contents, use grep.",
+      "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
     ].join(" "),
     schema,
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),

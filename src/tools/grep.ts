@@ -105,14 +105,14 @@ const ELLIPSIS = "…";
 
 const schemaFor = (maxCount: number) =>
   z.strictObject({
-    pattern: patternText().describe("Literal text, or an expression with `regex`."),
-    path: pathText().optional().describe("Directory or file to search. Default: /"),
-    glob: patternText().nullish().describe("Search only these files; without `/`, by name at any depth."),
+    pattern: patternText().describe("Literal text, unless `regex`."),
+    path: pathText().optional().describe("Directory or file. Default: /"),
+    glob: patternText().nullish().describe("Only these files; without `/`, by name at any depth."),
     output_mode: z.enum(["content", "files_with_matches", "count"]).default("content"),
-    max_count: z.int().min(1).max(100_000).default(maxCount).describe("Maximum matches."),
-    regex: z.boolean().default(false).describe("Read the pattern as an RE2 expression, line by line."),
+    max_count: z.int().min(1).max(100_000).default(maxCount),
+    regex: z.boolean().default(false).describe("Read the pattern as RE2."),
     case_sensitive: z.boolean().default(true),
-    context_lines: z.int().min(0).max(100).default(0).describe("Lines to show around each match."),
+    context_lines: z.int().min(0).max(100).default(0),
   });
 
 type GrepSchema = ReturnType<typeof schemaFor>;
@@ -124,10 +124,8 @@ export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
     name: "grep",
     kind: "read",
     description: [
-      "Search the contents of text files, line by line, for literal text.",
-      "Returns each file's path and its matching lines with their numbers;",
-      "files_with_matches gives paths only, count the number of matching lines per file.",
-      "To find files by name, use glob.",
+      "Search text files line by line.",
+      "Returns paths and matching lines with their numbers; files_with_matches gives paths only, count the number of matching lines per file.",
     ].join(" "),
     schema: schemaFor(settings.grepMaxCount),
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),

@@ -17,8 +17,7 @@ export function lsTool(settings: FileToolSettings): ToolSpec<typeof schema> {
   return defineTool({
     name: "ls",
     kind: "read",
-    description:
-      "List the entries of one directory, one per line with its size; a directory ends in /. For files anywhere below, use glob.",
+    description: "List one directory: entries with their sizes, a directory ends in /.",
     schema,
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
     handle: (args, context) =>

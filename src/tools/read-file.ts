@@ -167,7 +167,7 @@ const schemaFor = (readLimit: number) =>
     file_path: pathText(),
     offset: z.int().default(0).describe("First line, counted from 0."),
     limit: z.int().min(1).default(readLimit).describe("Number of lines."),
-    piece: z.int().min(0).default(0).describe("Piece of a very long first line to begin with."),
+    piece: z.int().min(0).default(0).describe("Piece of a very long first line."),
   });
 
 type ReadSchema = ReturnType<typeof schemaFor>;
@@ -179,10 +179,8 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
     kind: "read",
     description: [
       "Read a text file.",
-      "Each line comes after a tab, and the first and every fifth with its number before it; neither is part of the file. A very long line is continued on lines numbered 12.1, 12.2.",
-      "If something remains, the last line of the answer says where to continue.",
-      "Images, audio, video and PDF files are returned as such.",
-      "To find something in a large file or in many files, use grep first.",
+      "Lines begin with a tab, the first and every fifth with its number before it; neither is part of the file. A very long line continues on lines 12.1, 12.2.",
+      "The last line says where to continue. Images, audio, video and PDF are returned as such.",
     ].join(" "),
     schema: schemaFor(settings.readLimit),
     aliases: { path: "file_path" },

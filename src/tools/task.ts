@@ -28,8 +28,8 @@ const taskSchema = z.strictObject({
   description: z
     .string()
     .min(1)
-    .describe("The whole task: goal, context the subagent cannot see, format of the report."),
-  subagent_type: z.string().describe("One of the listed types."),
+    .describe("The goal, facts and paths it cannot know, and the format of the report."),
+  subagent_type: z.string(),
 });
 
 /** Delegates to a subagent through the context's `spawn`. */
@@ -88,7 +88,7 @@ const moreTypes = (folders: readonly string[]): string =>
 /** Longest description of one type that is shown. */
 const MAX_DESCRIPTION = 2000;
 
-const DESCRIPTION = `Hand a task to a subagent that works on its own, in its own context, and answers once with a report. It shares your files and sees nothing of this conversation but the description you write. Start independent tasks in one reply; they run at the same time. Do a single lookup or a small edit yourself.
+const DESCRIPTION = `Hand a task to a subagent, which works in a context of its own and answers once with a report. It shares your files and sees nothing of this conversation but your description.
 
-Subagent types:
+Types:
 {available_agents}`;

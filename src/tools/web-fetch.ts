@@ -34,7 +34,7 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
     name: "web_fetch",
     kind: "read",
     description:
-      "Read a page of the web: HTML as Markdown, PDF as text, JSON and text as they are. A long page goes into a file that the answer names. Cite pages by their url.",
+      "Read a page of the web as text, also a PDF. A long one goes into a file that the answer names. Cite its url.",
     schema,
     handle: ({ url }, { signal }) =>
       webCall("web_fetch", signal, async () => {

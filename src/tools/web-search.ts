@@ -10,7 +10,7 @@ const MAX_COUNT = 20;
 
 const schema = z.strictObject({
   query: z.string().min(1).max(500),
-  count: z.int().min(1).max(MAX_COUNT).optional().describe(`Default ${COUNT}.`),
+  count: z.int().min(1).max(MAX_COUNT).default(COUNT),
 });
 
 /** Finds pages, each with its address and an excerpt. */
@@ -18,9 +18,9 @@ export function webSearchTool(search: SearchPages): ToolSpec<typeof schema> {
   return defineTool({
     name: "web_search",
     kind: "read",
-    description: "Search the web. Returns titles, addresses and excerpts; web_fetch reads a page.",
+    description: "Search the web. Returns titles, addresses and excerpts.",
     schema,
-    handle: ({ query, count = COUNT }, { signal }) =>
+    handle: ({ query, count }, { signal }) =>
       webCall("web_search", signal, async () => resultOf(await search(query, { count, signal }))),
   });
 }

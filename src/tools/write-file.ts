@@ -48,7 +48,7 @@ export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schem
     name: "write_file",
     kind: "write",
     description:
-      "Write a whole file and create missing parent directories. An existing file is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
+      "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
     schema,
     aliases: { path: "file_path" },
     pathOf: ({ file_path: path }) => pathArgument(path, allowedPrefixes),

@@ -18,12 +18,8 @@ const todo = z.strictObject({
 export const writeTodosTool = defineTool({
   name: "write_todos",
   kind: "plan",
-  description: [
-    "Replace the todo list of this task; send the whole list, at most once per reply.",
-    "Use it for work of three steps or more, not for a simple request.",
-    "Keep exactly one todo in_progress, mark it completed as soon as it is done, and revise the list when facts change.",
-  ].join(" "),
-  schema: z.strictObject({ todos: z.array(todo).describe("All todos, in order of work.") }),
+  description: "Replace the todo list; send the whole list, at most once per reply.",
+  schema: z.strictObject({ todos: z.array(todo).describe("In order of work.") }),
   async handle({ todos }) {
     const list: Todo[] = todos;
     return {

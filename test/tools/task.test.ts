@@ -69,7 +69,7 @@ describe("task", () => {
   test("the description lists the types literally", () => {
     const { description } = harnessFor().tool("task");
     expect(description).toMatch(
-      /Subagent types:\n- general-purpose: Any task with several steps\.\n- \$&: Costs \$1 \{available_agents\}\.$/,
+      /Types:\n- general-purpose: Any task with several steps\.\n- \$&: Costs \$1 \{available_agents\}\.$/,
     );
     const own = harnessFor({ description: "Delegate to:\n{available_agents}\nor not." }).tool("task");
     expect(own.description).toBe(
