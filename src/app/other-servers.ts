@@ -54,7 +54,7 @@ export class ServersForPeople implements OtherServers {
   }
 
   async ask(): Promise<void> {
-    await this.#tools.forAgent();
+    await this.#tools.forAgent({ isAskedFor: true });
   }
 
   beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
@@ -95,7 +95,7 @@ export class ServersForPeople implements OtherServers {
     } catch (error) {
       return { ok: false, problem: problemOf(error, secrets), server };
     }
-    await this.#tools.forAgent();
+    await this.#tools.forAgent({ isAskedFor: true });
     return { ok: true, server };
   };
 }

@@ -1,7 +1,7 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Client, ElicitResult, Result, Tool } from "@modelcontextprotocol/client";
-import { LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
+import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -20,6 +20,7 @@ import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./fail
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
+import { RetryPause } from "./retry-pause.ts";
 import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
 import { type ExpandedServer, type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
@@ -60,6 +61,8 @@ export interface ConnectionOptions {
   patienceMs?: number;
   /** Log-ins at servers by OAuth. Default: none. */
   logins?: LoginOptions;
+  /** Measures the pauses between failed attempts to connect. Default: the process's own clock. */
+  clock?: Clock;
 }
 
 export interface CallOptions {
@@ -98,11 +101,18 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
+  readonly #pause: RetryPause;
 
   constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
     this.name = name;
     this.config = config;
     this.#options = options;
+    this.#pause = new RetryPause(options.clock ?? monotonicClock);
+  }
+
+  /** Lets the next use connect at once, although the last attempt has just failed. */
+  endPause(): void {
+    this.#pause.end();
   }
 
   /** Names the transport over which the server was reached; `undefined` if it is the configured one. */
@@ -258,8 +268,7 @@ export class McpConnection {
 
   async #guarded<T>(work: (client: Client) => Promise<T>, isRepeatable: boolean): Promise<T> {
     for (let broke: unknown; ;) {
-      const attempt = this.#connect();
-      const client = await Promise.race([attempt.client, attempt.patience]).catch((error: unknown) => {
+      const { attempt, client } = await this.#connected().catch((error: unknown) => {
         throw broke ?? error;
       });
       const hasSession = this.#way === "sse" || client.transport?.sessionId !== undefined;
@@ -291,9 +300,16 @@ export class McpConnection {
     client.close().catch(() => {}); // it is given up; how its end goes does not matter
   }
 
+  async #connected(): Promise<{ attempt: Attempt; client: Client }> {
+    const attempt = this.#connect();
+    return { attempt, client: await Promise.race([attempt.client, attempt.patience]) };
+  }
+
   #connect(): Attempt {
     if (this.#closed) throw new McpUnavailableError("this server is shutting down");
     if (this.#attempt) return this.#attempt;
+    const problem = this.#pause.problem((error) => this.reason(error));
+    if (problem) throw problem;
     const attempt: Attempt = {
       pid: () => null,
       client: Promise.resolve().then(() => this.#open(attempt)),
@@ -301,9 +317,13 @@ export class McpConnection {
       isOpen: false,
       waiting: 0,
     };
-    attempt.client.catch(() => {
-      if (this.#attempt === attempt) this.#attempt = undefined;
-    });
+    attempt.client.then(
+      () => this.#pause.end(),
+      (error: unknown) => {
+        this.#pause.failed(error);
+        if (this.#attempt === attempt) this.#attempt = undefined;
+      },
+    );
     attempt.patience.catch(() => {
       if (this.#attempt === attempt && !attempt.isOpen) this.#isSlow = true;
     });

@@ -36,8 +36,11 @@ export interface McpServerState {
 }
 
 export interface McpTools {
-  /** Connects where needed, and asks every server what it offers now. Never rejects. */
-  forAgent(): Promise<McpToolSet>;
+  /**
+   * Connects where needed, and asks every server what it offers now. A server to which connecting has just failed is
+   * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
+   */
+  forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
   states(): McpServerState[];
   /** Ends every connection and every process behind one. */
   close(): Promise<void>;
@@ -67,7 +70,8 @@ export function openMcpTools(
         config: connection.config,
         last: last.get(connection),
       })),
-    forAgent: async () => {
+    forAgent: async ({ isAskedFor = false } = {}) => {
+      if (isAskedFor) for (const connection of connections) connection.endPause();
       const sets = await Promise.all(connections.map(asked));
       return {
         tools: sets.flatMap(({ tools }) => tools),
