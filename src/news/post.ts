@@ -49,6 +49,6 @@ export async function post({
     };
   } catch (error) {
     if (isAbortError(error) || signal.aborted) throw error;
-    return { ok: false, problem: errorMessage(error) };
+    return { ok: false, problem: errorMessage(error), isUnreachable: true };
   }
 }

@@ -38,6 +38,8 @@ const LONGEST_MS = 24 * HOUR;
 const ATTEMPT_MS = 30_000;
 /** From then on another server makes the attempt again. */
 const CLAIM_MS = 2 * ATTEMPT_MS;
+/** Longest pause of a receiver that nobody answers for: it may be back, and a new message finds that out. */
+const RECEIVER_MS = MINUTE;
 /** Factor of the time between two looks while nobody is to be sent anything. */
 const RARELY = 10;
 const PROBLEM = 300;
@@ -67,10 +69,12 @@ export function settledBy(
   const problem = oneLine(result.problem, PROBLEM);
   const pause = PAUSES_MS[attempts - 1];
   if (isFinal || pause === undefined) return { kind: "dead", now, problem };
-  // Receivers that come back are not asked by all at once.
-  const wait = Math.max(pause * (0.8 + 0.4 * random()), Math.min(afterMs, LONGEST_MS));
-  return { kind: "again", dueAt: now + Math.round(wait), problem };
+  const wait = Math.max(spread(pause, random), Math.min(afterMs, LONGEST_MS));
+  return { kind: "again", dueAt: now + wait, problem };
 }
+
+/** Receivers that come back are not asked by all at once. */
+const spread = (pause: number, random: () => number): number => Math.round(pause * (0.8 + 0.4 * random()));
 
 /**
  * Sends what is due, one message after the other for each channel, so that a slow channel keeps no other waiting. Any
@@ -81,6 +85,8 @@ export class Courier {
   readonly #channels: ReadonlyMap<string, Channel>;
   readonly #outbox: { close(): void };
   readonly #lanes = new Map<string, Promise<void>>();
+  /** Receivers that did not answer. Messages that come meanwhile wait, too. */
+  readonly #unreachable = new Map<string, { failures: number; until: number }>();
   readonly #stop = new AbortController();
   #looking: Promise<void> | undefined;
   #isAskedAgain = false;
@@ -119,9 +125,12 @@ export class Courier {
       clearTimeout(this.#timer);
       let wait = checkMs;
       try {
-        for (const { target, dueAt } of await news.due(environment)) {
+        const due = await news.due(environment);
+        this.#forgetReceivers(due);
+        for (const { target, dueAt: first } of due) {
           const send = this.#sendTo(target);
           if (send === undefined || this.#lanes.has(target)) continue;
+          const dueAt = Math.max(first, this.#unreachable.get(target)?.until ?? first);
           if (dueAt <= clock()) this.#lanes.set(target, this.#lane(target, send));
           else wait = Math.min(wait, dueAt - clock());
         }
@@ -130,6 +139,14 @@ export class Courier {
         warnUnlessLocked(log, "news.look_failed", { error });
       }
       this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
+    }
+  }
+
+  /** Forgets failures of receivers that nothing is to be sent to any more. */
+  #forgetReceivers(due: ReadonlyArray<{ target: string }>): void {
+    for (const [target, { until }] of this.#unreachable) {
+      if (until <= this.#options.clock() && !due.some((one) => one.target === target))
+        this.#unreachable.delete(target);
     }
   }
 
@@ -165,28 +182,53 @@ export class Courier {
       const now = clock();
       const outgoing = await news.claim({ target, environment }, now, now + CLAIM_MS);
       if (outgoing === undefined) return;
-      await news.settle(outgoing, await this.#attempt(outgoing, send));
+      const result = await this.#attempt(outgoing, send);
+      await news.settle(outgoing, this.#settledBy(result, outgoing));
+      if (result !== "broken_off" && !(await this.#isReachable(target, result))) return;
     }
   }
 
-  async #attempt({ news, target, attempts }: Outgoing, send: Send): Promise<Settled> {
-    const { clock, log, random } = this.#options;
-    const facts = { target, runId: news.runId, type: news.type, attempts };
+  /** After an attempt that nobody answered, all messages to the receiver wait: each would take as long. */
+  async #isReachable(target: string, result: SendResult): Promise<boolean> {
+    if (result.ok || !result.isUnreachable) {
+      this.#unreachable.delete(target);
+      return true;
+    }
+    const { news, environment, clock, log, random } = this.#options;
+    const failures = (this.#unreachable.get(target)?.failures ?? 0) + 1;
+    const now = clock();
+    const pause = Math.min(PAUSES_MS[failures - 1] ?? RECEIVER_MS, RECEIVER_MS);
+    const until = now + spread(pause, random);
+    this.#unreachable.set(target, { failures, until });
+    log.info("news.receiver_paused", { target, failures, forMs: until - now });
+    const dueAt = PAUSES_MS.map((wait) => now + spread(wait, random));
+    await news.postpone({ target, environment, now, dueAt, problem: oneLine(result.problem, PROBLEM) });
+    return false;
+  }
+
+  async #attempt({ news }: Outgoing, send: Send): Promise<SendResult | "broken_off"> {
     const timeout = AbortSignal.timeout(ATTEMPT_MS);
-    let result: SendResult;
     try {
       const signal = AbortSignal.any([timeout, this.#stop.signal]);
-      result = await Promise.race([send(news, signal), aborted(signal)]);
+      return await Promise.race([send(news, signal), aborted(signal)]);
     } catch (error) {
-      if (this.#stop.signal.aborted) return { kind: "broken_off", now: clock() };
-      const problem = timeout.aborted ? `no answer within ${ATTEMPT_MS / 1000} s` : errorMessage(error);
-      result = { ok: false, problem };
+      if (this.#stop.signal.aborted) return "broken_off";
+      return timeout.aborted
+        ? { ok: false, problem: `no answer within ${ATTEMPT_MS / 1000} s`, isUnreachable: true }
+        : { ok: false, problem: errorMessage(error) };
     }
+  }
+
+  #settledBy(result: SendResult | "broken_off", { news, target, attempts }: Outgoing): Settled {
+    const { clock, log, random } = this.#options;
+    const now = clock();
+    if (result === "broken_off") return { kind: "broken_off", now };
+    const facts = { target, runId: news.runId, type: news.type, attempts };
     if (result.ok) {
       log.debug("news.delivered", facts);
       return { kind: "delivered" };
     }
-    const settled = settledBy(result, { attempts, now: clock(), random });
+    const settled = settledBy(result, { attempts, now, random });
     const { problem } = result;
     if (settled.kind === "dead") log.warn("news.given_up", { ...facts, problem });
     else log.info("news.not_delivered", { ...facts, problem });

@@ -122,6 +122,8 @@ export type SendResult =
       problem: string;
       /** True if no further attempt can succeed. */
       isFinal?: boolean;
+      /** True if nobody answered: no other message would have reached the receiver either. */
+      isUnreachable?: boolean;
       /** Shortest pause before the next attempt that the receiver asked for, in ms. */
       afterMs?: number;
     };
@@ -135,6 +137,16 @@ export type Settled =
   | { kind: "again"; dueAt: number; problem: string }
   | { kind: "dead"; now: number; problem: string }
   | { kind: "broken_off"; now: number };
+
+/** A failed attempt that counts for all messages to its receiver that are due. */
+export interface Unreachable {
+  target: string;
+  environment: string;
+  now: number;
+  /** Time of the next attempt after one, two and so on; a message with more of them is given up. */
+  dueAt: readonly number[];
+  problem: string;
+}
 
 /** A message that was not accepted yet, for the operator. */
 export interface WaitingNews {
@@ -186,4 +198,5 @@ export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
   ): Promise<Outgoing | undefined>;
   /** Does nothing if another server has claimed the message since. */
   settle(outgoing: Pick<Outgoing, "number" | "attempts" | "target">, settled: Settled): Promise<void>;
+  postpone(unreachable: Unreachable): Promise<void>;
 }

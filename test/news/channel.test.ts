@@ -133,7 +133,7 @@ describe("a receiver", () => {
 
   test("that cannot be reached is named without the path of its address, which may be a secret", async () => {
     const result = await send(slack("http://127.0.0.1:1/services/hunter2"));
-    expect(result).toEqual({ ok: false, problem: "127.0.0.1:1 refuses connections." });
+    expect(result).toEqual({ ok: false, problem: "127.0.0.1:1 refuses connections.", isUnreachable: true });
   });
 
   test("that never answers is left when the attempt is broken off", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { silentLogger } from "../../src/core/logger.ts";
+import { createLogger, silentLogger } from "../../src/core/logger.ts";
 import { type CourierOptions, Courier, settledBy } from "../../src/runs/courier.ts";
 import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
@@ -155,6 +155,51 @@ describe("a courier", () => {
     await end(runs, 3);
     await expect.poll(() => fast.sent).toEqual(ids(1, 3));
     expect(slow.sent).toEqual(ids(1, 1));
+  });
+
+  test("asks a receiver that nobody answers for once for all its messages, and goes on when it is back", async () => {
+    const { at, end, connect } = world();
+    const runs = connect();
+    let answer: SendResult = { ok: false, problem: "nobody answers", isUnreachable: true };
+    const gone = channel("gone", () => answer);
+    const other = accepting("other");
+    await open(runs, () => at.now, { channels: [gone, other] }).close();
+    runs.news.open([gone, other], () => undefined);
+    await end(runs, 3);
+    open(runs, () => at.now, { channels: [gone, other] });
+    await expect.poll(() => other.sent).toEqual(ids(1, 3));
+    const state = async () => (await runs.news.list(9)).map(({ attempts, dueAt }) => [attempts, dueAt]);
+    await expect.poll(state).toEqual(Array(3).fill([1, START + 5000]));
+    // What happens during the pause waits, too.
+    await end(runs);
+    await expect.poll(() => other.sent).toEqual(ids(1, 4));
+    expect(gone.sent).toHaveLength(1);
+    at.now += 5000;
+    await expect.poll(state).toEqual([...Array(3).fill([2, START + 35_000]), [1, START + 10_000]]);
+    expect(gone.sent).toHaveLength(2);
+    answer = { ok: true };
+    at.now += 30_000;
+    await expect.poll(() => runs.news.list(9)).toEqual([]);
+    expect(new Set(gone.sent)).toEqual(new Set(ids(1, 4)));
+  });
+
+  test("pauses a receiver that is silent by its own list of times, never longer than a minute", async () => {
+    const { at, end, connect } = world();
+    const runs = connect();
+    const gone = channel("gone", () => ({ ok: false, problem: "nobody answers", isUnreachable: true }));
+    const pauses: unknown[] = [];
+    const log = createLogger("info", (line) => {
+      const { event, forMs }: { event: string; forMs?: number } = JSON.parse(line);
+      if (event === "news.receiver_paused") pauses.push(forMs);
+    });
+    open(runs, () => at.now, { channels: [gone], log });
+    const expected = [5000, 30_000, 60_000, 60_000];
+    for (const [index, pause] of expected.entries()) {
+      await end(runs);
+      await expect.poll(() => pauses).toEqual(expected.slice(0, index + 1));
+      expect(gone.sent).toHaveLength(index + 1);
+      at.now += pause;
+    }
   });
 
   test("leaves messages of channels that it does not have", async () => {

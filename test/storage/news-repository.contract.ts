@@ -171,6 +171,30 @@ export function newsRepositoryContract(
       expect(await runs.news.list(9)).toEqual([]);
     });
 
+    test("are put off together when nobody answers for their receiver, and given up after the last time", async () => {
+      runs.news.open([wants("gone", "run.finished"), wants("other", "run.finished")], () => undefined);
+      for (let times = 0; times < 3; times += 1) await complete(await begin());
+      const facts = { target: "gone", environment: E, problem: "no answer" };
+      const [first] = await runs.news.list(1);
+      const asked = await claim("gone");
+      if (first === undefined || asked === undefined) throw new Error("no claim");
+      await runs.news.settle(asked, { kind: "again", dueAt: NOW + 7, problem: "no answer" });
+      await runs.news.postpone({ ...facts, now: NOW, dueAt: [NOW + 10, NOW + 20] });
+      const states = async (target: string) =>
+        (await runs.news.list(99)).flatMap((one) =>
+          one.target === target ? [[one.attempts, one.dueAt, one.problem]] : [],
+        );
+      const counted = [1, NOW + 10, "no answer"];
+      expect(await states("gone")).toEqual([[1, NOW + 7, "no answer"], counted, counted]);
+      expect(await states("other")).toEqual(Array(3).fill([0, NOW, undefined]));
+      await runs.news.postpone({ ...facts, now: NOW + 10, dueAt: [0, NOW + 30] });
+      expect(await states("gone")).toEqual(Array(3).fill([2, NOW + 30, "no answer"]));
+      await runs.news.postpone({ ...facts, environment: "f", now: NOW + 30, dueAt: [] });
+      await runs.news.postpone({ ...facts, now: NOW + 30, dueAt: [0, 0] });
+      expect(await states("gone")).toEqual(Array(3).fill([3, undefined, "no answer"]));
+      expect(await runs.news.countDead()).toBe(3);
+    });
+
     test("go with their run", async () => {
       runs.news.open([wants("all", "run.finished")], () => undefined);
       const lease = await begin();
@@ -214,6 +238,21 @@ export function newsRepositoryContract(
       expect(await runs.news.subscriptionById("sub_1")).toBeUndefined();
       expect(await runs.news.hasSubscriptions(NOW + 998)).toBe(true);
       expect(await runs.news.hasSubscriptions(NOW + 999)).toBe(false);
+    });
+
+    test("housekeeping deletes expired subscriptions of all principals, with their messages", async () => {
+      await runs.news.subscribe(subscription("sub_old"), 9, NOW);
+      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), 9, NOW);
+      await runs.news.subscribe(subscription("sub_new", { expiresAt: LATER }), 9, NOW);
+      await complete(await begin());
+      const context = { checkpoints: undefined, signal: new AbortController().signal };
+      await runs.prune({}, { ...context, now: NOW + 99 });
+      expect(await runs.news.subscriptionById("sub_old")).toBeDefined();
+      await runs.prune({}, { ...context, now: NOW + 100 });
+      expect(await runs.news.subscriptionById("sub_old")).toBeUndefined();
+      expect(await runs.news.subscriptionById("sub_theirs")).toBeUndefined();
+      expect(await runs.news.subscriptionById("sub_new")).toBeDefined();
+      expect((await runs.news.list(9)).map(({ target }) => target)).toEqual(["@sub_new"]);
     });
 
     test("subscriptions are sent events of their principal, type and run, until their end", async () => {

@@ -6,6 +6,7 @@ import {
   type NewsType,
   type Outgoing,
   type Settled,
+  type Unreachable,
   type WaitingNews,
   type OccurrenceQuery,
   type Subscription,
@@ -130,14 +131,28 @@ function* settle(
       const { now, problem } = settled;
       const sql = `UPDATE news_deliveries SET dead_at = @now, problem = @problem WHERE ${own}`;
       yield* change(sql, { ...values, now, problem });
-      yield* change(
-        `DELETE FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL AND number <= (
-           SELECT number FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL
-           ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_DEAD})`,
-        { target },
-      );
+      yield* dropOldestDead(target);
     }
   }
+}
+
+const dropOldestDead = (target: string) =>
+  change(
+    `DELETE FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL AND number <= (
+       SELECT number FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL
+       ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_DEAD})`,
+    { target },
+  );
+
+function* postpone({ target, environment, now, dueAt, problem }: Unreachable): Steps<void> {
+  const values = { target, environment, now, problem };
+  const counted = "UPDATE news_deliveries SET attempts = attempts + 1, problem = @problem";
+  for (const [attempts, due] of dueAt.entries()) {
+    const sql = `${counted}, due_at = @due WHERE ${DUE} AND attempts = @attempts`;
+    yield* change(sql, { ...values, due, attempts });
+  }
+  yield* change(`${counted}, dead_at = @now WHERE ${DUE}`, values);
+  yield* dropOldestDead(target);
 }
 
 function* list(limit: number): Steps<WaitingNews[]> {
@@ -197,6 +212,10 @@ export class StoredNews implements NewsRepository {
     return this.#engine.note(() => settle(outgoing, settled));
   }
 
+  postpone(unreachable: Unreachable): Promise<void> {
+    return this.#engine.note(() => postpone(unreachable));
+  }
+
   occurrences(principal: Principal, query: OccurrenceQuery) {
     return this.#engine.of(principal).read(() => subscriptions.occurrences(principal, query));
   }
@@ -218,6 +237,10 @@ export class StoredNews implements NewsRepository {
 
   subscriptionById(id: string): Promise<Subscription | undefined> {
     return this.#engine.read(() => subscriptions.findAnyones(id));
+  }
+
+  deleteExpired(now: number): Promise<void> {
+    return this.#engine.write(() => subscriptions.removeExpired(now));
   }
 
   hasSubscriptions(now: number): Promise<boolean> {

@@ -219,7 +219,8 @@ export class StoredRuns implements RunRepository {
     };
   }
 
-  prune(retention: Retention, context: PruneContext): Promise<PruneReport> {
+  async prune(retention: Retention, context: PruneContext): Promise<PruneReport> {
+    await this.news.deleteExpired(context.now);
     return this.#housekeeping.prune(retention, context);
   }
 

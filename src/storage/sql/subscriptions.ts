@@ -110,6 +110,13 @@ export function* add(subscription: Subscription, most: number, now: number): Ste
   return true;
 }
 
+/** Removes those of all principals, with the messages on their way. */
+export function* removeExpired(now: number): Steps<void> {
+  const sql = "DELETE FROM news_subscriptions WHERE expires_at <= @now RETURNING id";
+  for (const { id } of yield* all<{ id: string }>(sql, { now }))
+    yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
+}
+
 /** Removes it with the messages on their way; false: the principal has none of this id. */
 export function* remove(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM news_subscriptions WHERE id = @id AND principal = @principal";
