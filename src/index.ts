@@ -2,7 +2,13 @@
  * deepagent-mcp as a library: build a deep agent and choose where its files live.
  */
 export { createDeepAgent } from "./agent/build/create-deep-agent.ts";
-export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/build/params.ts";
+export type {
+  CompiledRunnable,
+  CompiledSubAgent,
+  DeepAgentParams,
+  GoalOptions,
+  SubAgent,
+} from "./agent/build/params.ts";
 export {
   type AgentMode,
   buildAgent,
@@ -38,6 +44,7 @@ export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
 export type { AgentLimits, Spent } from "./agent/contracts/limits.ts";
+export type { CriterionVerdict, GoalState, GoalStatus, Verdict } from "./agent/contracts/goal.ts";
 export type { StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";

@@ -7,6 +7,7 @@ import { type Json, toJson } from "../core/json.ts";
 import { answerText, questionText } from "../tools/check-answer.ts";
 import type { Answer, CallPreview, Todo } from "../tools/tool.ts";
 import { type AskedCall, answeredText, askedCall, askedCallText, decidedText } from "./asked-words.ts";
+import { GoalEnded, GoalJudged, endedLine, judgedLine } from "./goal.ts";
 import { type Approval, type OpenQuestion, agentName, stoppedAtLimit } from "./run.ts";
 
 /** Longest line, in characters. */
@@ -184,6 +185,8 @@ const EVENTS = {
     z.object({ model: Text, reason: Text, message: Text, attempt: z.number(), pauseMs: z.number() }),
     ({ message }) => message,
   ),
+  goal_judged: ofAgent("change", GoalJudged, judgedLine),
+  goal_ended: ofAgent("change", GoalEnded, endedLine),
   warning: ofAgent("change", z.object({ message: Text }), ({ message }) => message),
   message_received: ofAgent("change", z.object({ messageId: Text, text: Text }), ({ text }) =>
     oneLine(`was told: ${text}`, LINE),
@@ -293,6 +296,11 @@ export function entryOf(event: JournalledEvent): JournalEntry {
     case "model_retry": {
       const { model, reason, message, attempt, pauseMs } = event;
       return { kind, agent, data: { model, reason, message, attempt, pauseMs } };
+    }
+    case "goal_judged":
+    case "goal_ended": {
+      const { kind: _kind, agent: _agent, ...data } = event;
+      return { kind, agent, data, identity: identity(kind, agent, String(event.round)) } as JournalEntry;
     }
     case "warning": {
       const message = oneLine(event.message, TEXT);

@@ -18,6 +18,7 @@ const STOP_REASONS: Readonly<Record<StopReason, true>> = {
   max_steps: true,
   repeated_calls: true,
   max_output_tokens: true,
+  goal_not_met: true,
 };
 
 const isStopReason = (value: unknown): value is StopReason =>

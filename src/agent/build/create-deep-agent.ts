@@ -15,7 +15,7 @@ import { type ResponseFormat, StructuredResponse } from "../models/structured-an
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/loop.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
-import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
+import { builtInChannels, channelsOf, goalChannels, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
@@ -24,11 +24,15 @@ import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
 import { type BuiltSubagent, SubagentRunner } from "../langgraph/nested-children.ts";
-import type { AgentDefinition } from "../langgraph/definition.ts";
+import type { AgentDefinition, Goal } from "../langgraph/definition.ts";
+import { JUDGE } from "../langgraph/judge.ts";
+import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
+import { findingsFormat } from "../models/verdicts.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack, webOptions } from "./middleware-order.ts";
 import type {
   CompiledSubAgent,
   DeepAgentParams,
+  GoalOptions,
   SubAgent,
   SystemPrompt,
   SystemPromptParts,
@@ -86,6 +90,7 @@ export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
     model,
     prompt: systemMessage(params.systemPrompt, BASE_PROMPT),
     permissions,
+    ...defined({ goal: params.goal && goalOf(params.goal, params) }),
   });
   warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.graphOf(name)?.facts.tools.keys() ?? []);
   return agent;
@@ -108,6 +113,7 @@ interface AgentRole {
   model: LazyModel;
   prompt: SystemMessage;
   permissions: Permissions | undefined;
+  goal?: Goal;
 }
 
 /** With rules for paths, the file tools work on the visible files only. */
@@ -124,7 +130,7 @@ function assemble(
   checkFileTools(params.filesystem);
   checkLimits(params.limits);
   const tools = collectTools(middleware, params);
-  const channels = collectChannels(params, middleware, role.nested);
+  const channels = collectChannels(params, middleware, role);
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
     author: params.name,
@@ -136,6 +142,7 @@ function assemble(
     backend: params.backend ?? StateBackend,
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
     subagents,
+    goal: role.goal,
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
@@ -224,11 +231,12 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
 function collectChannels(
   params: DeepAgentParams,
   middleware: readonly Middleware[],
-  nested: boolean,
+  { nested, goal }: AgentRole,
 ): Record<string, BaseChannel> {
   const added = middleware.map(layerChannels);
   const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
-  return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
+  const builtIn = { ...builtInChannels(nested), ...(goal ? goalChannels() : {}) };
+  return Object.assign({}, ...added, ...own, builtIn) as Record<string, BaseChannel>;
 }
 
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
@@ -311,6 +319,37 @@ function buildGraphOf(
 }
 
 const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
+
+const DEFAULT_ROUNDS = 5;
+/** Bounds of one judged round, which the agent's limits contain too. */
+const JUDGE_CALLS = 20;
+const JUDGE_TOKENS = 250_000;
+
+/** The goal with its judge: a subagent with the agent's files and nothing else. */
+function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, params: DeepAgentParams): Goal {
+  const { maxIterations = Infinity, tokens = Infinity } = params.limits ?? {};
+  const spec: SubAgent = {
+    name: JUDGE,
+    description: "Judges the goal.",
+    systemPrompt: JUDGE_PROMPT,
+    tools: [],
+    interruptOn: false,
+    ...defined({ model }),
+    responseFormat: findingsFormat(criteria),
+    filesystem: { tools: ["ls", "read_file", "glob", "grep"] },
+    limits: {
+      maxIterations: Math.min(maxIterations, JUDGE_CALLS),
+      tokens: Math.min(tokens, JUDGE_TOKENS),
+    },
+  };
+  const { web: _none, toolsOnDemand: _neither, ...own } = params;
+  // Nobody is asked for what a judge reads: files that need a person's approval do not exist for it.
+  const permissions = params.permissions?.map((rule) =>
+    rule.mode === "interrupt" ? { ...rule, mode: "deny" as const } : rule,
+  );
+  const reading = { ...own, todos: false, askUser: false, ...defined({ permissions }) };
+  return { criteria, rounds, judge: buildGraphOf(spec, reading, undefined, []), asks: params.askUser === true };
+}
 
 /** The parameters of a subagent; those that its description leaves out come from the agent. */
 function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {

@@ -8,6 +8,7 @@ import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { askingMiddleware } from "../layers/asking.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
+import { goalMiddleware } from "../layers/goal.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
@@ -40,6 +41,7 @@ export function mainStack(
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
     ...delegation(params, subagents, room.subagents),
+    ...(params.goal ? [goalMiddleware(params.goal.criteria)] : []),
     ...context(params),
   ];
   return arrange(defaults, params.middleware, params);

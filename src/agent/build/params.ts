@@ -11,6 +11,7 @@ import type { Todo } from "../../tools/tool.ts";
 import type { FilesystemPermission } from "../calls/permissions.ts";
 import type { AgentMiddleware } from "../contracts/middleware.ts";
 import type { ProviderTool, ToolInput } from "../contracts/call.ts";
+import type { GoalState } from "../contracts/goal.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
@@ -91,6 +92,21 @@ export interface CompiledSubAgent {
   isRepeatable?: boolean;
 }
 
+/**
+ * A goal of each run. After an answer a judge, which sees the criteria, the answer, the todos and the files and can
+ * only read, gives a verdict for each criterion. What is not met goes back to the agent. A person decides about
+ * `impossible` and `uncertain` criteria, and after three rounds without progress, if `askUser` is true; otherwise the
+ * run ends with what it has. The result has the verdicts in `goal`.
+ */
+export interface GoalOptions {
+  /** From 1 to 20 different texts of up to 1000 characters. */
+  criteria: readonly string[];
+  /** Judged answers of one run, from 1 to 20. Default 5. */
+  rounds?: number;
+  /** Model of the judge. Default: the agent's. */
+  model?: ModelSource;
+}
+
 /** Parameters of `createDeepAgent`. The generic ones type its result. */
 export interface DeepAgentParams<
   Format extends ResponseFormat | undefined = ResponseFormat | undefined,
@@ -137,6 +153,8 @@ export interface DeepAgentParams<
   contextSchema?: Context;
   /** The form of the final answer, kept in `structuredResponse`. */
   responseFormat?: Format;
+  /** Criteria that a judge checks after each answer. Default: the first answer ends the run. */
+  goal?: GoalOptions;
   /** Graph name, also in traces and drawings. */
   name?: string;
   /** Planning with `write_todos`. Default true. */
@@ -217,6 +235,7 @@ type Channels<Answer> = {
   files: BaseChannel<Record<string, FileData>, FilesUpdate>;
   todos: BaseChannel<Todo[], Todo[]>;
   structuredResponse: BaseChannel<Answer | undefined, Answer | undefined>;
+  goal: BaseChannel<GoalState | undefined, GoalState | undefined>;
 };
 
 type OwnChannels<State, Update> = {

@@ -13,7 +13,7 @@ import type { SummarizationOptions } from "../layers/summarization.ts";
 import type { ToolsOnDemand } from "../layers/tools-on-demand.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS, type SearchOptions } from "../../web/search/options.ts";
-import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
 
@@ -26,7 +26,7 @@ import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
   const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
-  const { toolsOnDemand } = params;
+  const { toolsOnDemand, goal } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -36,6 +36,7 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
     ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
     ...(web !== undefined && { web: readWeb(web) }),
+    ...(goal && { goal: readGoal(goal) }),
     ...(toolsOnDemand && { toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, ON_DEMAND) }),
     ...(typeof generalPurpose === "object" && {
       generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
@@ -59,6 +60,40 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
     `web.search has the provider '${provider}'; providers are ${SEARCH_PROVIDERS.join(", ")}.`,
   );
 }
+
+/** Most criteria of a goal, and most of its rounds. */
+const MOST = 20;
+const LONGEST_CRITERION = 1000;
+
+/**
+ * Checks a goal.
+ *
+ * @throws ConfigurationError `INVALID_GOAL` for no criteria, too many, too long or equal ones, and for other numbers of rounds.
+ */
+function readGoal(given: GoalOptions): GoalOptions {
+  const goal = readOptions("goal", given, GOAL);
+  const { criteria = [], rounds = 1 } = goal as Partial<GoalOptions>; // callers without types may leave them out
+  const problem = criteriaProblem(criteria) ?? roundsProblem(rounds);
+  if (problem !== undefined) throw new ConfigurationError("INVALID_GOAL", problem);
+  return { ...goal, criteria: criteria.map((criterion) => criterion.trim()) };
+}
+
+function criteriaProblem(criteria: readonly string[]): string | undefined {
+  const texts = criteria.map((criterion) => criterion.trim());
+  if (texts.length === 0) return "A goal needs at least one criterion.";
+  if (texts.length > MOST) return `A goal has at most ${MOST} criteria; got ${texts.length}.`;
+  const long = texts.findIndex((text) => text.length > LONGEST_CRITERION);
+  if (long >= 0) {
+    return `Criterion ${long + 1} of the goal has ${texts[long]?.length} characters; at most ${LONGEST_CRITERION} are allowed. Put details into a file and name it.`;
+  }
+  const twice = texts.findIndex((text, index) => texts.indexOf(text) !== index);
+  return twice < 0 ? undefined : `Criterion ${twice + 1} of the goal is given twice; leave one out.`;
+}
+
+const roundsProblem = (rounds: number): string | undefined =>
+  Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST
+    ? undefined
+    : `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST}.`;
 
 function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAgent | CompiledSubAgent {
   const owner = `subagents[${index}]`;
@@ -128,6 +163,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   stateSchema: "anything or null",
   contextSchema: "anything",
   responseFormat: "anything",
+  goal: "a plain object",
   name: "a text",
   todos: "true or false",
   askUser: "true or false",
@@ -184,6 +220,12 @@ const FILESYSTEM: OptionTable<FilesystemOptions> = {
   delete: "true or false",
   jobs: "true or false",
   acceptsMedia: "a function",
+};
+
+const GOAL: OptionTable<GoalOptions> = {
+  criteria: "a list of non-empty texts",
+  rounds: "a number",
+  model: "anything",
 };
 
 const ON_DEMAND: OptionTable<ToolsOnDemand> = {

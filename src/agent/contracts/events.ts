@@ -1,5 +1,6 @@
 /** The events of an agent at work. */
 import type { Question, Todo } from "../../tools/tool.ts";
+import type { CriterionVerdict } from "./goal.ts";
 import type { HitlRequest, PendingInterrupt, PendingQuestion } from "./question.ts";
 import type { AgentPath, ModelFailureReason, StopReason, TokenUsage } from "./state.ts";
 
@@ -90,6 +91,21 @@ export type AgentEvent =
       attempt: number;
       /** Until the next try. */
       pauseMs: number;
+    }
+  | {
+      kind: "goal_judged";
+      agent: AgentPath;
+      round: number;
+      rounds: number;
+      verdicts: readonly CriterionVerdict[];
+    }
+  | {
+      kind: "goal_ended";
+      agent: AgentPath;
+      /** Judged rounds until then. */
+      round: number;
+      outcome: "met" | "accepted" | "not_met";
+      reason?: string;
     }
   | { kind: "warning"; agent: AgentPath; message: string }
   | {

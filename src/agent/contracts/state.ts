@@ -60,7 +60,10 @@ export interface TokenUsage {
   cachedInputTokens: number;
 }
 
-/** Why a run ended early, with what it had. The last one: its answer is as long as the model may answer. */
+/**
+ * Why a run ended early, with what it had. `max_output_tokens`: its answer is as long as the model may answer.
+ * `goal_not_met`: its judge did not find every criterion met.
+ */
 export type StopReason =
   | "max_iterations"
   | "max_tool_calls"
@@ -69,10 +72,11 @@ export type StopReason =
   | "max_wall_time"
   | "max_steps"
   | "repeated_calls"
-  | "max_output_tokens";
+  | "max_output_tokens"
+  | "goal_not_met";
 
 /** Limits of a run. */
-export type LimitReason = Exclude<StopReason, "max_output_tokens">;
+export type LimitReason = Exclude<StopReason, "max_output_tokens" | "goal_not_met">;
 
 /** A stable reason of a failed run, as far as models cause it. */
 export type ModelFailureReason =

@@ -35,6 +35,9 @@ export const EDITED_CALLS = "_editedCalls";
  */
 export const LEFT_OFF = "_leftOff";
 
+/** Channel of the goal as judged so far. Only agents with a goal have it. */
+export const GOAL = "goal";
+
 /** Channels for the agent's own use. They are never shown. */
 const INTERNAL: ReadonlySet<unknown> = new Set([
   SPENT,
@@ -176,6 +179,7 @@ const ISOLATED = new Set([
   "messages",
   "todos",
   "structuredResponse",
+  GOAL,
   "files",
   "skillsMetadata",
   "memoryContents",
@@ -222,6 +226,10 @@ function addedTo(before: unknown, after: unknown): unknown {
   const isLonger = isDeepStrictEqual(after.slice(0, before.length), before);
   return isLonger ? (after.slice(before.length) as unknown[]) : after;
 }
+
+/** The channel of an agent with a goal. */
+export const goalChannels = (): Record<string, BaseChannel> =>
+  new StateSchema({ [GOAL]: z.custom<unknown>((state) => state !== undefined) }).getChannels();
 
 /** The channels of a layer: those of its schema, and those that it states as data. */
 export function layerChannels({ name, stateSchema, channels = {} }: Middleware): Record<string, BaseChannel> {

@@ -9,6 +9,7 @@ import type { BackendSource } from "../../backends/backend.ts";
 import type { ToolResult } from "../../tools/tool.ts";
 import type { CallingAgent } from "../calls/call-step.ts";
 import type { EditRules } from "../calls/check.ts";
+import type { GoalRules } from "../contracts/goal.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { ProviderTool } from "../contracts/call.ts";
 import type { StructuredResponse } from "../models/structured-answer.ts";
@@ -28,6 +29,8 @@ export interface AgentDefinition extends CallingAgent {
   /** Folders for texts that left the conversation. */
   readonly keptFolders: readonly string[];
   readonly subagents: Subagents | undefined;
+  /** Criteria that each answer is judged by. */
+  readonly goal: Goal | undefined;
   /** The form of the final answer, where one is asked for. */
   readonly structured: StructuredResponse | undefined;
   /** Replies to earlier requests, where they are to be used again. */
@@ -38,6 +41,13 @@ export interface AgentDefinition extends CallingAgent {
   readonly channels: string[];
   /** Names of channels that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
+}
+
+/** The goal of an agent, and its judge. */
+export interface Goal extends GoalRules {
+  readonly judge: AgentGraph;
+  /** A person is asked about criteria that the judge cannot settle. */
+  readonly asks: boolean;
 }
 
 /** Facts about an agent that its graph has besides LangGraph's own fields. */

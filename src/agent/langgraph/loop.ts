@@ -14,6 +14,7 @@ import {
   MODEL,
   compileGraph,
 } from "./graph.ts";
+import { GOAL_CHECK, GOAL_STEPS, goalNodes } from "./goal-nodes.ts";
 import { hookNode } from "./hooks.ts";
 import { showMessages } from "./outcome.ts";
 import { returnDirect } from "./return-direct.ts";
@@ -33,6 +34,8 @@ interface Routes {
   hooks?: string;
   /** The next turn. */
   again: string;
+  /** The place after a final answer: the judge of the goal, or the end. */
+  answered: string;
   /** The end of the run. */
   end: string;
 }
@@ -43,31 +46,35 @@ interface Routes {
  */
 export function buildGraph(definition: AgentDefinition, options: CompileOptions): CompiledAgentGraph {
   const has = (hook: HookName): boolean => definition.middleware.some((layer) => layer[hook]);
+  const { goal } = definition;
+  const end = has("afterAgent") ? AFTER_AGENT : END;
   const routes: Routes = {
     again: has("beforeModel") ? BEFORE_MODEL : MODEL,
-    end: has("afterAgent") ? AFTER_AGENT : END,
+    answered: goal ? GOAL_CHECK : end,
+    end,
     ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
   };
-  const { again, end } = routes;
+  const { again, answered } = routes;
   const steps = {
     turn: 2 + Number(has("beforeModel")) + Number(has("afterModel")),
-    end: Number(has("afterAgent")),
+    end: Number(has("afterAgent")) + (goal ? GOAL_STEPS : 0),
   };
   const hooks = (hook: HookName, next: (messages: readonly BaseMessage[]) => Goto): AgentNode => {
     // A hook after the agent that jumps to the end would come back to itself.
-    const jumps = hook === "afterAgent" ? { ...routes, end: END } : routes;
+    const jumps = hook === "afterAgent" ? { ...routes, end: END, answered: END } : routes;
     return hookNode(definition, hook, next, (target, messages) => jumpFrom(target, messages, jumps));
   };
-  const beginning = returnDirect(definition, end);
+  const beginning = returnDirect(definition, answered);
   const asking = modelNode(turnsOf(definition, steps), routes);
   const nodes: GraphNodes = {
     [MODEL]: {
       work: again === MODEL ? beginning(asking) : asking,
-      ends: [...new Set([routes.hooks ?? TOOLS, TOOLS, again, end])],
+      ends: [...new Set([routes.hooks ?? TOOLS, TOOLS, again, answered, end])],
     },
     [TOOLS]: { work: createToolNode(definition), edge: again },
+    ...(goal ? goalNodes(definition, goal, routes) : {}),
   };
-  const ends = [...new Set([MODEL, again, TOOLS, end])];
+  const ends = [...new Set([MODEL, again, TOOLS, answered, end])];
   if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hooks("beforeAgent", () => again), ends };
   if (has("beforeModel")) nodes[BEFORE_MODEL] = { work: beginning(hooks("beforeModel", () => MODEL)), ends };
   if (has("afterModel")) {
@@ -90,13 +97,13 @@ const modelNode =
 
 /**
  * After the newest reply: one task for each of its calls that has no result yet; the next turn when all have one; the
- * end when it made none.
+ * judge or the end when it made none.
  */
-function nextTasks(messages: readonly BaseMessage[], { again, end }: Routes): Goto {
+function nextTasks(messages: readonly BaseMessage[], { again, answered }: Routes): Goto {
   const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
   const reply = messages[at];
   const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
-  if (calls.length === 0) return end;
+  if (calls.length === 0) return answered;
   const done = new Set(
     messages.slice(at).map((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : undefined)),
   );

@@ -179,6 +179,14 @@ export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
   return copyMessage(message, { content: withEnd(message.content, note), additional_kwargs: {} });
 });
 
+/** The mark of a message about the goal of a run, from its judge or from a person who decided about it. */
+const GOAL_SOURCE = "goal";
+
+export const goalMessage = (id: string, content: string): HumanMessage =>
+  new HumanMessage({ id, content, additional_kwargs: { lc_source: GOAL_SOURCE } });
+
+const DURING_WORK: ReadonlySet<unknown> = new Set([SOURCE, GOAL_SOURCE]);
+
 /** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
-  isPerson(message) && message.additional_kwargs["lc_source"] !== SOURCE;
+  isPerson(message) && !DURING_WORK.has(message.additional_kwargs["lc_source"]);

@@ -3,6 +3,7 @@ import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunLimits } from "../../runs/choices.ts";
 import type { RunEvent } from "../../runs/events.ts";
+import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
 import {
   type AgentPath,
   type Approval,
@@ -272,15 +273,26 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return [`A client's signed answer was not used: ${code(data.reason)}.`];
     case "model_awaited":
       return ["waits for the client's model."];
-    case "compacted": {
-      const kept = (data.path ?? "") === "" ? "." : `; they are kept in ${code(data.path ?? "")}.`;
-      return [`${data.how} ${data.messages} older messages${kept}`];
-    }
+    case "compacted":
+      return [compactedLine(data)];
     case "model_retry":
       return [`${data.message}.`];
+    case "goal_judged":
+      return [`${judgedLine(data)}.`, ...data.verdicts.map((finding) => quote(findingText(finding)))];
+    case "goal_ended":
+      return [`${endedLine(data)}.`];
     case "warning":
       return ["Warning:", quote(data.message)];
   }
+}
+
+function compactedLine({
+  how,
+  messages,
+  path = "",
+}: Extract<RunEvent, { kind: "compacted" }>["data"]): string {
+  const kept = path === "" ? "." : `; they are kept in ${code(path)}.`;
+  return `${how} ${messages} older messages${kept}`;
 }
 
 /** `undefined`: an older version asked. */

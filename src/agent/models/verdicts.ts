@@ -1,0 +1,67 @@
+/** The form of a judge's findings, with one place for each criterion, and what it means. */
+import { z } from "zod";
+import { oneLine } from "../../core/text.ts";
+import type { CriterionVerdict } from "../contracts/goal.ts";
+import type { JsonSchemaFormat } from "./structured-answer.ts";
+
+const FINDING = z.object({
+  evidence: z.string(),
+  verdict: z.enum(["met", "not_met", "impossible", "uncertain"]),
+  missing: z.string(),
+});
+
+/** Longest evidence, and longest text about missing work, in characters. */
+const LONGEST = 600;
+
+/** The name of a criterion in the material and in the findings. */
+export const criterionName = (index: number): string => `criterion_${index + 1}`;
+
+/** A schema that only findings about these criteria match: none left out, none twice, no other. */
+export function findingsFormat(criteria: readonly string[]): JsonSchemaFormat {
+  const names = criteria.map((_, index) => criterionName(index));
+  const finding = {
+    type: "object",
+    properties: {
+      evidence: {
+        type: "string",
+        description: "Facts you saw, with path:line or a quote. One or two sentences.",
+      },
+      verdict: { type: "string", enum: [...FINDING.shape.verdict.options] },
+      missing: { type: "string", description: "Work that is left to do. Empty if the criterion is met." },
+    },
+    required: ["evidence", "verdict", "missing"],
+    additionalProperties: false,
+  };
+  return {
+    title: "findings",
+    description: "Your findings about every criterion. Give them once, when you have checked all.",
+    type: "object",
+    properties: Object.fromEntries(names.map((name) => [name, finding])),
+    required: names,
+    additionalProperties: false,
+  };
+}
+
+/**
+ * One verdict for each criterion, in their order. Verdicts without evidence do not count. A criterion that `findings`
+ * does not have is uncertain, for the reason `otherwise`.
+ */
+export function readFindings(
+  findings: unknown,
+  criteria: readonly string[],
+  otherwise: string,
+): CriterionVerdict[] {
+  const given: Record<string, unknown> =
+    typeof findings === "object" && findings !== null ? { ...findings } : {};
+  return criteria.map((criterion, index) => {
+    const read = FINDING.safeParse(given[criterionName(index)]);
+    if (!read.success) return { criterion, verdict: "uncertain", evidence: oneLine(otherwise, LONGEST) };
+    const { verdict, evidence, missing } = read.data;
+    if (evidence.trim() === "") return { criterion, verdict: "uncertain", evidence: NO_EVIDENCE };
+    const left = verdict === "met" ? "" : oneLine(missing, LONGEST).trim();
+    const kept = { criterion, verdict, evidence: oneLine(evidence, LONGEST) };
+    return left === "" ? kept : { ...kept, missing: left };
+  });
+}
+
+const NO_EVIDENCE = "The judge named no evidence for its verdict.";

@@ -1,0 +1,55 @@
+/** The goal of a run: its criteria, what its judge found, and the words for that. */
+import { z } from "zod";
+import { oneLine } from "../core/text.ts";
+
+const Text = z.string();
+
+const CriterionFinding = z.object({
+  criterion: Text,
+  verdict: z.enum(["met", "not_met", "impossible", "uncertain"]),
+  evidence: Text,
+  /** Work that is left to do. */
+  missing: Text.optional(),
+});
+export type CriterionFinding = z.infer<typeof CriterionFinding>;
+
+/** One judged round, with one finding for each criterion in their order. */
+export const GoalJudged = z.object({
+  round: z.number(),
+  rounds: z.number(),
+  verdicts: z.array(CriterionFinding),
+});
+export type GoalJudged = z.infer<typeof GoalJudged>;
+
+/** `reason`: why it was given up, or why a person was asked who accepted the result. */
+export const GoalEnded = z.object({
+  round: z.number(),
+  outcome: z.enum(["met", "accepted", "not_met"]),
+  reason: Text.optional(),
+});
+export type GoalEnded = z.infer<typeof GoalEnded>;
+
+const LINE = 200;
+
+/** `goal: 1 of 3 criteria met (round 2 of 5)`. */
+export const judgedLine = ({ round, rounds, verdicts }: GoalJudged): string => {
+  const met = verdicts.filter(({ verdict }) => verdict === "met").length;
+  return `goal: ${met} of ${verdicts.length} criteria met (round ${round} of ${rounds})`;
+};
+
+const VERDICT_WORDS: Readonly<Record<CriterionFinding["verdict"], string>> = {
+  met: "met",
+  not_met: "not met",
+  impossible: "impossible",
+  uncertain: "uncertain",
+};
+
+/** A finding as text: the verdict and its criterion, then the evidence, then the missing work. */
+export const findingText = ({ criterion, verdict, evidence, missing }: CriterionFinding): string =>
+  `${VERDICT_WORDS[verdict]}: ${criterion}\n${evidence}${missing === undefined ? "" : `\nMissing: ${missing}`}`;
+
+const ENDS = { met: "goal met", accepted: "goal accepted by a person", not_met: "goal not met" } as const;
+
+/** `goal not met: all 5 rounds are used`. */
+export const endedLine = ({ outcome, reason }: GoalEnded): string =>
+  oneLine(ENDS[outcome] + (reason === undefined ? "" : `: ${reason}`), LINE);
