@@ -85,7 +85,7 @@ export class Courier {
   readonly #channels: ReadonlyMap<string, Channel>;
   readonly #outbox: { close(): void };
   readonly #lanes = new Map<string, Promise<void>>();
-  /** Receivers that did not answer. Messages that come meanwhile wait, too. */
+  /** Receivers that did not answer. Messages that come during the pause wait, too. */
   readonly #unreachable = new Map<string, { failures: number; until: number }>();
   readonly #stop = new AbortController();
   #looking: Promise<void> | undefined;

@@ -7,6 +7,8 @@ import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { ME, connect, databaseFile } from "./support.ts";
 
+const thrice = <T>(value: T): T[] => [value, value, value];
+
 const START = 1_000_000;
 const E = "e";
 const FAILED: SendResult = { ok: false, problem: "answered 503" };
@@ -169,13 +171,13 @@ describe("a courier", () => {
     open(runs, () => at.now, { channels: [gone, other] });
     await expect.poll(() => other.sent).toEqual(ids(1, 3));
     const state = async () => (await runs.news.list(9)).map(({ attempts, dueAt }) => [attempts, dueAt]);
-    await expect.poll(state).toEqual(Array(3).fill([1, START + 5000]));
+    await expect.poll(state).toEqual(thrice([1, START + 5000]));
     // What happens during the pause waits, too.
     await end(runs);
     await expect.poll(() => other.sent).toEqual(ids(1, 4));
     expect(gone.sent).toHaveLength(1);
     at.now += 5000;
-    await expect.poll(state).toEqual([...Array(3).fill([2, START + 35_000]), [1, START + 10_000]]);
+    await expect.poll(state).toEqual([...thrice([2, START + 35_000]), [1, START + 10_000]]);
     expect(gone.sent).toHaveLength(2);
     answer = { ok: true };
     at.now += 30_000;

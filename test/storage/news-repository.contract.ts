@@ -4,6 +4,8 @@ import { type EventType, NEWS_TYPES, type NewsType, type Subscription } from "..
 import type { Lease, RunRepository } from "../../src/runs/ports.ts";
 import type { RunData } from "./run-repository.contract.ts";
 
+const thrice = <T>(value: T): T[] => [value, value, value];
+
 const ME = "me";
 const NOW = 1000;
 const LATER = 10 ** 9;
@@ -186,12 +188,12 @@ export function newsRepositoryContract(
         );
       const counted = [1, NOW + 10, "no answer"];
       expect(await states("gone")).toEqual([[1, NOW + 7, "no answer"], counted, counted]);
-      expect(await states("other")).toEqual(Array(3).fill([0, NOW, undefined]));
+      expect(await states("other")).toEqual(thrice([0, NOW, undefined]));
       await runs.news.postpone({ ...facts, now: NOW + 10, dueAt: [0, NOW + 30] });
-      expect(await states("gone")).toEqual(Array(3).fill([2, NOW + 30, "no answer"]));
+      expect(await states("gone")).toEqual(thrice([2, NOW + 30, "no answer"]));
       await runs.news.postpone({ ...facts, environment: "f", now: NOW + 30, dueAt: [] });
       await runs.news.postpone({ ...facts, now: NOW + 30, dueAt: [0, 0] });
-      expect(await states("gone")).toEqual(Array(3).fill([3, undefined, "no answer"]));
+      expect(await states("gone")).toEqual(thrice([3, undefined, "no answer"]));
       expect(await runs.news.countDead()).toBe(3);
     });
 
