@@ -23,6 +23,7 @@ export async function threadText(id, inputs = []) {
     format: "cjs",
     target: "node20",
     mainFields: ["module", "main"],
+    loader: { ".wasm": "binary" },
     // Its usual form brings a second DOM for texts that it parses itself.
     alias: { turndown: join(root, "node_modules/turndown/lib/turndown.browser.es.js") },
     legalComments: "none",

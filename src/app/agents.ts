@@ -194,6 +194,7 @@ const configured = (config: Config, web: Web | undefined) => ({
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
+  programs: config.programs,
   memory: MEMORY_FILES,
   delegation: { folders: AGENT_FILES },
   limits: limitsOf(config),

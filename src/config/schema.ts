@@ -168,6 +168,12 @@ export const ConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  programs: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Lets the agent run JavaScript programs that call its tools, with run_program. Each call of a program is approved, limited and recorded like any other.",
+    ),
   web: webSchema.prefault({}),
   execute: z
     .strictObject({

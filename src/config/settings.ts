@@ -46,6 +46,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "questions.ask", kind: "boolean" },
   { path: "questions.deadline", kind: "number", hint: "SECONDS" },
   { path: "questions.hold", kind: "number", hint: "SECONDS" },
+  { path: "programs", kind: "boolean" },
   { path: "web.mode", kind: "text", flag: "web" },
   { path: "web.hosts", kind: "list", hint: "HOST" },
   { path: "web.search.provider", kind: "text", hint: "NAME" },
@@ -103,7 +104,10 @@ export const SETTINGS: readonly Setting[] = [
 export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
   ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
   ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile"]],
-  ["Approvals, questions, web and commands", ["approvals", "questions", "web", "execute"]],
+  [
+    "Approvals, questions, programs, web and commands",
+    ["approvals", "questions", "programs", "web", "execute"],
+  ],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
   ["Clients and people", ["delivery", "page", "shareLinks", "notify", "news", "eventWebhooks", "codexTools"]],

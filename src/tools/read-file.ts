@@ -215,12 +215,15 @@ async function read(
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {
-    return { content: withNotices(EMPTY_REMINDER, notices), artifact: { path, version, totalLines: 0 } };
+    const artifact = { path, version, totalLines: 0 };
+    return { content: withNotices(EMPTY_REMINDER, notices), plain: "", artifact };
   }
   const page = { ...pageOf(result, content, offset, limit), piece: args.piece };
-  const formatted = formatPage(page, settings, notices);
+  const limits = context.isProgram ? { ...settings, maxChars: undefined } : settings;
+  const formatted = formatPage(page, limits, notices);
   return {
     content: formatted.text,
+    ...(context.isProgram ? { plain: plainPage(page, formatted) } : {}),
     artifact: {
       path,
       version,
@@ -231,6 +234,12 @@ async function read(
       nextPiece: formatted.nextPiece,
     },
   };
+}
+
+/** The lines as they are. A last line says where to continue, if anything remains. */
+function plainPage({ lines, start, total }: Page, { end, nextOffset }: FormattedPage): string {
+  const text = lines.slice(0, end - start).join("\n");
+  return nextOffset === undefined ? text : `${text}\n${pageFooter(start, end, total)}`;
 }
 
 /** A page of the cells of a notebook. Gives `undefined` for a file that is none, or is too large to be shown so. */

@@ -21,6 +21,8 @@ export interface ToolResult {
   status?: "success" | "error";
   /** The same answer for programs. */
   artifact?: unknown;
+  /** The text for a program that made the call, if it is not that of `content`. */
+  plain?: string;
   /** A text too large for `content`: it goes into a file, and `end` stands below what is shown of it. */
   whole?: {
     readonly text: string;
@@ -79,6 +81,9 @@ export interface BoundPreview extends CallPreview {
 /** Starts a subagent and returns its report; provided by the agent layer. */
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
+/** Runs JavaScript, the body of an async function, and returns its value and what it printed. */
+type RunProgram = (source: string) => Promise<ToolResult>;
+
 /** A value of one field. */
 export type Value = string | number | boolean | string[];
 
@@ -130,6 +135,10 @@ export interface ToolContext {
   /** A person approved the change of a file that they were told is read-only. */
   readonly evenReadOnly?: boolean | undefined;
   readonly spawn?: SpawnSubagent;
+  /** A program made the call, and not the model. */
+  readonly isProgram?: true;
+  /** Runs a program whose functions are the agent's tools. */
+  readonly runProgram?: RunProgram;
   /** Absent where nobody can be asked. */
   readonly ask?: AskPerson;
   /** For a call that cannot begin again. Absent where nobody can be asked. */

@@ -1,5 +1,5 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
-/// <reference path="./thread-texts.d.ts" />
+/// <reference path="../core/thread-texts.d.ts" />
 /** Turns HTML and PDF into text, in a thread that a page cannot hold up or exhaust. */
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";

@@ -5,6 +5,7 @@ import { askUserTool } from "../../src/tools/ask-user.ts";
 import { parametersOf } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
+import { runProgramTool } from "../../src/tools/run-program.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { PageReader } from "../../src/web/page-reader.ts";
@@ -32,9 +33,22 @@ const web = [
   }),
   webSearchTool(() => Promise.resolve([])),
 ];
+<<<<<<< HEAD
 const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ jobs: true }), task, memories, askUserTool, ...web];
 /** Those that not every agent with a shell has. */
 const OPTIONAL = new Set(["delete", "job", "search_memories", "ask_user", "web_fetch", "web_search"]);
+=======
+const tools: ToolSpec[] = [
+  writeTodosTool,
+  ...fileTools({ jobs: true }),
+  task,
+  memories,
+  runProgramTool,
+  ...web,
+];
+/** Those that not every agent with a shell has. */
+const OPTIONAL = new Set(["delete", "job", "run_program", "search_memories", "web_fetch", "web_search"]);
+>>>>>>> 6c64e04a (feat(agent): programs that call tools, each call governed, recorded and made once)
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,

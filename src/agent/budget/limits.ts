@@ -53,17 +53,18 @@ export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   return { tokens: input + output, costUsd: costUsd ?? 0 };
 }
 
-/** True if a call is one too many; calls count in the order they were made in. */
+/** True if a call is one too many; calls count in the order they were made in. `inner`: its number in its program. */
 export function isBeyondLimit(
   messages: readonly BaseMessage[],
   callId: string,
   { toolCalls }: AgentLimits,
+  inner = 0,
 ): boolean {
   if (toolCalls === undefined) return false;
   const made = currentRun(messages).messages.flatMap((message) =>
     isReply(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
   );
-  return made.lastIndexOf(callId) >= toolCalls;
+  return made.lastIndexOf(callId) + inner >= toolCalls;
 }
 
 /** Instruction to report, for an agent that must stop. */

@@ -13,6 +13,7 @@ import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/huma
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
 import { subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
+import { programsMiddleware } from "../layers/programs.ts";
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
@@ -37,6 +38,7 @@ export function mainStack(
     ...asking(params),
     ...web(params),
     ...onDemand(params),
+    ...programs(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
@@ -59,6 +61,7 @@ export function subagentStack(
     ...asking(params),
     ...web(params, spec.webTools),
     ...onDemand(params),
+    ...programs(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
       historyFolder: historyFolder(params),
       log: params.log ?? silentLogger,
@@ -97,6 +100,9 @@ const planning = ({ todos }: DeepAgentParams): Middleware[] =>
   todos === false ? [] : [todoListMiddleware()];
 
 const asking = ({ askUser }: DeepAgentParams): Middleware[] => (askUser === true ? [askingMiddleware()] : []);
+
+const programs = ({ programs: isOn }: DeepAgentParams): Middleware[] =>
+  isOn === true ? [programsMiddleware()] : [];
 
 function web({ web: given, filesystem }: DeepAgentParams, only?: SubAgent["webTools"]): Middleware[] {
   const options = webOptions(given);

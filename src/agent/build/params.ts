@@ -174,6 +174,11 @@ export interface DeepAgentParams<
    * more than `tokens` in each request. The prompt has their names. Default: every tool is in every request.
    */
   toolsOnDemand?: ToolsOnDemand;
+  /**
+   * Lets the agent and its subagents run JavaScript programs that call their tools, with `run_program`. Each call of a
+   * program is checked, asked about, limited and recorded like any other. Default false.
+   */
+  programs?: boolean;
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];

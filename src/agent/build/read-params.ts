@@ -169,6 +169,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   askUser: "true or false",
   web: "anything",
   toolsOnDemand: "a plain object",
+  programs: "true or false",
   filesystem: "a plain object",
   permissions: "a list",
   delegation: "a plain object",

@@ -7,6 +7,7 @@ import type { Meter } from "../budget/meter.ts";
 import type { AgentTool, CallScope } from "../contracts/call.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
+import type { InnerCall, ProgramScope } from "../contracts/program.ts";
 import type { HitlRequest } from "../contracts/question.ts";
 import type { EditRules } from "./check.ts";
 import type { Effects } from "./effects.ts";
@@ -21,6 +22,10 @@ export interface CallStep {
   readonly meter: Meter;
   readonly questions: Questions;
   readonly effects: Effects;
+  /** Absent: the model made the call. */
+  readonly inner?: InnerCall;
+  /** The calls that a program makes, if this call runs one. */
+  readonly program: ProgramScope & { effectsFor(inner: InnerCall): Effects };
   /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
   readonly accountsForCalls: (subagent: string) => boolean;
   /** Makes a tool of the agent of one that middleware brings. */

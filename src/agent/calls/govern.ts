@@ -51,13 +51,20 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const begun = await effects.wasBegun();
   const checked = await checkCall(agent, made, { begun, backend: context.backend });
   if ("invalid" in checked) return { call: made, result: checked.invalid };
-  if (!begun && isBeyondLimit(state.messages, callId, agent.limits)) {
+  const { inner } = step;
+  if (!begun && isBeyondLimit(state.messages, inner?.outer ?? callId, agent.limits, inner?.number)) {
     return notRun(made, "the limit of tool calls for this run is reached");
   }
   const { toolCall, gate } = checked;
   const reply = { calls: step.reply, tools: agent.tools };
   const open = await earlierCalls(state.files, { callId, toolCall, tool: checked.tool }, reply);
-  const request = { toolCall, tool: checked.tool?.offered, state, runtime };
+  const request = {
+    toolCall,
+    tool: checked.tool?.offered,
+    state,
+    runtime,
+    ...(inner && { isInner: true as const }),
+  };
   const approval = new Approval(step);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
   const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };

@@ -45,7 +45,10 @@ export interface EndedCall {
 }
 
 /** Reports the end of a call, with the file or the todos that it changed. Returns the result, with a note if it repeats. */
-export function reportEnd({ call, result, rejected }: EndedCall, { agent, scope }: CallStep): CallResult {
+export function reportEnd(
+  { call, result, rejected }: EndedCall,
+  { agent, scope, inner }: CallStep,
+): CallResult {
   const { id: callId = "", name, args } = call;
   const { content, status = "success" } = result;
   const { step, state } = scope;
@@ -58,6 +61,7 @@ export function reportEnd({ call, result, rejected }: EndedCall, { agent, scope 
     const { todos } = result.update ?? {};
     if (Array.isArray(todos)) step.tell({ kind: "todos", todos });
   }
+  if (inner) return result;
   const message = new ToolMessage({ content, tool_call_id: callId });
   return isRepeated(state.messages, message) ? withNote(result, REPEATED_NOTE) : result;
 }

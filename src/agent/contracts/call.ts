@@ -92,6 +92,8 @@ export interface CallIdentity {
   /** Id of the assistant message that made the call. */
   messageId: string;
   callId: string;
+  /** A call of the program that this call runs, by its number. */
+  inner?: number;
 }
 
 /** The result of a call in the encoding of checkpoints. */

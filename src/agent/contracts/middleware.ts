@@ -59,6 +59,8 @@ export interface ToolCallRequest {
   tool: StructuredToolInterface | undefined;
   readonly state: AgentState;
   readonly runtime: AgentRuntime;
+  /** A program made the call: its result goes there, and not to the model. */
+  readonly isInner?: true;
 }
 
 export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;

@@ -39,6 +39,16 @@ export interface HitlRequest {
   question?: number;
   /** Digest of the call as each question about it showed it, this one last. */
   shown?: string[];
+  /** The calls are those of a program. */
+  program?: AskedByProgram;
+}
+
+/** The questions of a program so far. Each time it asks, it starts from its top when there are answers. */
+export interface AskedByProgram {
+  /** Digests of the program's own call, as questions about it showed it. */
+  outer: string[];
+  /** The questions that were asked together, oldest first: the calls, with digests of each as questions showed it. */
+  batches: Array<Array<{ number: number; shown: string[] }>>;
 }
 
 export type Decision =
@@ -71,6 +81,10 @@ export interface AskedQuestion {
   agent: AgentPath;
   /** The call that asks. */
   toolCallId: string;
+  /** The number of the question of this task, from the second one on. */
+  number?: number;
+  /** The call is one of a program. */
+  program?: AskedByProgram;
 }
 
 export interface PendingQuestion {

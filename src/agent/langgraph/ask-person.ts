@@ -5,11 +5,12 @@ import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
-import type { AskedQuestion } from "../contracts/question.ts";
+import type { AskedQuestion, HitlRequest } from "../contracts/question.ts";
 import type { Step } from "../contracts/step.ts";
 import { CHECKPOINTER_KEY, interruptsIn } from "./internals.ts";
 import {
   type BoundAnswer,
+  askedByProgram,
   isRequest,
   questionId,
   questionOf,
@@ -25,13 +26,22 @@ export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
     const asked = await lastQuestion(config);
     // Questions of a subagent do not count.
     const isOwn = isRequest(asked) && asked.agent?.length === step.agent.length;
-    return isOwn ? (asked.shown ?? []) : [];
+    return isOwn ? (asked.program?.outer ?? asked.shown ?? []) : (askedByProgram(asked)?.outer ?? []);
   },
-  ask: (request) =>
-    ask(request, config, (id) =>
-      step.tell({ kind: "approval_requested", interruptId: questionId(id, request), request }),
-    ),
+  ask: (request) => askTask(request, config, step),
 });
+
+/** Asks by the next interrupt of the task. @throws a pause, as long as there is no answer. */
+export const askTask = (
+  asked: HitlRequest | AskedQuestion,
+  config: RunnableConfig,
+  step: Step,
+): Promise<unknown> =>
+  ask(asked, config, (id) => {
+    const interruptId = questionId(id, asked);
+    if (isRequest(asked)) step.tell({ kind: "approval_requested", interruptId, request: asked });
+    else step.tell({ kind: "question_asked", interruptId, question: asked.question });
+  });
 
 /** `undefined` where no run keeps the question while the call is at work. */
 export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
@@ -44,9 +54,8 @@ export function askPerson(config: RunnableConfig, step: Step, toolCallId: string
   if (typeof config.configurable?.[CHECKPOINTER_KEY] !== "object") return undefined;
   return async (question) => {
     const asked: AskedQuestion = { question, agent: step.agent, toolCallId };
-    const tell = (id: string): void => step.tell({ kind: "question_asked", interruptId: id, question });
     for (;;) {
-      const given = (await ask(asked, config, tell)) as Partial<BoundAnswer> | undefined; // checked here
+      const given = (await askTask(asked, config, step)) as Partial<BoundAnswer> | undefined; // checked here
       const isFitting = given?.asked === sealOfQuestion(question);
       const checked = isFitting && given.answer && checkAnswer(question, given.answer);
       if (checked && checked.ok) return checked.answer;

@@ -6,6 +6,7 @@ import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
+import { govern } from "../calls/govern.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
 import { versionSeen } from "../step/files.ts";
@@ -13,6 +14,7 @@ import { askPerson, holdQuestion, questionsOf } from "./ask-person.ts";
 import { withToolCallbacks } from "./callbacks.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { toAgentTool } from "./foreign-tool.ts";
+import { programScope } from "./program-of-task.ts";
 import { loadedMeter } from "./resume.ts";
 import { agentRuntime, backendRuntime, contextOf, threadFiles } from "./step-of-task.ts";
 import { storedEffects } from "./stored-result.ts";
@@ -43,14 +45,16 @@ export async function callStep(
   const ofBackend = backendRuntime(config, files, state, log);
   const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);
   const own = { ...config, configurable: withRuntime(ofBackend, config.configurable) };
-  return {
+  const identity = { agent: step.agent, messageId, callId };
+  const made: CallStep = {
     agent,
     reply,
     runtime,
     files,
     meter: await loadedMeter(config, state, agent.limits),
     questions: questionsOf(config, step),
-    effects: effects ? storedEffects(effects, { agent: step.agent, messageId, callId }) : noEffects,
+    effects: effects ? storedEffects(effects, identity) : noEffects,
+    program: programScope(config, own, step, identity),
     accountsForCalls: (name) => subagents?.accountsForCalls(name) ?? true,
     adopt: toAgentTool,
     scope: {
@@ -60,6 +64,10 @@ export async function callStep(
         backend,
         versionSeen: (path) => versionSeen(state.messages, path),
         ...spawn,
+        runProgram: async (source) => {
+          const { runProgram } = await import("../calls/program.ts");
+          return runProgram(source, made, govern);
+        },
         ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
       },
       config: own,
@@ -69,4 +77,5 @@ export async function callStep(
       isPause: isGraphBubbleUp,
     },
   };
+  return made;
 }

@@ -7,7 +7,13 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { Answer, Question, Value } from "../../tools/tool.ts";
-import type { AskedQuestion, HitlRequest, HitlResponse, PendingQuestion } from "../contracts/question.ts";
+import type {
+  AskedByProgram,
+  AskedQuestion,
+  HitlRequest,
+  HitlResponse,
+  PendingQuestion,
+} from "../contracts/question.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import { responseProblem } from "../calls/answers.ts";
 import {
@@ -44,9 +50,13 @@ export interface OpenInterrupt {
  * on the number too, so that an answer that is stored somewhere never counts for another question.
  */
 export function questionId(interruptId: string, value: unknown): string {
-  const { question = 1 } = isRequest(value) ? value : {};
-  return question === 1 ? interruptId : `${interruptId}-${question}`;
+  const number = isRequest(value) ? value.question : isAsked(value) ? value.number : undefined;
+  return number === undefined || number === 1 ? interruptId : `${interruptId}-${number}`;
 }
+
+/** The questions of the program whose call asks, if it is one of a program. */
+export const askedByProgram = (value: unknown): AskedByProgram | undefined =>
+  isRequest(value) || isAsked(value) ? value.program : undefined;
 
 /**
  * The open interrupts of a thread, subagents included. They are read from the checkpoints, because LangGraph's

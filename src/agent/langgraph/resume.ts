@@ -47,23 +47,35 @@ export async function loadedMeter(
 }
 
 /** The writes of the finished tasks of the running step. */
-async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes> {
+const stepWrites = async (config: RunnableConfig): Promise<Writes> => (await stepOfTask(config)).writes;
+
+/** The running step as it is kept, and the id of the running task. */
+export async function stepOfTask({ configurable = {} }: RunnableConfig): Promise<{
+  checkpointer: BaseCheckpointSaver | undefined;
+  place: RunnableConfig;
+  writes: Writes;
+  task: string;
+}> {
   const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
-  if (typeof checkpointer !== "object") return [];
-  const task: unknown = configurable["checkpoint_ns"];
-  const checkpoint_ns = typeof task === "string" ? task.split("|").slice(0, -1).join("|") : "";
-  const at = { thread_id: configurable["thread_id"], checkpoint_ns };
-  return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
+  const namespace: unknown = configurable["checkpoint_ns"];
+  const graphs = typeof namespace === "string" ? namespace.split("|") : [];
+  const task = graphs.pop() ?? "";
+  const at = { thread_id: configurable["thread_id"], checkpoint_ns: graphs.join("|") };
+  const isKept = typeof checkpointer === "object";
+  const tuple = isKept ? await checkpointer.getTuple({ configurable: at }) : undefined;
+  return {
+    checkpointer: isKept ? checkpointer : undefined,
+    place: tuple?.config ?? { configurable: at },
+    writes: tuple?.pendingWrites ?? [],
+    task: task.slice(task.lastIndexOf(":") + 1),
+  };
 }
 
 /** The last question of the running task before the process ended or the run paused. */
 export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
   if (!isResuming(config)) return undefined;
-  const namespace: unknown = config.configurable?.["checkpoint_ns"];
-  const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
-  const asked = (await stepWrites(config)).findLast(
-    ([writer, channel]) => writer === task && channel === INTERRUPT,
-  );
+  const { writes, task } = await stepOfTask(config);
+  const asked = writes.findLast(([writer, channel]) => writer === task && channel === INTERRUPT);
   return asked && interruptsIn(asked[2]).at(-1)?.value;
 }
 

@@ -77,7 +77,7 @@ export function filesystemMiddleware(
     },
     wrapCall: async (request, next) => {
       const result = await next(request);
-      if (evictTokens === null || request.toolCall.name === "read_file") return result;
+      if (evictTokens === null || request.isInner || request.toolCall.name === "read_file") return result;
       const files: FilesUpdate = {};
       const shorten = async (one: CallResult): Promise<CallResult> => {
         if (!isTooLarge(one, evictTokens)) return one;

@@ -44,6 +44,7 @@ export function toolsOnDemandMiddleware(
         next(appendSystemPrompt({ ...request, tools: shownTools(request, isHidden) }, prompt)),
       wrapCall: async (request, next) => {
         const result = await next(request);
+        if (request.isInner) return result;
         const { name } = request.toolCall;
         const found = name === finder.name ? foundIn(result) : isHidden.has(name) ? [name] : [];
         const known = recordOf(request.state[LOADED_TOOLS]);

@@ -481,9 +481,9 @@ function* underLease<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>
   return yield* work(yield* leases.heldToChange(lease));
 }
 
-const keyOf = ({ runId }: Lease, { agent, messageId, callId }: CallIdentity) => ({
+const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
   run_id: runId,
-  call: toJson([...agent.map((segment) => segment.callId), messageId, callId]),
+  call: toJson([...agent.map((segment) => segment.callId), messageId, callId, ...[inner ?? []].flat()]),
 });
 
 /** Does work, and tells of its failure before it throws it. */

@@ -1,0 +1,291 @@
+/** Runs a program whose functions are the agent's tools: each call is governed, recorded, and made once. */
+import { createHash } from "node:crypto";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { Semaphore } from "../../core/concurrency.ts";
+import { canonicalJson } from "../../core/json.ts";
+import { systemClock } from "../../core/clock.ts";
+import { oneLine } from "../../core/text.ts";
+import {
+  ENGINE,
+  PROGRAM_LIMITS,
+  type ProgramCall,
+  type ProgramEnd,
+  type RunningProgram,
+  withProgram,
+} from "../../programs/program.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import { DEFAULT_PARALLEL } from "../budget/limits.ts";
+import type { CallResult } from "../contracts/call.ts";
+import type {
+  EndedInnerCall,
+  InnerCall,
+  InnerRecord,
+  ProgramQuestions,
+  ProgramStart,
+  WaitingCall,
+} from "../contracts/program.ts";
+import type { StateUpdate } from "../contracts/state.ts";
+import { textIn } from "../messages/messages.ts";
+import type { CallStep } from "./call-step.ts";
+import { InnerAsk, Suspended, innerStep } from "./inner-step.ts";
+import { joinUpdates } from "./inner-updates.ts";
+import type { Governed } from "./govern.ts";
+
+export type GovernCall = (call: ToolCall, step: CallStep) => Promise<Governed>;
+
+/**
+ * Runs a program for the call of `step`. When a call of it waits for a person, the program works on until it can do
+ * nothing else. Then it is given up, and all that it asks is asked at once. With the answers it starts from its top, and
+ * the calls that had ended answer from their records.
+ *
+ * @throws a pause, and what nobody may answer, as `govern` does.
+ */
+export async function runProgram(source: string, step: CallStep, govern: GovernCall): Promise<ToolResult> {
+  const { program: scope, scope: call } = step;
+  const outer = call.context.callId;
+  const first = { now: systemClock(), engine: ENGINE };
+  for (;;) {
+    const questions = await scope.questions();
+    const known = await scope.records.begin(first);
+    if (known.start.engine !== ENGINE) return toolError(otherEngine(known.calls));
+    const pass = new Pass(step, govern, { questions, ...known });
+    const input = {
+      source,
+      names: [...step.agent.tools.values()].flatMap(({ name, kind }) => (kind === "delegate" ? [] : [name])),
+      now: known.start.now,
+      seed: seedOf(outer),
+      signal: call.context.signal,
+    };
+    const end = await withProgram(input, pass, (running) => pass.drive(running));
+    if ("busy" in end) return toolError(end.busy);
+    if (!("waiting" in end)) return resultOf(end, pass);
+    await questions.ask(end.waiting);
+  }
+}
+
+const seedOf = (callId: string): number =>
+  createHash("sha256").update(callId).digest().readUInt32BE(0) % 1_000_000;
+
+const digestOf = (name: string, args: unknown): string =>
+  createHash("sha256")
+    .update(canonicalJson([name, args]))
+    .digest("base64url")
+    .slice(0, 22);
+
+interface Known {
+  questions: ProgramQuestions;
+  start: ProgramStart;
+  calls: ReadonlyMap<number, InnerRecord>;
+}
+
+type PassEnd = ProgramEnd | { waiting: readonly WaitingCall[] };
+
+/** One start of a program, until it ends or can only wait for people. */
+class Pass {
+  readonly #step: CallStep;
+  readonly #govern: GovernCall;
+  readonly #known: Known;
+  /** Recorded calls that the program has made again, by the order in which they ended. */
+  readonly #again = new Map<number, { number: number; ended: EndedInnerCall }>();
+  /** New calls: they begin when all recorded ones have been answered, so that a difference is found before. */
+  readonly #held: ProgramCall[] = [];
+  readonly #waiting: WaitingCall[] = [];
+  readonly #ended: number;
+  readonly #turns: Semaphore;
+  readonly updates: StateUpdate[] = [];
+  readonly made: Array<{ name: string; isError: boolean }> = [];
+  #program: RunningProgram | undefined;
+  #answered = 0;
+  #order: number;
+  #atWork = 0;
+  #isWaiting = false;
+  /** Records and answers, one after the other. */
+  readonly #ends = new Semaphore(1);
+  #settle: (end: PassEnd) => void = () => undefined;
+  #fail: (error: unknown) => void = () => undefined;
+
+  constructor(step: CallStep, govern: GovernCall, known: Known) {
+    this.#step = step;
+    this.#govern = govern;
+    this.#known = known;
+    this.#ended = [...known.calls.values()].filter(({ ended }) => ended !== undefined).length;
+    this.#order = this.#ended;
+    this.#turns = new Semaphore(step.agent.limits.parallelTools ?? DEFAULT_PARALLEL);
+  }
+
+  /** Returns how the program ended, once no call of it is at work any more. */
+  async drive(program: RunningProgram): Promise<PassEnd> {
+    this.#program = program;
+    const end = new Promise<PassEnd>((resolve, reject) => {
+      this.#settle = resolve;
+      this.#fail = reject;
+    });
+    const { signal } = this.#step.scope.context;
+    const stop = (): void => this.#fail(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    void program.end.then((ended) => this.#over(ended));
+    try {
+      return await end;
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  called(call: ProgramCall): void {
+    const record = this.#known.calls.get(call.number);
+    if (record && record.call !== digestOf(call.name, JSON.parse(call.args))) return this.#differs(call);
+    const { ended } = record ?? {};
+    if (ended) this.#again.set(ended.order, { number: call.number, ended });
+    else this.#held.push(call);
+    this.#next();
+  }
+
+  waits(): void {
+    this.#isWaiting = true;
+    if (this.#answered < this.#ended) return this.#differs();
+    this.#giveUpIfStuck();
+  }
+
+  /** Answers recorded calls in the order in which they ended, and then begins new ones. */
+  #next(): void {
+    for (let again; (again = this.#again.get(this.#answered + 1));) {
+      this.#answered += 1;
+      this.#tell(again.number, again.ended);
+    }
+    if (this.#answered < this.#ended) return;
+    for (const call of this.#held.splice(0)) void this.#begin(call);
+  }
+
+  #tell(number: number, { answer, at, update }: EndedInnerCall): void {
+    const { name = "" } = this.#known.calls.get(number) ?? {};
+    if (update?.files) this.#step.files.apply(update.files);
+    this.#note(name, answer, update);
+    this.#isWaiting = false;
+    this.#program?.answer({ number, answer, at });
+  }
+
+  #note(name: string, answer: string, update: StateUpdate | undefined): void {
+    this.made.push({ name, isError: answer.startsWith('{"error":') });
+    if (update) this.updates.push(update);
+  }
+
+  #hasFailed = false;
+
+  /** Never rejects. */
+  async #begin({ number, name, args }: ProgramCall): Promise<void> {
+    this.#atWork += 1;
+    const outer = this.#step.scope.context.callId;
+    const inner: InnerCall = { outer, number };
+    try {
+      const given: unknown = JSON.parse(args);
+      const call: ToolCall = {
+        type: "tool_call",
+        id: `${outer}:${number}`,
+        name,
+        args: given as ToolCall["args"],
+      };
+      const record = { name, call: digestOf(name, given) };
+      const ask = new InnerAsk(number, this.#known.questions);
+      const begun = (): Promise<void> => this.#step.program.records.put(number, record);
+      const step = innerStep(this.#step, call, { inner, ask, begun });
+      const governed = await this.#turns.run(async () => {
+        if (this.#hasFailed) throw new Error("the program was stopped");
+        return this.#govern(call, step);
+      }, step.scope.context.signal);
+      if (governed.kind !== "waits") await this.#end(number, record, governed.result);
+      else if (governed.pause instanceof Suspended) this.#waiting.push(governed.pause.waiting);
+      else throw governed.pause;
+    } catch (error) {
+      this.#hasFailed = true;
+      this.#fail(error);
+    }
+    this.#atWork -= 1;
+    this.#giveUpIfStuck();
+  }
+
+  #end(number: number, record: InnerRecord, result: CallResult): Promise<void> {
+    return this.#ends.run(async () => {
+      // Another start of the program may have taken the call over.
+      if (this.#hasFailed) return;
+      this.#order += 1;
+      const { update } = result;
+      const ended = {
+        order: this.#order,
+        at: systemClock(),
+        answer: answerOf(result),
+        ...(update && { update }),
+      };
+      await this.#step.program.records.put(number, { ...record, ended });
+      this.#note(record.name, ended.answer, update);
+      this.#isWaiting = false;
+      this.#program?.answer({ number, answer: ended.answer, at: ended.at });
+    });
+  }
+
+  #over(end: ProgramEnd): void {
+    this.#isOver = end;
+    this.#giveUpIfStuck();
+  }
+
+  #isOver: ProgramEnd | undefined;
+
+  /** Ends the pass when no call is at work, and the program has ended or waits for calls that wait for people. */
+  #giveUpIfStuck(): void {
+    if (this.#atWork > 0 || (!this.#isWaiting && !this.#isOver)) return;
+    if (this.#waiting.length > 0) this.#settle({ waiting: this.#waiting });
+    else if (this.#isOver) this.#settle(this.#isOver);
+  }
+
+  #differs(call?: ProgramCall): void {
+    const which = call
+      ? `call ${call.number} is ${call.name} with other arguments, or another tool`
+      : "calls are missing";
+    const error = `The program took another way than before it was interrupted: ${which}. It was stopped, and nothing further was called. Before that it had made: ${listed(this.#known.calls)}. Check what they did before you continue.`;
+    this.#settle({ outcome: { error }, log: "" });
+  }
+}
+
+const listed = (calls: ReadonlyMap<number, InnerRecord>): string =>
+  [...calls]
+    .sort(([one], [other]) => one - other)
+    .map(([number, { name, ended }]) => `${number}. ${name}${ended ? "" : " (its end is unknown)"}`)
+    .join(", ");
+
+const otherEngine = (calls: ReadonlyMap<number, InnerRecord>): string =>
+  `The program was interrupted, and cannot continue with another version of its engine. Before that it had made: ${listed(calls) || "no calls"}. Check what they did before you continue.`;
+
+/** The answer to a call as JSON: the whole text of its result, or its error. */
+function answerOf({ content, whole, plain, status }: CallResult): string {
+  const text = plain ?? whole?.text ?? textIn(content);
+  if (status === "error") return JSON.stringify({ error: text.replace(/^Error: /, "") });
+  if (text.length <= PROGRAM_LIMITS.valueCharacters) return JSON.stringify({ value: text });
+  const error = `The result has ${text.length} characters, more than a program takes (${PROGRAM_LIMITS.valueCharacters}). Ask for a part of it.`;
+  return JSON.stringify({ error });
+}
+
+function resultOf({ outcome, log }: ProgramEnd, { made, updates }: Pass): ToolResult {
+  const printed = log === "" ? [] : [`Printed:\n${log}`];
+  const update = joinUpdates(updates);
+  const changes = update ? { update: update as NonNullable<ToolResult["update"]> } : {}; // and channels of layers
+  if ("error" in outcome) {
+    const calls =
+      made.length === 0 ? [] : [`Calls that were made, in the order of their ends: ${summaryOf(made)}.`];
+    return { ...toolError([outcome.error, ...printed, ...calls].join("\n\n")), ...changes };
+  }
+  const value: unknown = JSON.parse(outcome.value);
+  const shown = typeof value === "string" ? value : outcome.value;
+  return { content: [shown, ...printed].join("\n\n"), ...changes };
+}
+
+/** Names in a row are counted: `read_file (3), write_file failed`. */
+function summaryOf(made: Pass["made"]): string {
+  const parts: Array<{ text: string; count: number }> = [];
+  for (const { name, isError } of made) {
+    const text = `${oneLine(name, 64)}${isError ? " failed" : ""}`;
+    const last = parts.at(-1);
+    if (last?.text === text) last.count += 1;
+    else parts.push({ text, count: 1 });
+  }
+  return parts.map(({ text, count }) => (count === 1 ? text : `${text} (${count})`)).join(", ");
+}

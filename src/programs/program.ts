@@ -1,0 +1,187 @@
+// oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
+/// <reference path="../core/thread-texts.d.ts" />
+/** Runs a program in a thread that it cannot hold up or exhaust. It reaches nothing but the functions it is given. */
+import { Worker } from "node:worker_threads";
+import { Semaphore } from "../core/concurrency.ts";
+
+/** Bounds of one program. */
+export interface ProgramLimits {
+  readonly calls: number;
+  readonly memoryBytes: number;
+  readonly stackBytes: number;
+  /** Time at work; waiting for calls does not count. */
+  readonly ownMs: number;
+  /** Characters of the JSON that it returns, and of the arguments of one call. */
+  readonly valueCharacters: number;
+  readonly logCharacters: number;
+}
+
+export const PROGRAM_LIMITS: ProgramLimits = {
+  calls: 200,
+  memoryBytes: 64 * 1024 * 1024,
+  stackBytes: 256 * 1024,
+  ownMs: 30_000,
+  valueCharacters: 1024 * 1024,
+  logCharacters: 20_000,
+};
+
+/** Changes of the engine that may make a program take another way through the same answers. */
+export const ENGINE = "quickjs-wasi 3.6.2";
+
+export interface ProgramInput {
+  /** The body of an async function. */
+  readonly source: string;
+  /** Names of the functions in `tools`. */
+  readonly names: readonly string[];
+  /** The time that its clock begins with, in ms since 1970. */
+  readonly now: number;
+  /** Distinguishes the random numbers of programs that begin at the same time: 0 to 999,999. */
+  readonly seed: number;
+}
+
+export interface EngineInput extends ProgramInput {
+  readonly limits: ProgramLimits;
+}
+
+/** A call of a tool. `number`: from 1, in the order in which the program makes them. `args`: JSON. */
+export interface ProgramCall {
+  readonly number: number;
+  readonly name: string;
+  readonly args: string;
+}
+
+/** The answer to a call: JSON with `value` or `error`. `at`: the time of it, in ms since 1970. */
+export interface ToEngine {
+  readonly number: number;
+  readonly answer: string;
+  readonly at: number;
+}
+
+export type FromEngine =
+  | { readonly kind: "begins" }
+  | ({ readonly kind: "call" } & ProgramCall)
+  /** The program waits. It has got this many answers and made this many calls. */
+  | { readonly kind: "idle"; readonly answers: number; readonly calls: number; readonly spentMs: number }
+  | ({ readonly kind: "end" } & ProgramEnd);
+
+export interface ProgramEnd {
+  /** `value`: JSON. `error`: a text for the model. */
+  readonly outcome: { readonly value: string } | { readonly error: string };
+  /** Printed by the program. */
+  readonly log: string;
+}
+
+/** A program at work, and those who listen to it. */
+export interface ProgramHost {
+  called(call: ProgramCall): void;
+  /** The program waits for answers, and has all that were given. */
+  waits(): void;
+}
+
+/** Programs at work in this process; each may take its memory and a thread. */
+const threads = new Semaphore(32);
+const PATIENCE_MS = 60_000;
+/** Besides the memory of the engine, which counts by itself. */
+const THREAD_MEMORY_MB = 128;
+
+/** One program at work. */
+export class RunningProgram {
+  readonly end: Promise<ProgramEnd>;
+  readonly #worker: Worker;
+  readonly #ownMs: number;
+  #answers = 0;
+  #spentMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #settle: (end: ProgramEnd) => void = () => undefined;
+
+  constructor(code: string, { limits, ...input }: EngineInput, host: ProgramHost) {
+    this.#ownMs = limits.ownMs;
+    this.end = new Promise((resolve) => (this.#settle = resolve));
+    // The thread has no environment and no output.
+    this.#worker = new Worker(code, {
+      eval: true,
+      workerData: { ...input, limits },
+      env: {},
+      execArgv: [],
+      stdout: true,
+      stderr: true,
+      resourceLimits: { maxOldGenerationSizeMb: THREAD_MEMORY_MB },
+    });
+    this.#worker.on("message", (message: FromEngine) => this.#heard(message, host));
+    this.#worker.once("error", () => this.#fail(TOO_MUCH_MEMORY));
+    this.#worker.once("exit", () => this.#fail("The program was stopped."));
+  }
+
+  answer(message: ToEngine): void {
+    this.#answers += 1;
+    this.#startClock();
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+    this.#worker.postMessage(message);
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#worker.terminate();
+  }
+
+  #heard(message: FromEngine, host: ProgramHost): void {
+    if (message.kind === "begins") return this.#startClock();
+    if (message.kind === "call") return host.called(message);
+    if (message.kind === "end") return this.#settle(message);
+    this.#spentMs = message.spentMs;
+    // Answers that it has not got yet are on their way.
+    if (message.answers < this.#answers) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    host.waits();
+  }
+
+  #startClock(): void {
+    const seconds = Math.round(this.#ownMs / 1000);
+    this.#timer ??= setTimeout(
+      () => this.#fail(`The program was stopped: it worked for more than ${seconds} seconds.`),
+      Math.max(0, this.#ownMs - this.#spentMs),
+    );
+  }
+
+  #fail(error: string): void {
+    clearTimeout(this.#timer);
+    this.#settle({ outcome: { error }, log: "" });
+  }
+}
+
+const TOO_MUCH_MEMORY = "The program was stopped: it took too much memory.";
+const TOO_MANY = "Too many programs are at work. Try again later, or make the calls one by one.";
+
+/**
+ * Starts a program and lets `work` drive it. The thread ends with `work`.
+ *
+ * @throws the signal's reason while it waits for its turn.
+ */
+export async function withProgram<Result>(
+  input: ProgramInput & { readonly limits?: ProgramLimits; readonly signal: AbortSignal },
+  host: ProgramHost,
+  work: (program: RunningProgram) => Promise<Result>,
+): Promise<Result | { busy: string }> {
+  const { signal, limits = PROGRAM_LIMITS, source, names, now, seed } = input;
+  const { default: code } = await import("./engine.thread.ts?text");
+  const patience = AbortSignal.timeout(PATIENCE_MS);
+  let isAtWork = false;
+  try {
+    return await threads.run(
+      async () => {
+        isAtWork = true;
+        const program = new RunningProgram(code, { source, names, now, seed, limits }, host);
+        try {
+          return await work(program);
+        } finally {
+          await program.stop();
+        }
+      },
+      AbortSignal.any([signal, patience]),
+    );
+  } catch (error) {
+    if (isAtWork || signal.aborted || !patience.aborted) throw error;
+    return { busy: TOO_MANY };
+  }
+}
