@@ -82,7 +82,7 @@ export interface BoundPreview extends CallPreview {
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
 /** Runs JavaScript, the body of an async function, and returns its value and what it printed. */
-type RunProgram = (source: string) => Promise<ToolResult>;
+export type RunProgram = (source: string) => Promise<ToolResult>;
 
 /** A value of one field. */
 export type Value = string | number | boolean | string[];

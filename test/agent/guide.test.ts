@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { threadTexts } from "../support/bundled.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const library = join(root, "src/index.ts");
@@ -68,6 +69,7 @@ describe("the guide", () => {
       outfile: fileOf(index, "mjs"),
       bundle: true,
       packages: "external",
+      plugins: [threadTexts],
       alias: { "deepagent-mcp": library },
       format: "esm",
       platform: "node",

@@ -8,7 +8,7 @@ import { THREAD_TEXT, threadText } from "../../scripts/thread-texts.mjs";
 const ROOT = join(import.meta.dirname, "../..");
 
 /** Takes the code of threads in as text, as the build does. */
-const threadTexts: Plugin = {
+export const threadTexts: Plugin = {
   name: "thread-texts",
   setup({ onResolve, onLoad }) {
     const namespace = "thread";
