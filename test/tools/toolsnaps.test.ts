@@ -33,22 +33,25 @@ const web = [
   }),
   webSearchTool(() => Promise.resolve([])),
 ];
-<<<<<<< HEAD
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ jobs: true }), task, memories, askUserTool, ...web];
-/** Those that not every agent with a shell has. */
-const OPTIONAL = new Set(["delete", "job", "search_memories", "ask_user", "web_fetch", "web_search"]);
-=======
 const tools: ToolSpec[] = [
   writeTodosTool,
   ...fileTools({ jobs: true }),
   task,
   memories,
+  askUserTool,
   runProgramTool,
   ...web,
 ];
 /** Those that not every agent with a shell has. */
-const OPTIONAL = new Set(["delete", "job", "run_program", "search_memories", "web_fetch", "web_search"]);
->>>>>>> 6c64e04a (feat(agent): programs that call tools, each call governed, recorded and made once)
+const OPTIONAL = new Set([
+  "delete",
+  "job",
+  "run_program",
+  "search_memories",
+  "ask_user",
+  "web_fetch",
+  "web_search",
+]);
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
