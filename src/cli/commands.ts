@@ -135,6 +135,8 @@ const schedule: Command = {
       kind: "boolean",
       help: "As the operator, include schedules of people with tokens.",
     },
+    { name: "cron", kind: "text", hint: "EXPRESSION", help: "For edit: another cron expression." },
+    { name: "task", kind: "text", hint: "TASK", help: "For edit: another task." },
     { name: "name", kind: "text", hint: "NAME", help: "Its name. Default: the beginning of the task." },
     {
       name: "time-zone",
@@ -155,6 +157,11 @@ const schedule: Command = {
       help: "With --catch-up all, the maximum number of missed runs. Default 10.",
     },
     { name: "overlap", kind: "boolean", help: "Start a run even if an earlier one has not ended." },
+    {
+      name: "no-overlap",
+      kind: "boolean",
+      help: "For edit: start no run while an earlier one has not ended.",
+    },
   ],
   run: async (args) => (await import("./schedule.ts")).runSchedule(args),
 };

@@ -1,12 +1,19 @@
 /** Actions on the schedules of the data directory, one function for each. */
 import { modelChoice } from "../agent/models/choose.ts";
 import { environmentFlags, environmentOf } from "../app/settings.ts";
-import { loadConfig } from "../config/load.ts";
+import { type FlagValues, loadConfig } from "../config/load.ts";
+import { defined } from "../core/defined.ts";
 import { closestName } from "../core/options.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
-import { CATCH_UP, type CatchUp, type Schedule, type ScheduleView } from "../runs/schedule.ts";
+import {
+  CATCH_UP,
+  type CatchUp,
+  type Schedule,
+  type ScheduleChanges,
+  type ScheduleView,
+} from "../runs/schedule.ts";
 import {
   CATCH_UP_WORDS,
   expressionWords,
@@ -29,6 +36,7 @@ const ACTS: Readonly<Record<string, Act>> = {
     process.stdout.write(flags["json"] === true ? json : `${shownLines(schedule).join("\n")}\n`);
     return 0;
   },
+  edit,
   pause: async ({ runs }, { principal, id, name }) => {
     const paused = await runs.pauseSchedule(principal, id);
     return paused.ok ? say(`Schedule ${shown(name)} is paused.`) : complain(paused.message);
@@ -71,6 +79,8 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   if (isOfAll && (name === "add" || name === "run")) {
     return complain(`--${ALL} is not for schedule ${name}.`, 2);
   }
+  const foreign = name === "edit" ? undefined : OF_EDIT.find((flag) => args.flags[flag] !== undefined);
+  if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
   return withLocalRuns(args, false, async (local) => {
     if (name === "add") return add(local, words, args);
     const schedules = await (isOfAll ? local.runs.allSchedules() : local.runs.schedules(LOCAL));
@@ -82,6 +92,7 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
 }
 
 const ALL = "all-principals";
+const OF_EDIT = ["cron", "task", "no-overlap"] as const;
 /** Shorter beginnings of an id name no schedule. */
 const LEAST_OF_ID = "sch_".length + 4;
 
@@ -111,22 +122,12 @@ async function add(
   if (config.workspace === undefined) {
     return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
   }
-  const text = (name: string): string | undefined => {
-    const value = flags[name];
-    return typeof value === "string" ? value : undefined;
-  };
-  const [name, timeZone, catchUp, limit] = ["name", "time-zone", "catch-up", "catch-up-limit"].map(text);
-  if (catchUp !== undefined && !isCatchUp(catchUp)) {
-    return complain(`--catch-up must be one of ${CATCH_UP.join(", ")}.`, 2);
-  }
+  const given = changesIn(flags);
+  if (typeof given === "string") return complain(given, 2);
   const added = await local.runs.addSchedule(LOCAL, {
+    ...given,
     task,
     expression,
-    ...(name === undefined ? {} : { name }),
-    ...(timeZone === undefined ? {} : { timeZone }),
-    ...(catchUp === undefined ? {} : { catchUp }),
-    ...(limit === undefined ? {} : { catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN }),
-    overlap: flags["overlap"] === true,
     environment: environmentOf(config, modelChoice({ model: config.model, env: host.env, lendable: true })),
   });
   if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
@@ -140,6 +141,48 @@ async function add(
     ...nextLines(schedule),
     `Runs start while a server works in this folder, such as\n  ${server}`,
   );
+}
+
+async function edit(
+  { runs }: LocalRuns,
+  { principal, id }: ScheduleView,
+  { flags }: CommandArguments,
+): Promise<ExitCode> {
+  const changes = changesIn(flags);
+  if (typeof changes === "string") return complain(changes, 2);
+  if (Object.keys(changes).length === 0) {
+    return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
+  }
+  const edited = await runs.editSchedule(principal, id, changes);
+  if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
+  const { schedule } = edited;
+  if (flags["json"] === true) {
+    return say(JSON.stringify(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()), null, 2));
+  }
+  const next = schedule.pausedAt === undefined ? nextLines(schedule) : ["It is paused."];
+  return say(`Changed schedule ${shown(schedule.name)}: ${whenText(schedule)}.`, ...next);
+}
+
+/** The fields that flags give; otherwise the problem with one. */
+function changesIn(flags: FlagValues): ScheduleChanges | string {
+  const text = (name: string): string | undefined => {
+    const value = flags[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const [catchUp, limit] = [text("catch-up"), text("catch-up-limit")];
+  if (catchUp !== undefined && !isCatchUp(catchUp))
+    return `--catch-up must be one of ${CATCH_UP.join(", ")}.`;
+  if (flags["overlap"] === true && flags["no-overlap"] === true)
+    return "Give --overlap or --no-overlap, not both.";
+  return defined({
+    task: text("task"),
+    expression: text("cron"),
+    name: text("name"),
+    timeZone: text("time-zone"),
+    catchUp,
+    catchUpLimit: limit === undefined ? undefined : /^\d+$/.test(limit) ? Number(limit) : Number.NaN,
+    overlap: flags["overlap"] === true ? true : flags["no-overlap"] === true ? false : undefined,
+  });
 }
 
 const isCatchUp = (text: string): text is CatchUp => CATCH_UP.some((one) => one === text);

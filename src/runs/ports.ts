@@ -356,6 +356,12 @@ export interface ScheduleRepository {
   list(principal: Principal): Promise<ScheduleView[]>;
   /** Those of all principals. */
   listAll(): Promise<ScheduleView[]>;
+  /** Stores `after` in the place of `before`. `stale`: it was changed since it was read. */
+  edit(
+    before: Schedule,
+    after: Schedule,
+    skipped: Skip | undefined,
+  ): Promise<"edited" | "name_taken" | "stale">;
   /** False: no such schedule. */
   pause(principal: Principal, id: string, now: number): Promise<boolean>;
   /** Lets it continue at `dueAt`. False: it was changed since it was read. */

@@ -31,7 +31,13 @@ export interface Schedule {
   dueAt: number;
 }
 
-export type SkipReason = "too_old" | "previous_at_work" | "previous_waits" | "paused" | "too_many_open";
+export type SkipReason =
+  | "too_old"
+  | "previous_at_work"
+  | "previous_waits"
+  | "paused"
+  | "changed"
+  | "too_many_open";
 
 /** Occurrences that started no run, from the first to the last one. */
 export interface Skip {
@@ -62,6 +68,9 @@ export interface ScheduleRequest {
   /** Default: that of this server. */
   environment?: string;
 }
+
+/** Changes that a person makes; a field that is absent stays. */
+export type ScheduleChanges = Partial<Omit<ScheduleRequest, "environment">>;
 
 /** Field of a request that was refused. */
 export type ScheduleField = "task" | "expression" | "name" | "timeZone" | "catchUp" | "catchUpLimit";

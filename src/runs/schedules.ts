@@ -1,5 +1,6 @@
 /** Adds schedules, and does with them what a person asks for. */
 import { type Clock, timeZone as serverZone } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { IdSource } from "../core/ids.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
@@ -9,9 +10,12 @@ import {
   CATCH_UP,
   type RunNowOutcome,
   type Schedule,
+  type ScheduleChanges,
   type ScheduleField,
   type ScheduleOutcome,
   type ScheduleRequest,
+  type Skip,
+  type SkipReason,
 } from "./schedule.ts";
 import { tooManyOpen } from "./start.ts";
 
@@ -30,17 +34,67 @@ export interface SchedulesContext {
   clock: Clock;
 }
 
+/** The fields of a schedule that a person chooses. */
+type Chosen = Pick<
+  Schedule,
+  "task" | "name" | "expression" | "timeZone" | "catchUp" | "catchUpLimit" | "overlap"
+>;
+
 export async function addSchedule(
   principal: Principal,
   request: ScheduleRequest,
   { schedules, environment, newId, clock }: SchedulesContext,
 ): Promise<ScheduleOutcome> {
-  const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
   const now = clock();
-  const task = wellFormed(request.task).trim();
+  const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
+  const { name = "", timeZone = serverZone() } = request;
+  const read = chosenOf({ ...request, catchUp, catchUpLimit, overlap, name, timeZone }, now);
+  if (!read.ok) return read;
+  const schedule: Schedule = {
+    ...read.chosen,
+    id: newId("sch"),
+    principal,
+    environment: request.environment ?? environment,
+    createdAt: now,
+    dueAt: nextTime(read.chosen, now),
+  };
+  const added = await schedules.add(schedule, MAX_SCHEDULES);
+  if (added === "added") return { ok: true, schedule };
+  if (added === "name_taken") return nameTaken(schedule.name);
+  const message = `You have ${MAX_SCHEDULES} schedules, which is the maximum. Remove one that nobody needs.`;
+  return { ok: false, code: "too_many_schedules", message };
+}
+
+/** Changes what is given. Other times begin now: those of before that started no run are skipped. */
+export async function editSchedule(
+  principal: Principal,
+  id: string,
+  changes: ScheduleChanges,
+  { schedules, clock }: SchedulesContext,
+): Promise<ScheduleOutcome> {
+  for (;;) {
+    const before = await schedules.find(principal, id);
+    if (before === undefined) return outcomeOf(before, id);
+    const now = clock();
+    const read = chosenOf({ ...before, ...defined(changes) }, now);
+    if (!read.ok) return read;
+    const isOtherTime =
+      read.chosen.expression !== before.expression || read.chosen.timeZone !== before.timeZone;
+    const dueAt = isOtherTime ? nextTime(read.chosen, now) : before.dueAt;
+    const schedule: Schedule = { ...before, ...read.chosen, dueAt };
+    const skipped = isOtherTime ? missedOf(before, now, "changed") : undefined;
+    const edited = await schedules.edit(before, schedule, skipped);
+    if (edited === "edited") return { ok: true, schedule };
+    if (edited === "name_taken") return nameTaken(schedule.name);
+    // Somebody else changed it in between: the change is made to that.
+  }
+}
+
+function chosenOf(given: Chosen, now: number): { ok: true; chosen: Chosen } | Refused {
+  const { expression, timeZone, catchUp, catchUpLimit, overlap } = given;
+  const task = wellFormed(given.task).trim();
   if (task === "") return invalid("task", "Give a task: what should an agent do?");
   if (task.length > MAX_TASK) return invalid("task", `The task is longer than ${MAX_TASK} characters.`);
-  const { expression, timeZone = serverZone() } = request;
   const read = readRule({ expression, timeZone }, now);
   if (!read.ok) return invalid(read.field, read.message);
   if (!CATCH_UP.includes(catchUp)) {
@@ -49,32 +103,26 @@ export async function addSchedule(
   if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MAX_CATCH_UP) {
     return invalid("catchUpLimit", `The limit must be a whole number from 1 to ${MAX_CATCH_UP}.`);
   }
-  const given = oneLine(wellFormed(request.name ?? ""), MAX_NAME).trim();
-  const name = given === "" ? oneLine(task, MAX_DEFAULT_NAME) : given;
-  const schedule: Schedule = {
-    id: newId("sch"),
-    principal,
-    environment: request.environment ?? environment,
-    name,
-    task,
-    ...read.rule,
-    catchUp,
-    catchUpLimit,
-    overlap,
-    createdAt: now,
-    dueAt: nextTime(read.rule, now),
-  };
-  const added = await schedules.add(schedule, MAX_SCHEDULES);
-  if (added === "added") return { ok: true, schedule };
-  if (added === "too_many") {
-    const message = `You have ${MAX_SCHEDULES} schedules, which is the maximum. Remove one that nobody needs.`;
-    return { ok: false, code: "too_many_schedules", message };
-  }
-  const message = `You have a schedule named "${shownName(name)}". Give this one another name.`;
-  return { ok: false, code: "name_taken", field: "name", message };
+  const name = oneLine(wellFormed(given.name), MAX_NAME).trim() || oneLine(task, MAX_DEFAULT_NAME);
+  return { ok: true, chosen: { task, name, ...read.rule, catchUp, catchUpLimit, overlap } };
 }
 
-const invalid = (field: ScheduleField, message: string): ScheduleOutcome => ({
+type Refused = Exclude<ScheduleOutcome, { ok: true }>;
+
+const nameTaken = (name: string): Refused => ({
+  ok: false,
+  code: "name_taken",
+  field: "name",
+  message: `You have a schedule named "${shownName(name)}". Give this one another name.`,
+});
+
+/** Occurrences until now that start no run any more. */
+function missedOf(schedule: Schedule, now: number, reason: SkipReason): Skip | undefined {
+  const [last = 0] = lastTimes(schedule, now, 1);
+  return last >= schedule.dueAt ? { from: schedule.dueAt, to: last, reason } : undefined;
+}
+
+const invalid = (field: ScheduleField, message: string): Refused => ({
   ok: false,
   code: "invalid",
   field,
@@ -100,11 +148,8 @@ export async function resumeSchedule(
     const schedule = await schedules.find(principal, id);
     if (schedule?.pausedAt === undefined) return outcomeOf(schedule, id);
     const now = clock();
-    const [last = 0] = lastTimes(schedule, now, 1);
-    const isMissed = last >= schedule.dueAt;
-    const skipped = isMissed ? { from: schedule.dueAt, to: last, reason: "paused" as const } : undefined;
     // If somebody else changed it in between, what they changed counts.
-    await schedules.resume(schedule, nextTime(schedule, now), skipped);
+    await schedules.resume(schedule, nextTime(schedule, now), missedOf(schedule, now, "paused"));
   }
 }
 

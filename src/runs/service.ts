@@ -27,7 +27,13 @@ import type {
   RunView,
   SamplingReply,
 } from "./run.ts";
-import type { RunNowOutcome, ScheduleOutcome, ScheduleRequest, ScheduleView } from "./schedule.ts";
+import type {
+  RunNowOutcome,
+  ScheduleChanges,
+  ScheduleOutcome,
+  ScheduleRequest,
+  ScheduleView,
+} from "./schedule.ts";
 import type { Answer } from "../tools/tool.ts";
 
 /**
@@ -249,10 +255,12 @@ interface RunStarter {
 }
 
 /** Lets runs begin by themselves. What a method changes is stored before it returns. */
-interface RunSchedules {
+export interface RunSchedules {
   /** In the order in which they were added. */
   schedules(principal: Principal): Promise<ScheduleView[]>;
   addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome>;
+  /** Changes what is given. With another expression or time zone, it continues with the next occurrence from now on. */
+  editSchedule(principal: Principal, id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
   /** Starts no runs until it is resumed; one that is paused already stays so. */
   pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome>;
   /** Continues with the next occurrence from now on. */

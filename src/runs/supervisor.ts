@@ -37,11 +37,18 @@ import {
   type RunView,
   isFinal,
 } from "./run.ts";
-import type { RunNowOutcome, ScheduleOutcome, ScheduleRequest, ScheduleView } from "./schedule.ts";
+import type {
+  RunNowOutcome,
+  ScheduleChanges,
+  ScheduleOutcome,
+  ScheduleRequest,
+  ScheduleView,
+} from "./schedule.ts";
 import { type Scheduler, openScheduler } from "./scheduler.ts";
 import {
   type SchedulesContext,
   addSchedule,
+  editSchedule,
   pauseSchedule,
   resumeSchedule,
   runScheduleNow,
@@ -374,6 +381,10 @@ class Supervisor implements RunService {
 
   async addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome> {
     return this.#rescheduled(await addSchedule(principal, request, this.#scheduling));
+  }
+
+  async editSchedule(principal: Principal, id: string, changes: ScheduleChanges): Promise<ScheduleOutcome> {
+    return this.#rescheduled(await editSchedule(principal, id, changes, this.#scheduling));
   }
 
   pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome> {

@@ -221,6 +221,50 @@ describe("a person", () => {
     }
   });
 
+  test("changes a schedule; other times begin at once, and those that were missed before are skipped as such", async () => {
+    const { at, open } = world();
+    const service = open(saying("done"), { concurrentRuns: 0 });
+    const { id } = await add(service);
+    const words = { task: "Read the papers", name: "papers", catchUp: "all" as const, overlap: true };
+    expect(await service.editSchedule(ME, id, words)).toMatchObject({ ok: true });
+    expect(await onlyOne(service)).toMatchObject({ ...words, expression: "0 7 * * *", dueAt: MORNING });
+    at.now = MORNING + DAY + 1;
+    const edited = await service.editSchedule(ME, id, { expression: "30 9 * * *" });
+    expect(edited).toMatchObject({ ok: true, schedule: { dueAt: MORNING + DAY + 2.5 * HOUR } });
+    expect(await onlyOne(service)).toMatchObject({
+      ...words,
+      skips: [{ from: MORNING, to: MORNING + DAY, reason: "changed" }],
+    });
+    await add(service);
+    for (const [changes, field] of [
+      [{ name: "news" }, "name"],
+      [{ task: " " }, "task"],
+      [{ expression: "never" }, "expression"],
+    ] as const) {
+      expect(await service.editSchedule(ME, id, changes)).toMatchObject({ ok: false, field });
+    }
+    expect(await service.editSchedule("you", id, words)).toMatchObject({ ok: false, code: "not_found" });
+    await service.pauseSchedule(ME, id);
+    await service.editSchedule(ME, id, { name: "" });
+    expect((await service.schedules(ME))[0]).toMatchObject({ name: "Read the papers", pausedAt: at.now });
+  });
+
+  test("who edits at the same time as another one loses neither change", async () => {
+    const { open } = world();
+    const services = [open(saying("")), open(saying(""))];
+    const { id } = await add(services[0]!);
+    await Promise.all([
+      services[0]!.editSchedule(ME, id, { task: "Read all" }),
+      services[1]!.editSchedule(ME, id, { overlap: true }),
+      services[0]!.editSchedule(ME, id, { timeZone: "Asia/Tokyo" }),
+    ]);
+    expect(await onlyOne(services[1]!)).toMatchObject({
+      task: "Read all",
+      overlap: true,
+      timeZone: "Asia/Tokyo",
+    });
+  });
+
   test("starts a run now, which changes nothing of the times", async () => {
     const { open } = world();
     const service = open(saying("done"));

@@ -70,6 +70,33 @@ export function scheduleRepositoryContract(
       expect((await runs.schedules.listAll()).map(({ id }) => id)).toEqual([one.id, other.id]);
     });
 
+    test("are changed as they were read, with names of their own", async () => {
+      const one = await add({ name: "daily" });
+      await add({ name: "other" });
+      const next = {
+        ...one,
+        name: "weekly",
+        task: "rest",
+        expression: "0 0 * * 0",
+        catchUp: "skip" as const,
+      };
+      const after: Schedule = { ...next, overlap: true, catchUpLimit: 7, dueAt: 5 * HOUR };
+      const skipped = { from: HOUR, to: 2 * HOUR, reason: "changed" as const };
+      const edit = (before: Schedule, changed: Schedule) => runs.schedules.edit(before, changed, skipped);
+      expect(await edit(one, { ...after, name: "other" })).toBe("name_taken");
+      expect(await edit({ ...one, task: "older" }, after)).toBe("stale");
+      expect(await edit({ ...one, principal: "you" }, { ...after, principal: "you" })).toBe("stale");
+      expect(await edit(one, after)).toBe("edited");
+      expect(await viewOf(one)).toEqual({ ...after, runs: [], skips: [skipped] });
+      // A server that had read the earlier times starts nothing.
+      expect(await runs.schedules.advance(one, step(), fresh())).toEqual({ kind: "stale" });
+      const old = { ...after, expression: one.expression };
+      expect(await runs.schedules.advance(old, step(5 * HOUR), fresh())).toEqual({ kind: "stale" });
+      // Its own name is not taken.
+      expect(await runs.schedules.edit(after, { ...after, task: "sleep" }, undefined)).toBe("edited");
+      expect(await runs.schedules.find("you", one.id)).toBeUndefined();
+    });
+
     test("are due from their time on, in their environment, unless they are paused", async () => {
       const one = await add();
       const later = await add({ dueAt: 2 * HOUR });

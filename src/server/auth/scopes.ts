@@ -1,7 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Scope } from "../../config/sections.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
+import type { PrincipalRuns, RunSchedules } from "../../runs/service.ts";
 
 /** The rights of a token or of a session of the page. */
 interface Holder {
@@ -40,12 +40,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     cancel: async (...args) => demand("run").cancel(...args),
     rename: async (...args) => demand("run").rename(...args),
     delete: async (...args) => demand("run").delete(...args),
-    schedules: async (...args) => demand("run").schedules(...args),
-    addSchedule: async (...args) => demand("run").addSchedule(...args),
-    pauseSchedule: async (...args) => demand("run").pauseSchedule(...args),
-    resumeSchedule: async (...args) => demand("run").resumeSchedule(...args),
-    removeSchedule: async (...args) => demand("run").removeSchedule(...args),
-    runScheduleNow: async (...args) => demand("run").runScheduleNow(...args),
+    ...schedulesBy(() => demand("run")),
     share: async (...args) => demand("run").share(...args),
     shares: async (...args) => demand("read").shares(...args),
     unshare: async (...args) => demand("run").unshare(...args),
@@ -78,6 +73,16 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     otherServers: async () => demand("read").otherServers(),
   };
 }
+
+const schedulesBy = (runs: () => PrincipalRuns): RunSchedules => ({
+  schedules: async (...args) => runs().schedules(...args),
+  addSchedule: async (...args) => runs().addSchedule(...args),
+  editSchedule: async (...args) => runs().editSchedule(...args),
+  pauseSchedule: async (...args) => runs().pauseSchedule(...args),
+  resumeSchedule: async (...args) => runs().resumeSchedule(...args),
+  removeSchedule: async (...args) => runs().removeSchedule(...args),
+  runScheduleNow: async (...args) => runs().runScheduleNow(...args),
+});
 
 /** `service` for resources: reading them is what the scope `read` is for. */
 export function readableRuns(service: PrincipalRuns, auth: AuthInfo | undefined): PrincipalRuns {

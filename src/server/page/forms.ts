@@ -22,7 +22,7 @@ import {
   reviewScreen,
   runScreen,
 } from "./screens.ts";
-import { CHANGES, type WrongSchedule, addFrom, changeFrom, schedulesScreen } from "./schedules.ts";
+import { CHANGES, type WrongSchedule, changeFrom, saveFrom, schedulesScreen } from "./schedules.ts";
 import { askServers, beginAt, serversScreen } from "./servers.ts";
 import { filePath, filesPath, runPath, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
@@ -291,9 +291,10 @@ const check: FormWork["work"] = async ({ context: { runs, session }, runId, form
   reply.json(problem ?? {});
 };
 
-const addSchedule: FormWork["work"] = async (sent) => {
-  const refused = await addFrom(sent.context, sent.form);
-  return refused === undefined ? sent.reply.redirect(schedulePath()) : refuseSchedule(sent, refused);
+const saveSchedule: FormWork["work"] = async (sent) => {
+  const refused = await saveFrom(sent.context, sent.form);
+  const edited = sent.form.get("edit") ?? undefined;
+  return refused === undefined ? sent.reply.redirect(schedulePath(edited)) : refuseSchedule(sent, refused);
 };
 
 const changeSchedule =
@@ -326,7 +327,8 @@ const logIn: FormWork["work"] = async ({ context, form, now, show }) => {
 };
 
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
-  ["/schedules/add", { scope: "run", work: addSchedule }],
+  ["/schedules/add", { scope: "run", work: saveSchedule }],
+  ["/schedules/edit", { scope: "run", work: saveSchedule }],
   ...CHANGES.map(
     (change) => [`/schedules/${change}`, { scope: "run" as const, work: changeSchedule(change) }] as const,
   ),

@@ -1,7 +1,7 @@
 /** Reads what the screen of schedules shows, and carries out its forms. */
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
-import { CATCH_UP, type CatchUp } from "../../runs/schedule.ts";
+import { CATCH_UP, type CatchUp, type ScheduleView } from "../../runs/schedule.ts";
 import { runPath, schedulePath } from "../contracts/viewer.ts";
 import {
   type Preview,
@@ -15,9 +15,11 @@ import { type Picture, type ScreenContext, waitingFor } from "./screens.ts";
 /** Characters of a field that an address brings. */
 const MAX_GIVEN = 200;
 
-/** A form that was not taken, with the fields of a new schedule. */
+/** A form that was not taken, with the fields that were sent. */
 export interface WrongSchedule extends RefusedSchedule {
   draft?: ScheduleDraft;
+  /** The schedule that was to be changed. */
+  edited?: string;
 }
 
 export async function schedulesScreen(
@@ -27,7 +29,8 @@ export async function schedulesScreen(
 ): Promise<Picture> {
   const { runs, session, folderOf, settings } = context;
   const [found, waiting] = await Promise.all([runs.schedules(session.principal), waitingFor(context)]);
-  const draft = refused?.draft ?? draftOf(query);
+  const edited = found.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
+  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, edited && draftFrom(edited));
   const folders = found.map((one) => folderOf?.(one));
   const isOfMany = new Set(folders).size > 1;
   const schedules = found.map((one, at) => ({ ...one, folder: isOfMany ? folders[at] : undefined }));
@@ -40,6 +43,7 @@ export async function schedulesScreen(
     main: renderSchedules({
       session,
       schedules,
+      edited: schedules.find(({ id }) => id === edited?.id),
       draft,
       preview: previewOf(draft, now),
       folder: settings.folder,
@@ -60,38 +64,59 @@ function previewOf({ expression, timeZone }: ScheduleDraft, now: number): Previe
   };
 }
 
-/** The fields of a form; those that it has not are as the page suggests. */
-function draftOf(given: URLSearchParams, limit = MAX_GIVEN): ScheduleDraft {
-  const text = (name: string, otherwise: string): string => given.get(name)?.slice(0, limit) ?? otherwise;
-  const catchUp = text("catchUp", "one");
+const suggested = (): ScheduleDraft => ({
+  task: "",
+  expression: "0 7 * * 1-5",
+  timeZone: serverZone(),
+  name: "",
+  catchUp: "one",
+  catchUpLimit: "10",
+  overlap: false,
+});
+
+const draftFrom = (schedule: ScheduleView): ScheduleDraft => ({
+  ...schedule,
+  catchUpLimit: String(schedule.catchUpLimit),
+});
+
+/** The fields of a form; those that it has not are as in `otherwise`. */
+function draftOf(given: URLSearchParams, limit = MAX_GIVEN, otherwise = suggested()): ScheduleDraft {
+  const text = (name: keyof ScheduleDraft): string =>
+    given.get(name)?.slice(0, limit) ?? String(otherwise[name]);
+  const catchUp = text("catchUp");
   return {
-    task: text("task", ""),
-    expression: text("expression", "0 7 * * 1-5"),
-    timeZone: text("timeZone", serverZone()),
-    name: text("name", ""),
+    task: text("task"),
+    expression: text("expression"),
+    timeZone: text("timeZone"),
+    name: text("name"),
     catchUp: isCatchUp(catchUp) ? catchUp : "one",
-    catchUpLimit: text("catchUpLimit", "10"),
-    overlap: given.has("overlap"),
+    catchUpLimit: text("catchUpLimit"),
+    // A form that was sent leaves out a box that is not checked.
+    overlap: given.has("overlap") || (!given.has("expression") && otherwise.overlap),
   };
 }
 
 const isCatchUp = (text: string): text is CatchUp => CATCH_UP.some((one) => one === text);
 
-/** Adds what was sent; what it gives was not taken. */
-export async function addFrom(
+/** Adds a schedule, or changes the one that was sent with the form; what it gives was not taken. */
+export async function saveFrom(
   { runs, session }: ScreenContext,
   form: URLSearchParams,
 ): Promise<WrongSchedule | undefined> {
   const draft = draftOf(form, Infinity);
   const limit = draft.catchUpLimit.trim();
-  const added = await runs.addSchedule(session.principal, {
+  const fields = {
     ...draft,
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,
-  });
-  if (added.ok) return undefined;
-  const field = "field" in added ? added.field : undefined;
-  return { draft, problem: added.message, field };
+  };
+  const edited = form.get("edit");
+  const saved = await (edited === null
+    ? runs.addSchedule(session.principal, fields)
+    : runs.editSchedule(session.principal, edited, fields));
+  if (saved.ok) return undefined;
+  const field = "field" in saved ? saved.field : undefined;
+  return { draft, problem: saved.message, field, isOfForm: true, ...(edited === null ? {} : { edited }) };
 }
 
 export const CHANGES = ["pause", "resume", "remove", "run"] as const;

@@ -9,6 +9,7 @@ const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
   previous_at_work: "the previous run was still at work",
   previous_waits: "the previous run was waiting for a person",
   paused: "the schedule was paused",
+  changed: "the schedule was changed before a run started",
   too_many_open: "too many runs were unfinished",
 };
 

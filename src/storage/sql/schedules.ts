@@ -1,4 +1,5 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
+import { toJson } from "../../core/json.ts";
 import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
 import type {
@@ -52,6 +53,17 @@ const toSchedule = (row: ScheduleRow): Schedule => ({
   dueAt: row.due_at,
 });
 
+const toColumns = (schedule: Schedule) => ({
+  name: schedule.name,
+  task: schedule.task,
+  expression: schedule.expression,
+  time_zone: schedule.timeZone,
+  catch_up: schedule.catchUp,
+  catch_up_limit: schedule.catchUpLimit,
+  overlap: Number(schedule.overlap),
+  due_at: schedule.dueAt,
+});
+
 const OWN = "id = @id AND principal = @principal";
 
 function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
@@ -71,18 +83,31 @@ function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | 
       id: schedule.id,
       principal,
       environment: schedule.environment,
-      name,
-      task: schedule.task,
-      expression: schedule.expression,
-      time_zone: schedule.timeZone,
-      catch_up: schedule.catchUp,
-      catch_up_limit: schedule.catchUpLimit,
-      overlap: Number(schedule.overlap),
       created_at: schedule.createdAt,
-      due_at: schedule.dueAt,
+      ...toColumns(schedule),
     },
   );
   return "added";
+}
+
+function* edit(
+  before: Schedule,
+  after: Schedule,
+  skipped: Skip | undefined,
+): Steps<"edited" | "name_taken" | "stale"> {
+  const { id, principal, name } = after;
+  yield* lockPrincipal(principal);
+  const stored = yield* findToChange(before);
+  if (stored === undefined || toJson(stored) !== toJson(before)) return "stale";
+  const others = "SELECT id FROM schedules WHERE principal = @principal AND name = @name AND id <> @id";
+  if ((yield* first(others, { principal, name, id })) !== undefined) return "name_taken";
+  if (skipped !== undefined) yield* skip(id, skipped, skipped.reason);
+  yield* change(
+    `UPDATE schedules SET name = @name, task = @task, expression = @expression, time_zone = @time_zone,
+       catch_up = @catch_up, catch_up_limit = @catch_up_limit, overlap = @overlap, due_at = @due_at WHERE id = @id`,
+    { id, ...toColumns(after) },
+  );
+  return "edited";
 }
 
 function* find(principal: Principal, id: string): Steps<Schedule | undefined> {
@@ -182,7 +207,8 @@ function* openRunOf({ id, principal }: Schedule): Steps<Run | undefined> {
 
 function* advance(given: Schedule, step: Step, fresh: NewRun): Steps<Advanced> {
   const schedule = yield* findToChange(given);
-  if (schedule?.dueAt !== given.dueAt || schedule.pausedAt !== undefined) return { kind: "stale" };
+  const isSame = schedule?.expression === given.expression && schedule.timeZone === given.timeZone;
+  if (!isSame || schedule.dueAt !== given.dueAt || schedule.pausedAt !== undefined) return { kind: "stale" };
   const { skipped, start, dueAt } = step;
   if (skipped !== undefined) yield* skip(given.id, skipped, "too_old");
   const outcome: Advanced =
@@ -255,6 +281,10 @@ export class StoredSchedules implements ScheduleRepository {
     const sql = "SELECT DISTINCT principal FROM schedules ORDER BY principal";
     const principals = await this.#engine.read(() => all<{ principal: Principal }>(sql));
     return (await Promise.all(principals.map(({ principal }) => this.list(principal)))).flat();
+  }
+
+  edit(before: Schedule, after: Schedule, skipped: Skip | undefined) {
+    return this.#engine.of(after.principal).write(() => edit(before, after, skipped));
   }
 
   async pause(principal: Principal, id: string, now: number): Promise<boolean> {

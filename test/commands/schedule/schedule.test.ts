@@ -52,6 +52,13 @@ test("a schedule is added, listed, shown, paused and removed, by its name or the
   expect((await home.bin("schedule", "resume", "notes")).stdout).toMatch(
     /^Schedule notes continues\. Next: .* 07:00\.\n$/,
   );
+  const edited = await home.bin("schedule", "edit", "notes", "--cron", "30 8 * * *", "--overlap");
+  expect(edited.stdout).toMatch(
+    /^Changed schedule notes: at 08:30 every day \(Europe\/Berlin\)\.\nNext times:\n( {2}.* 08:30\n){3}$/,
+  );
+  await home.bin("schedule", "edit", "notes", "--task", "Read all", "--no-overlap");
+  const whole = JSON.parse((await home.bin("schedule", "show", "notes", "--json")).stdout) as object;
+  expect(whole).toMatchObject({ task: "Read all", expression: "30 8 * * *", overlap: false });
   expect((await home.bin("schedule", "remove", "notes")).stdout).toContain("is removed");
   const gone = await home.bin("schedule", "show", "notes");
   expect(gone).toMatchObject({ code: 1, stdout: "" });
@@ -79,6 +86,8 @@ test.each([
     ["schedule", "add", "0 7 * * *", "Task", "--catch-up-limit", "0"],
     /The limit must be a whole number from 1 to 100/,
   ],
+  [["schedule", "add", "0 7 * * *", "Task", "--cron", "0 8 * * *"], /--cron is for schedule edit only/],
+  [["schedule", "edit"], /schedule edit needs the name of a schedule/],
   [["schedule", "show"], /schedule show needs the name of a schedule/],
   [["schedule", "run", "x", "--all-principals"], /--all-principals is not for schedule run/],
 ])("%j is refused with one line that says what to do", async (words, told) => {

@@ -45,6 +45,38 @@ test("a schedule is added, paused, resumed, run and removed by the forms of its 
   expect((await get("/")).body).toContain("by schedule news");
 });
 
+test("a schedule is changed by the form that has its fields", async () => {
+  const { service, link } = await opened();
+  const { get, post } = await visit(link);
+  await service.addSchedule(ME, { ...DAILY, overlap: true });
+  await service.addSchedule(ME, { ...DAILY, name: "other", timeZone: "Asia/Tokyo" });
+  const [{ id } = { id: "" }] = await service.schedules(ME);
+  expect((await get("/schedules")).body).toContain(`/schedules?edit=${id}#new`);
+  const { body } = await get(`/schedules?edit=${id}`);
+  expect(body).toMatch(/Change news\s*<[\s\S]*name="expression"[^>]*value="0 7 \* \* 1-5"/);
+  expect(body).toMatch(/name="overlap"\s+checked/);
+  expect(body).not.toContain("data-own-zone");
+  // The script asks for the meaning of what is typed.
+  const typed = await get(`/schedules?edit=${id}&expression=0+9+*+*+*&timeZone=UTC`);
+  expect(typed.body).toContain("At 09:00 every day");
+  expect(typed.body).not.toMatch(/name="overlap"\s+checked/);
+  const wrong = await post("/schedules/edit", { ...FIELDS, edit: id, name: "other" });
+  expect([wrong.status, wrong.body]).toEqual([422, expect.stringContaining("You have a schedule named")]);
+  expect(wrong.body).toContain("Save changes");
+  const { overlap: _unchecked, ...rest } = FIELDS;
+  const saved = await post("/schedules/edit", { ...rest, edit: id, task: "Read all", expression: "@daily" });
+  expect([saved.status, saved.headers["location"]]).toEqual([303, `/schedules#${id}`]);
+  expect((await service.schedules(ME))[0]).toMatchObject({
+    id,
+    task: "Read all",
+    expression: "@daily",
+    overlap: false,
+    catchUp: "all",
+  });
+  const gone = await post("/schedules/edit", { ...FIELDS, edit: "sch_none" });
+  expect([gone.status, gone.body]).toEqual([422, expect.stringContaining("There is no schedule")]);
+});
+
 test("what is wrong is shown where it was written, and what was typed stays", async () => {
   const { service, link } = await opened();
   const { get, post } = await visit(link);
@@ -78,8 +110,9 @@ test("a page that only looks on has no schedules, and changes none", async () =>
   const looker = await visit(pages.link({ principal: ME, purpose: "watch", run: id }));
   expect((await looker.get("/schedules")).status).not.toBe(200);
   expect((await looker.get(`/runs/${id}`)).body).not.toContain("/schedules");
-  for (const change of ["pause", "remove", "run", "add"]) {
-    const { status } = await looker.post(`/schedules/${change}`, { ...FIELDS, schedule: schedule?.id ?? "" });
+  for (const change of ["pause", "remove", "run", "add", "edit"]) {
+    const of = { schedule: schedule?.id ?? "", edit: schedule?.id ?? "" };
+    const { status } = await looker.post(`/schedules/${change}`, { ...FIELDS, ...of });
     expect(status).toBeGreaterThanOrEqual(400);
   }
   const others = await visit(pages.link({ principal: "you", purpose: "decide" }));

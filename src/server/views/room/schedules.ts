@@ -13,7 +13,7 @@ import { standingInList, stateIcon } from "./states.ts";
 /** A schedule with the name of its folder, if that is told. */
 type ListedSchedule = ScheduleView & { folder: string | undefined };
 
-/** The fields of a new schedule, as a person wrote them or the page suggests them. */
+/** The fields of the form, as a person wrote them or the page suggests them. */
 export interface ScheduleDraft {
   task: string;
   expression: string;
@@ -27,18 +27,22 @@ export interface ScheduleDraft {
 /** The meaning of an expression, or the reason why it has none. */
 export type Preview = { words: string; timeZone: string; times: readonly number[] } | { problem: string };
 
-/** A form that was not taken: the one for a new schedule, or one about a schedule. */
+/** A form that was not taken: the one with the fields of a schedule, or one in the list. */
 export interface RefusedSchedule {
   problem: string;
   /** Absent: it is about none of them. */
   field?: ScheduleField | undefined;
-  /** Absent: it is about a new one. */
+  /** The schedule in the list that it is about. */
   id?: string;
+  /** True for the form with the fields. */
+  isOfForm?: boolean;
 }
 
 export interface SchedulesScreen {
   session: PageSession;
   schedules: readonly ListedSchedule[];
+  /** The schedule that the form changes. Absent: it adds one. */
+  edited: ListedSchedule | undefined;
   draft: ScheduleDraft;
   preview: Preview;
   /** The name of the folder of a new schedule. */
@@ -56,7 +60,7 @@ export function renderSchedules(screen: SchedulesScreen): Html {
       <span class="dim">${count}${paused > 0 ? `, ${paused} paused` : ""}</span>
     </div>
     ${schedules.length === 0 ? EMPTY : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
-    ${addForm(screen)}`;
+    ${scheduleForm(screen)}`;
   return mainOf(session, "home", content);
 }
 
@@ -96,6 +100,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
     </dl>
     <div class="sched-acts">
       ${act("run", id, "Run now")}
+      <a class="btn small" href="${editPath(id)}">Edit</a>
       ${pausedAt === undefined ? act("pause", id, "Pause") : act("resume", id, "Resume")}
       ${removing(schedule)}
     </div>
@@ -142,8 +147,11 @@ const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
   skip: "Skip them",
 };
 
-function addForm({ draft, preview, folder, refused }: SchedulesScreen): Html {
-  const own = refused?.id === undefined ? refused : undefined;
+/** Address at which the form has the fields of a schedule. */
+const editPath = (id: string): string => `${schedulePath()}?edit=${encodeURIComponent(id)}#new`;
+
+function scheduleForm({ draft, preview, folder, refused, edited }: SchedulesScreen): Html {
+  const own = refused?.isOfForm ? refused : undefined;
   const wrong = (field: ScheduleField): Html | undefined =>
     own?.field === field ? html` data-wrong` : undefined;
   const input = (
@@ -164,12 +172,15 @@ function addForm({ draft, preview, folder, refused }: SchedulesScreen): Html {
     class="panel sched-new"
     id="new"
     method="post"
-    action="${schedulePath()}/add"
+    action="${schedulePath()}/${edited === undefined ? "add" : "edit"}"
     autocomplete="off"
     data-preview="${schedulePath()}"
   >
     <div class="panel-head">
-      <h2>New schedule</h2>
+      <h2 class="cut">
+        ${edited === undefined ? "New schedule" : html`Change ${oneLine(displayText(edited.name), 60)}`}
+      </h2>
+      ${edited && html`<input type="hidden" name="edit" value="${edited.id}" />`}
       ${folder && html`<span class="end small dim">${icon("folder")}${oneLine(folder, 60)}</span>`}
     </div>
     <div class="sched-fields">
@@ -179,29 +190,35 @@ function addForm({ draft, preview, folder, refused }: SchedulesScreen): Html {
       </label>
       <label><span class="label">Cron expression</span>${input("expression", 200, html` required`)}</label>
       <label
-        ><span class="label">Time zone</span>${input("timeZone", 60, html` required data-own-zone`)}</label
+        ><span class="label">Time zone</span
+        >${input("timeZone", 60, edited === undefined ? html` required data-own-zone` : html` required`)}</label
       >
       ${renderPreview(preview)}
       <label><span class="label">Name, if you like</span>${input("name", MAX_NAME)}</label>
-      <label
-        ><span class="label">Runs missed while no server worked</span>
-        <select class="field" name="catchUp">
-          ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp ? html` selected` : undefined}>${CATCH_UP_CHOICES[value]}</option>`)}
-        </select></label
-      >
-      <label
-        ><span class="label">At most, if all are started</span
-        >${input("catchUpLimit", 4, html` inputmode="numeric"`)}</label
-      >
-      <label class="sched-check"
-        ><input type="checkbox" name="overlap" ${draft.overlap ? html` checked` : undefined} />Start even if
-        an earlier run has not ended</label
-      >
+      ${catchingUp(draft, input("catchUpLimit", 4, html` inputmode="numeric"`))}
     </div>
     ${own && html`<p class="notice red" role="alert">${icon("fail", "red")}<span class="lines">${own.problem}</span></p>`}
-    <p class="row-end pad"><button class="btn ink">Add schedule</button></p>
+    <p class="row-end pad">
+      ${edited && html`<a class="btn" href="${schedulePath(edited.id)}">Cancel</a>`}<button class="btn ink">
+        ${edited === undefined ? "Add schedule" : "Save changes"}
+      </button>
+    </p>
   </form>`;
 }
+
+/** The fields for missed runs, with that for their number. */
+const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
+  html`<label
+      ><span class="label">Runs missed while no server worked</span>
+      <select class="field" name="catchUp">
+        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp ? html` selected` : undefined}>${CATCH_UP_CHOICES[value]}</option>`)}
+      </select></label
+    >
+    <label><span class="label">At most, if all are started</span>${limit}</label>
+    <label class="sched-check"
+      ><input type="checkbox" name="overlap" ${draft.overlap ? html` checked` : undefined} />Start even if an
+      earlier run has not ended</label
+    >`;
 
 /** The script asks for it again while somebody types. */
 function renderPreview(preview: Preview): Html {
