@@ -139,7 +139,7 @@ export async function openAgents(
   const web = webOf(config, env, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
-    owner: Owner & Pick<Run, "model" | "limits">,
+    owner: Owner & Pick<Run, "model" | "limits" | "goal">,
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
@@ -159,7 +159,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
-      ...configured(withLimits(config, owner.limits), web),
+      ...configured(withLimits(config, owner.limits), web, owner.goal),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -189,8 +189,9 @@ const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
 });
 
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config, web: Web | undefined) => ({
+const configured = (config: Config, web: Web | undefined, criteria: Run["goal"]) => ({
   ...defined({ web: web?.options }),
+  ...(criteria && { goal: { criteria, rounds: config.limits.goalRounds } }),
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,

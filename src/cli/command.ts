@@ -14,7 +14,7 @@ import {
 } from "../config/settings.ts";
 import { didYouMean } from "../core/options.ts";
 
-/** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit. */
+/** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit or missed its goal. */
 export type ExitCode = 0 | 1 | 2 | 3;
 
 export interface Flag {

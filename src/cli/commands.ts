@@ -62,6 +62,12 @@ const run: Command = {
       hint: "THREAD",
       help: "Continue this conversation, even while it works. THREAD@N (see runs points) starts a new one from there.",
     },
+    {
+      name: "goal",
+      kind: "list",
+      hint: "CRITERION",
+      help: "Have a judge check this before the run ends. Repeat it for more criteria.",
+    },
     { name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." },
     { name: "json", kind: "boolean", help: "Write events and the run as JSON lines." },
     { name: "quiet", short: "q", kind: "boolean", help: "Print only the answer and failures." },

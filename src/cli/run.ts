@@ -3,8 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
+import type { CriterionFinding } from "../runs/goal.ts";
+import type { StartRequest } from "../runs/ports.ts";
 import {
   type Principal,
   type Run,
@@ -12,13 +15,14 @@ import {
   STATUS_WORDS,
   isFinal,
   isQuestion,
-  stoppedAtLimit,
+  endedEarly,
   waitingIn,
 } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costGap, costText } from "../runs/view.ts";
 import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
+import { type GoalReport, goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/approval-form.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
@@ -49,7 +53,10 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   return withLocalRuns(args, true, async (local) => {
     if (resume === undefined && !(await isReady(local))) return 1;
     const runId = await (resume === undefined
-      ? start(local, task ?? "", textOf(flags["thread"]))
+      ? start(local, {
+          task: task ?? "",
+          ...defined({ threadId: textOf(flags["thread"]), goal: criteriaIn(flags) }),
+        })
       : namedRun(local, resume));
     if (runId === undefined) return 1;
     const view = await local.runs.view(LOCAL, runId);
@@ -87,7 +94,7 @@ async function goOn(
     if (interrupt.signal.aborted) return code;
     process.stdout.write("\n");
     const task = await lineTyped("Next task (Enter to end) › ").catch(() => "");
-    const runId = task.trim() === "" ? undefined : await start(local, task, threadId);
+    const runId = task.trim() === "" ? undefined : await start(local, { task, threadId });
     if (runId === undefined) return code;
     code = await showLive(local, runId, options);
   }
@@ -117,13 +124,16 @@ const FOLLOWING = "A run continues in the workspace that it was started in; else
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
-const followUpText = (runId: string): string =>
-  `Run ${runId} is working in this thread and reads this at its next step.\n`;
+const followUpText = (runId: string, { goal }: StartRequest): string =>
+  `Run ${runId} is working in this thread and reads this at its next step.\n${goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`;
 
-async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
-  const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
+const criteriaIn = ({ goal }: FlagValues): string[] | undefined =>
+  Array.isArray(goal) ? goal.map(String) : undefined;
+
+async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
+  const started = await runs.start(LOCAL, request);
   if (started.ok) {
-    if (started.how === "told") process.stderr.write(followUpText(started.run.id));
+    if (started.how === "told") process.stderr.write(followUpText(started.run.id, request));
     return started.run.id;
   }
   complain(started.message);
@@ -347,14 +357,18 @@ export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocu
  * than this one, which is about to end, may work on it.
  */
 export function runEnd(view: RunView, colors: Colors, isElsewhere = true): string {
-  const { run, filesChanged, models, place } = view;
+  const { run, filesChanged, models, place, goal } = view;
   const { inputTokens, outputTokens } = run.usage;
   const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
-  if (run.stopReason !== undefined) parts.push(heading(sentence(stoppedAtLimit(run.stopReason))));
+  if (run.stopReason !== undefined) parts.push(heading(sentence(endedEarly(run.stopReason))));
   if (filesChanged.length > 0) {
     parts.push(heading("Files changed"), filesChanged.map((path) => showControl(path)).join("\n"));
+  }
+  if (goal !== undefined) {
+    const { outcome, criteria } = goalReport(goal, isFinal(run.status));
+    parts.push(heading(outcome), criteria.map((finding) => findingLine(finding, colors)).join("\n"));
   }
   if (run.answer !== undefined && run.answer.trim() !== "") {
     parts.push(heading("Answer"), shownMarkdown(run.answer, process.stdout, colors));
@@ -373,8 +387,28 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   return `\n${parts.join("\n\n")}\n`;
 }
 
+const VERDICT_MARKS: Readonly<Record<CriterionFinding["verdict"], (colors: Colors) => string>> = {
+  met: (colors) => colors.green("✔"),
+  not_met: (colors) => colors.red("✖"),
+  impossible: (colors) => colors.red("✖"),
+  uncertain: (colors) => colors.yellow("?"),
+};
+
+/** A criterion with its mark, and below it why it is not met. */
+function findingLine(
+  { criterion, verdict, evidence = "", missing }: GoalReport["criteria"][number],
+  colors: Colors,
+): string {
+  const mark = verdict === undefined ? colors.dim("○") : VERDICT_MARKS[verdict](colors);
+  const word = verdict === "impossible" || verdict === "uncertain" ? `${verdict}: ` : "";
+  const details =
+    verdict === "met" ? [] : [evidence, ...(missing === undefined ? [] : [`Missing: ${missing}`])];
+  const below = details.filter((text) => text !== "").map((text) => `\n  ${colors.dim(showControl(text))}`);
+  return `${mark} ${word}${showControl(criterion)}${below.join("")}`;
+}
+
 const statusText = ({ status, stopReason }: RunView["run"]): string =>
-  stopReason === undefined ? STATUS_WORDS[status] : stoppedAtLimit(stopReason);
+  stopReason === undefined ? STATUS_WORDS[status] : endedEarly(stopReason);
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -63,6 +63,11 @@ export const limitsSchema = z
     toolTime: seconds
       .optional()
       .describe("Time limit of one tool call; it is then stopped and the run continues."),
+    goalRounds: whole(1, 20)
+      .default(5)
+      .describe(
+        "Answers of a run with a goal that a judge checks; the run ends after the last one with what it has.",
+      ),
     repeatedTurns: whole(0)
       .default(20)
       .describe(

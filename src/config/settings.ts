@@ -81,6 +81,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "limits.modelSilence", kind: "number", hint: "SECONDS" },
   { path: "limits.workTime", kind: "number", hint: "SECONDS" },
   { path: "limits.toolTime", kind: "number", hint: "SECONDS" },
+  { path: "limits.goalRounds", kind: "number" },
   { path: "limits.repeatedTurns", kind: "number" },
   { path: "limits.subagentDepth", kind: "number" },
   { path: "limits.listedCharacters", kind: "number" },

@@ -3,7 +3,7 @@ import { isoTime } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import type { News } from "../runs/news.ts";
-import { stoppedAtLimit } from "../runs/run.ts";
+import { endedEarly } from "../runs/run.ts";
 
 /** Longest name of a run, in characters. */
 const NAME = 120;
@@ -69,7 +69,7 @@ function textOf({ event }: News): string {
     case "run_failed":
       return `failed (${event.data.reason})`;
     case "run_completed":
-      return event.data.stopReason === undefined ? "finished" : stoppedAtLimit(event.data.stopReason);
+      return event.data.stopReason === undefined ? "finished" : endedEarly(event.data.stopReason);
     case "todos": {
       const { todos } = event.data;
       const done = todos.filter(({ status }) => status === "completed").length;

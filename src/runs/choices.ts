@@ -1,5 +1,6 @@
 /** Choices for one run: a model that the operator allows, and limits below those of the server. */
 import { z } from "zod";
+import { criteriaProblem } from "../core/criteria.ts";
 import { shownName } from "../core/text.ts";
 
 const amount = z.number().positive();
@@ -24,6 +25,8 @@ export interface RunChoices {
   /** A model of `StartChoices`. Default: that of the server. */
   model?: string;
   limits?: RunLimits;
+  /** Criteria that a judge checks before the run ends. */
+  goal?: readonly string[];
 }
 
 export interface OfferedModel {
@@ -43,15 +46,17 @@ export interface StartChoices {
 }
 
 export interface ChoiceProblem {
-  code: "model_not_allowed" | "limit_not_allowed";
+  code: "model_not_allowed" | "limit_not_allowed" | "invalid_goal";
   message: string;
 }
 
 /** Says why a run cannot start with these choices; `undefined`: it can. */
 export function choiceProblem(
-  { model, limits }: RunChoices,
+  { model, limits, goal }: RunChoices,
   offered: StartChoices,
 ): ChoiceProblem | undefined {
+  const wrong = goal && criteriaProblem(goal);
+  if (wrong !== undefined) return { code: "invalid_goal", message: `No run was started. ${wrong}` };
   const chosen = offered.models.find(({ spec }) => model === undefined || spec === model);
   if (model !== undefined && chosen?.problem !== undefined) return refusedModel(chosen.problem);
   if (model !== undefined && chosen === undefined) return refusedModel(notAllowed(model, offered));

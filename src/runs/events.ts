@@ -8,7 +8,7 @@ import { answerText, questionText } from "../tools/check-answer.ts";
 import type { Answer, CallPreview, Todo } from "../tools/tool.ts";
 import { type AskedCall, answeredText, askedCall, askedCallText, decidedText } from "./asked-words.ts";
 import { GoalEnded, GoalJudged, endedLine, judgedLine } from "./goal.ts";
-import { type Approval, type OpenQuestion, agentName, stoppedAtLimit } from "./run.ts";
+import { type Approval, type OpenQuestion, agentName, endedEarly } from "./run.ts";
 
 /** Longest line, in characters. */
 const LINE = 200;
@@ -71,7 +71,7 @@ const EVENTS = {
   run_parked: ofRun("change", Empty, () => "parked"),
   /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
   run_completed: ofRun("end", z.object({ answer: Text, stopReason: Text.optional() }), ({ stopReason }) =>
-    stopReason === undefined ? "completed" : stoppedAtLimit(stopReason),
+    stopReason === undefined ? "completed" : endedEarly(stopReason),
   ),
   run_failed: ofRun("end", z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
   run_cancelled: ofRun("end", z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),

@@ -4,7 +4,7 @@ import { oneLine } from "../core/text.ts";
 
 const Text = z.string();
 
-const CriterionFinding = z.object({
+export const CriterionFinding = z.object({
   criterion: Text,
   verdict: z.enum(["met", "not_met", "impossible", "uncertain"]),
   evidence: Text,
@@ -37,7 +37,7 @@ export const judgedLine = ({ round, rounds, verdicts }: GoalJudged): string => {
   return `goal: ${met} of ${verdicts.length} criteria met (round ${round} of ${rounds})`;
 };
 
-const VERDICT_WORDS: Readonly<Record<CriterionFinding["verdict"], string>> = {
+export const VERDICT_WORDS: Readonly<Record<CriterionFinding["verdict"], string>> = {
   met: "met",
   not_met: "not met",
   impossible: "impossible",
@@ -47,6 +47,22 @@ const VERDICT_WORDS: Readonly<Record<CriterionFinding["verdict"], string>> = {
 /** A finding as text: the verdict and its criterion, then the evidence, then the missing work. */
 export const findingText = ({ criterion, verdict, evidence, missing }: CriterionFinding): string =>
   `${VERDICT_WORDS[verdict]}: ${criterion}\n${evidence}${missing === undefined ? "" : `\nMissing: ${missing}`}`;
+
+/** The goal of a run as its journal tells it. */
+export interface GoalView {
+  criteria: readonly string[];
+  /** The newest round; absent before the first. */
+  judged?: GoalJudged;
+  /** Absent while the run works towards it, and where the run ended in another way. */
+  ended?: GoalEnded;
+}
+
+/** Sums up a goal: `Goal met`, `Goal not met: all 5 rounds are used`, `Goal: 1 of 3 criteria met (round 2 of 5)`. */
+export function goalHeading({ judged, ended }: GoalView, isOver: boolean): string {
+  const line = ended ? endedLine(ended) : judged ? judgedLine(judged) : "goal: not judged";
+  const open = isOver || ended !== undefined || judged !== undefined ? "" : " yet";
+  return line.charAt(0).toUpperCase() + line.slice(1) + open;
+}
 
 const ENDS = { met: "goal met", accepted: "goal accepted by a person", not_met: "goal not met" } as const;
 

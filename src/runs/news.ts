@@ -1,6 +1,6 @@
 /** News of runs for people and programs elsewhere: the types, and the port of their outbox. */
 import type { RunEvent, RunEventKind } from "./events.ts";
-import type { Principal } from "./run.ts";
+import { type Principal, isLimit } from "./run.ts";
 
 export const NEWS_TYPES = [
   "run.finished",
@@ -51,9 +51,10 @@ export interface News {
 
 /** The news of an event. */
 export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
-  NEWS_TYPES.filter(
-    (type) => KINDS[type].includes(kind) && (type !== "budget.reached" || "stopReason" in data),
-  );
+  NEWS_TYPES.filter((type) => KINDS[type].includes(kind) && (type !== "budget.reached" || isAtLimit(data)));
+
+const isAtLimit = (data: RunEvent["data"]): boolean =>
+  "stopReason" in data && data.stopReason !== undefined && isLimit(data.stopReason);
 
 export const newsId = (runId: string, seq: number, type: EventType): string =>
   `${runId}_${seq}_${type.replace(".", "_")}`;

@@ -10,6 +10,7 @@ import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
 import type { Answer, CallPreview, Question, Todo } from "../tools/tool.ts";
 import type { RunLimits } from "./choices.ts";
+import type { GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 
 export type { AgentPath, Decision, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
@@ -76,6 +77,8 @@ export interface Run {
   model?: string;
   /** Limits that were chosen for it. Where the server's are lower, those count. */
   limits?: RunLimits;
+  /** Criteria that its answers are judged by. */
+  goal?: readonly string[];
   /** Absent: no schedule started it. */
   schedule?: RunSchedule;
   status: RunStatus;
@@ -127,9 +130,16 @@ const LIMITS: Readonly<Record<string, string>> = {
   max_output_tokens: "length of one answer",
 };
 
-/** The status in words of a run that ended at a limit, such as `stopped at a limit (steps)`. */
-export const stoppedAtLimit = (stopReason: string): string =>
-  `stopped at a limit (${LIMITS[stopReason] ?? stopReason})`;
+const NOT_MET = "goal_not_met";
+
+/** The status in words of a run that ended early, such as `stopped at a limit (steps)`. */
+export const endedEarly = (stopReason: string): string =>
+  stopReason === NOT_MET
+    ? "ended without meeting its goal"
+    : `stopped at a limit (${LIMITS[stopReason] ?? stopReason})`;
+
+/** True if a limit ended a run with this reason. */
+export const isLimit = (stopReason: string): boolean => stopReason !== NOT_MET;
 
 /** A run without its answer, which may be long. */
 export type RunHead = Pick<
@@ -325,6 +335,8 @@ export interface RunView {
   grants: Grant[];
   mainAgent: AgentWork;
   subagents: SubagentView[];
+  /** Absent: the run has none. */
+  goal?: GoalView;
   /** Virtual paths the run changed, sorted. */
   filesChanged: string[];
   /** One line: what happened last, or that it waits for its turn. */

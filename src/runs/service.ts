@@ -57,6 +57,7 @@ type StartRefusal =
   | "configuration_invalid"
   | "model_not_allowed"
   | "limit_not_allowed"
+  | "invalid_goal"
   | "restart_needed"
   | "shutting_down";
 

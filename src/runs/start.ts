@@ -76,7 +76,7 @@ const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
 
 /** Says that an idempotency key already stands for another task. */
 const keyConflict = (runId: string): string =>
-  `This idempotency key was used before, for run ${runId} with another task or thread. Use a new key for a new task.`;
+  `This idempotency key was used before, for run ${runId} with another task, goal or thread. Use a new key for a new task.`;
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */
 export async function tell(
@@ -150,9 +150,10 @@ export async function start(
 }
 
 /** The request as it is read back: a repeated one is to be the same. */
-function storable({ task, idempotencyKey, ...rest }: StartRequest): StartRequest {
+function storable({ task, idempotencyKey, goal, ...rest }: StartRequest): StartRequest {
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
-  return { ...rest, ...key, task: wellFormed(task) };
+  const criteria = goal?.map((criterion) => wellFormed(criterion.trim()));
+  return { ...rest, ...key, ...defined({ goal: criteria }), task: wellFormed(task) };
 }
 
 async function create(
@@ -178,7 +179,9 @@ async function create(
 }
 
 const chosenProblem = (request: StartRequest, choices: StartContext["choices"]): ChoiceProblem | undefined =>
-  request.model === undefined && request.limits === undefined ? undefined : choiceProblem(request, choices());
+  request.model === undefined && request.limits === undefined && request.goal === undefined
+    ? undefined
+    : choiceProblem(request, choices());
 
 /** `undefined`: the run at work in the thread has ended. */
 async function tellInstead(

@@ -189,6 +189,7 @@ class Supervisor implements RunService {
         ...(place === undefined ? {} : { place }),
         modelCalls,
         models: fold.models(),
+        ...defined({ goal: fold.goal(run) }),
       };
     }
   }

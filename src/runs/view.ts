@@ -1,6 +1,7 @@
 import type { AgentPath } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
+import type { GoalEnded, GoalJudged, GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
 import {
@@ -175,9 +176,12 @@ export class RunFold {
   readonly #subagents = new Map<string, Subagent>();
   readonly #files = new Set<string>();
   readonly #usage = new UsageFold();
+  #judged: GoalJudged | undefined;
+  #goalEnded: GoalEnded | undefined;
 
   add(event: RunEvent): void {
     this.lastSeq = event.seq;
+    this.#judge(event);
     if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
@@ -199,6 +203,10 @@ export class RunFold {
     );
   }
 
+  goal({ goal: criteria }: Pick<Run, "goal">): GoalView | undefined {
+    return criteria && { criteria, ...defined({ judged: this.#judged, ended: this.#goalEnded }) };
+  }
+
   models(): ModelUsage[] {
     return this.#usage.all();
   }
@@ -206,6 +214,12 @@ export class RunFold {
   /** Sorted by code unit, so that the order is the same everywhere. */
   filesChanged(): string[] {
     return [...this.#files].sort();
+  }
+
+  /** Another round after the end of a goal, because of a message to the run, opens it again. */
+  #judge(event: RunEvent): void {
+    if (event.kind === "goal_judged") [this.#judged, this.#goalEnded] = [event.data, undefined];
+    if (event.kind === "goal_ended") this.#goalEnded = event.data;
   }
 
   #addSubagent(event: EventOf<"subagent_queued" | "subagent_started">): void {

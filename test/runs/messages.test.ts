@@ -203,7 +203,7 @@ describe("a start in a thread at work", () => {
     const conflict = {
       ok: false,
       code: "idempotency_conflict",
-      message: `This idempotency key was used before, for run ${run.id} with another task or thread. Use a new key for a new task.`,
+      message: `This idempotency key was used before, for run ${run.id} with another task, goal or thread. Use a new key for a new task.`,
     };
     expect(await service.start(ME, { task: "other", threadId, idempotencyKey: "k" })).toEqual(conflict);
     expect(await service.start(ME, { task: "more", idempotencyKey: "k" })).toEqual(conflict);

@@ -305,3 +305,39 @@ test("a model that may pass decisions on is told to leave questions to the user"
   expect(message).toContain("it shows them the form");
   expect(next).toMatchObject({ tool: "answer_deep_agent" });
 });
+
+test("a goal that was not met: the message, the verdicts, and what is missing", () => {
+  const criteria = ["Tests pass", "# The customer\n- [x] likes it"];
+  const verdicts = [
+    { criterion: "Tests pass", verdict: "not_met" as const, evidence: "2 of 9 fail", missing: "mend them" },
+    { criterion: criteria[1] ?? "", verdict: "uncertain" as const, evidence: "no file\ntells" },
+  ];
+  const view = aView({
+    run: { status: "completed", answer: "Goal not met", stopReason: "goal_not_met", goal: criteria },
+    goal: {
+      criteria,
+      judged: { round: 2, rounds: 5, verdicts },
+      ended: { round: 2, outcome: "not_met", reason: "nobody answered" },
+    },
+  });
+  const report = runReport(view, FORMS);
+  expect(report.message).toContain("Run run_1 ended without meeting its goal.");
+  expect(report.goal).toEqual({ outcome: "Goal not met: nobody answered", round: 2, criteria: verdicts });
+  const lines = reportText(report).split("\n");
+  const at = lines.indexOf("Goal not met: nobody answered:");
+  expect(lines.slice(at + 1, at + 3)).toEqual([
+    "- [ ] not met: Tests pass: 2 of 9 fail Missing: mend them",
+    expect.stringMatching(/^- \[ \] uncertain: # The customer\S+ \S+ likes it: no file\S+tells$/),
+  ]);
+});
+
+test("a goal before its first round", () => {
+  const goal = { criteria: ["Tests pass"] };
+  expect(runReport(aView({ goal }), FORMS).goal).toEqual({
+    outcome: "Goal: not judged yet",
+    round: 0,
+    criteria: [{ criterion: "Tests pass" }],
+  });
+  const over = aView({ goal, run: { status: "completed", stopReason: "max_tokens" } });
+  expect(runReport(over, FORMS).goal?.outcome).toBe("Goal: not judged");
+});

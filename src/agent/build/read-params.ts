@@ -1,4 +1,5 @@
 import { checkBackend } from "../../backends/runtime.ts";
+import { criteriaProblem } from "../../core/criteria.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
@@ -61,9 +62,7 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   );
 }
 
-/** Most criteria of a goal, and most of its rounds. */
-const MOST = 20;
-const LONGEST_CRITERION = 1000;
+const MOST_ROUNDS = 20;
 
 /**
  * Checks a goal.
@@ -78,22 +77,10 @@ function readGoal(given: GoalOptions): GoalOptions {
   return { ...goal, criteria: criteria.map((criterion) => criterion.trim()) };
 }
 
-function criteriaProblem(criteria: readonly string[]): string | undefined {
-  const texts = criteria.map((criterion) => criterion.trim());
-  if (texts.length === 0) return "A goal needs at least one criterion.";
-  if (texts.length > MOST) return `A goal has at most ${MOST} criteria; got ${texts.length}.`;
-  const long = texts.findIndex((text) => text.length > LONGEST_CRITERION);
-  if (long >= 0) {
-    return `Criterion ${long + 1} of the goal has ${texts[long]?.length} characters; at most ${LONGEST_CRITERION} are allowed. Put details into a file and name it.`;
-  }
-  const twice = texts.findIndex((text, index) => texts.indexOf(text) !== index);
-  return twice < 0 ? undefined : `Criterion ${twice + 1} of the goal is given twice; leave one out.`;
-}
-
 const roundsProblem = (rounds: number): string | undefined =>
-  Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST
+  Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST_ROUNDS
     ? undefined
-    : `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST}.`;
+    : `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST_ROUNDS}.`;
 
 function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAgent | CompiledSubAgent {
   const owner = `subagents[${index}]`;

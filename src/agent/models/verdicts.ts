@@ -10,6 +10,9 @@ const FINDING = z.object({
   missing: z.string(),
 });
 
+/** Name of the tool by which a judge answers. */
+export const FINDINGS = "findings";
+
 /** Longest evidence, and longest text about missing work, in characters. */
 const LONGEST = 600;
 
@@ -33,7 +36,7 @@ export function findingsFormat(criteria: readonly string[]): JsonSchemaFormat {
     additionalProperties: false,
   };
   return {
-    title: "findings",
+    title: FINDINGS,
     description: "Your findings about every criterion. Give them once, when you have checked all.",
     type: "object",
     properties: Object.fromEntries(names.map((name) => [name, finding])),

@@ -9,7 +9,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
-import { type AgentPath, type Approval, agentName, stoppedAtLimit } from "../../runs/run.ts";
+import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
 import { diffContent, textContent } from "./diffs.ts";
 
 const KINDS: Readonly<Record<string, ToolKind>> = {
@@ -193,7 +193,7 @@ export const messageOf = (
 const endOf = (event: EventOf<"run_completed">): SessionUpdate[] =>
   event.data.stopReason === undefined
     ? []
-    : said(`\n\n_This run ${stoppedAtLimit(event.data.stopReason)}._`, event);
+    : said(`\n\n_This run ${endedEarly(event.data.stopReason)}._`, event);
 
 const planOf = ({ data }: EventOf<"todos">): PlanEntry[] =>
   data.todos.map(({ content, status }) => ({ content: shown(content), status, priority: "medium" }));

@@ -360,6 +360,8 @@ const KEY_EVENTS: readonly RunEventKind[] = [
     "model_awaited",
     "model_retry",
     "compacted",
+    "goal_judged",
+    "goal_ended",
     "warning",
     "message_received",
   ] as const),

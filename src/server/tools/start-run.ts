@@ -29,7 +29,7 @@ export async function startRun(
   if (view === undefined) return unknownRun(started.run.id);
   // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
-  const note = NOTES[started.how];
+  const note = noteOf(started.how, order);
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
@@ -40,6 +40,13 @@ const NOTES: Readonly<Record<Started, string | undefined>> = {
     "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
   existing: "A call with this idempotency key came before: nothing was started again.",
 };
+
+/** A message to a run at work changes nothing of its goal. */
+const noteOf = (how: Started, { goal }: Order): string | undefined =>
+  how === "told" && goal !== undefined ? `${NOTES.told} ${GOAL_NOT_USED}` : NOTES[how];
+
+const GOAL_NOT_USED =
+  "The goal was not used, because that run began without it; give it with the next task of the thread.";
 
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';

@@ -25,6 +25,7 @@ const runInput = z.strictObject({
     .max(200)
     .optional()
     .describe("Conversation to continue, even while it works; ID@N from its point N"),
+  goal: z.array(z.string()).optional().describe("Criteria that a judge checks before the run ends"),
   idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
   wait_seconds: waitSeconds,
 });
@@ -45,8 +46,8 @@ const runDeepAgent = defineTool({
   handle: async (args, call) => {
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    const { task, thread_id: threadId, idempotency_key: idempotencyKey, wait_seconds: seconds } = args;
-    const order = { task, ...defined({ threadId, idempotencyKey }) };
+    const { task, goal, thread_id: threadId, idempotency_key: idempotencyKey, wait_seconds: seconds } = args;
+    const order = { task, ...defined({ goal, threadId, idempotencyKey }) };
     return carried.answers === undefined
       ? startRun(order, seconds, call)
       : continueRun(seconds, carried.answers, call);

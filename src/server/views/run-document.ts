@@ -14,15 +14,17 @@ import {
   type SubagentView,
   type Waiting,
   agentName,
+  isFinal,
   isQuestion,
   isWithin,
-  stoppedAtLimit,
+  endedEarly,
   waitingIn,
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
+import { goalReport } from "./goal-report.ts";
 import { limitWords } from "./limit-words.ts";
 import { asText, code, fenced, quote } from "./quoting.ts";
 
@@ -41,6 +43,7 @@ export function runDocument(view: RunView): object {
     name: run.name,
     model: run.model,
     limits: run.limits && limitsDocument(run.limits),
+    goal: view.goal && goalReport(view.goal, isFinal(run.status)),
     schedule: run.schedule && scheduleDocument(run.schedule),
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
@@ -198,6 +201,7 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
     [`${run.status} · started ${isoTime(run.createdAt)} · ${end}`, ...chosenFor(run)].join(" · "),
     "## Task",
     quote(run.task),
+    ...(run.goal === undefined ? [] : ["## Goal", quote(run.goal.join("\n"))]),
     "## What happened",
     ...(missing > 0 ? [`_${missing} earlier events are not shown._`] : []),
     ...events.flatMap(blocksOf),
@@ -234,7 +238,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "run_parked":
       return ["The server shut down; the run waits for the next one."];
     case "run_completed":
-      return [`The run ${data.stopReason === undefined ? "is complete" : stoppedAtLimit(data.stopReason)}.`];
+      return [`The run ${data.stopReason === undefined ? "is complete" : endedEarly(data.stopReason)}.`];
     case "run_failed":
       return ["The run failed.", ...quoted(data.message)];
     case "run_cancelled":

@@ -14,13 +14,14 @@ import {
   isFinal,
   isQuestion,
   startedBy,
-  stoppedAtLimit,
+  endedEarly,
   waitingIn,
 } from "../../runs/run.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
 import { runUri } from "../contracts/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { addressLines, addressOf, askedBy, shownText } from "./question-form.ts";
+import { GoalReport, goalLines, goalReport } from "./goal-report.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
@@ -91,6 +92,8 @@ export const RunReport = z.object({
       expires_at: z.string().optional(),
     }),
   ),
+  /** Absent: the run has none. */
+  goal: GoalReport.optional(),
   files_changed: z.array(z.string()),
   page: z.string().optional(),
   usage: z.object({
@@ -155,6 +158,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     questions: capped("questions", view.questions.toSorted(pendingFirst), MAX.questions).map(questionReport),
+    ...(view.goal && { goal: goalReport(view.goal, isFinal(run.status)) }),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: {
       input_tokens: run.usage.inputTokens,
@@ -257,7 +261,7 @@ function cutToBytes(text: string, limit: number): string {
  * Markdown, so texts of models and names of files are quoted.
  */
 export function reportText(report: RunReport): string {
-  const { answer = "", todos, agents, approvals, questions, files_changed: files, usage } = report;
+  const { answer = "", todos, agents, goal, approvals, questions, files_changed: files, usage } = report;
   const sections = [
     ...(report.status === "completed" && report.stop_reason === undefined
       ? [answer, report.message]
@@ -274,6 +278,7 @@ export function reportText(report: RunReport): string {
         return `- ${type}"${task}" (${status}): ${asText(step)}`;
       }),
     ),
+    goal === undefined ? "" : section(goal.outcome, goalLines(goal)),
     ...approvals.map(approvalText),
     ...questions.filter(({ status }) => status === "pending").map(questionText),
     section(
@@ -333,7 +338,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "completed":
       return run.stopReason === undefined
         ? `Run ${run.id} completed.`
-        : `Run ${run.id} ${stoppedAtLimit(run.stopReason)}. Its answer says what is done. ${CONTINUE}`;
+        : `Run ${run.id} ${endedEarly(run.stopReason)}. Its answer says what is done. ${CONTINUE}`;
     case "failed":
       return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(asText(run.failure?.message ?? "no details", MAX.failure))} ${CONTINUE}`;
     case "cancelled":

@@ -32,6 +32,7 @@ export interface RunRow {
   name: string | null;
   model: string | null;
   limits: Json<RunLimits> | null;
+  goal: Json<string[]> | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;
@@ -135,6 +136,7 @@ export function toRun(row: RunRow): Run {
     ...(row.name === null ? {} : { name: row.name }),
     ...(row.model === null ? {} : { model: row.model }),
     ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
+    ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...scheduleOf(row),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),

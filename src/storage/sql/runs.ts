@@ -1,5 +1,6 @@
 /** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
 import { answeredEntry, decidedEntry, messageEntry } from "../../runs/events.ts";
@@ -151,7 +152,8 @@ export function* obstacle(
   const { task, threadId, idempotencyKey } = request;
   const same = yield* startedWith(principal, idempotencyKey);
   if (same !== undefined) {
-    const repeated = same.task === task && [undefined, same.threadId, same.forkedFrom].includes(threadId);
+    const isSame = same.task === task && isDeepStrictEqual(same.goal, request.goal);
+    const repeated = isSame && [undefined, same.threadId, same.forkedFrom].includes(threadId);
     return { kind: repeated ? "existing" : "conflict", run: same };
   }
   const sent = idempotencyKey === undefined ? undefined : yield* messages.byKey(principal, idempotencyKey);
@@ -209,9 +211,9 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   }
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-       updated_at, runnable_since, forked_from, model, limits, schedule_id, schedule_name, occurrence)
+       updated_at, runnable_since, forked_from, model, limits, goal, schedule_id, schedule_name, occurrence)
      VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
-       @now, @now, @forked_from, @model, @limits, @schedule_id, @schedule_name, @occurrence)`,
+       @now, @now, @forked_from, @model, @limits, @goal, @schedule_id, @schedule_name, @occurrence)`,
     {
       id: fresh.runId,
       thread_id: threadId,
@@ -223,6 +225,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       forked_from: isFork ? named : null,
       model: request.model ?? null,
       limits: request.limits === undefined ? null : toJson(request.limits),
+      goal: request.goal === undefined ? null : toJson([...request.goal]),
       schedule_id: fresh.schedule?.id ?? null,
       schedule_name: fresh.schedule?.name ?? null,
       occurrence: fresh.schedule?.dueAt ?? null,
@@ -389,8 +392,9 @@ export function* forgetCall(principal: Principal, runId: string): Steps<void> {
 }
 
 /** Requests with other choices are other requests. */
-function digestOf({ task, threadId, model, limits }: StartRequest): string {
-  const chosen = model === undefined && limits === undefined ? [] : [defined({ model, limits })];
+function digestOf({ task, threadId, model, limits, goal }: StartRequest): string {
+  const choices = defined({ model, limits, goal });
+  const chosen = Object.keys(choices).length === 0 ? [] : [choices];
   return createHash("sha256")
     .update(canonicalJson([task, ...(threadId === undefined ? [] : [threadId]), ...chosen]))
     .digest("base64url");

@@ -361,6 +361,9 @@ CREATE INDEX news_subscriptions_of_principal ON news_subscriptions (principal, t
 CREATE INDEX news_subscriptions_ends ON news_subscriptions (expires_at);
 CREATE INDEX run_events_news ON run_events (time, run_id, seq) WHERE ${IS_NEWS};`;
 
+/** `runs.goal` is a JSON list of the criteria that the run's answers are judged by; null: none. */
+const GOALS = "ALTER TABLE runs ADD COLUMN goal TEXT;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -374,6 +377,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 9, name: "search of runs", sql: SEARCH, isForSqlite: true },
   { version: 10, name: "news of runs", sql: NEWS },
   { version: 11, name: "subscriptions to news", sql: SUBSCRIPTIONS },
+  { version: 12, name: "goals of runs", sql: GOALS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -55,7 +55,7 @@ export function* occurrences(
     `e.${IS_NEWS}`,
     "e.kind IN (SELECT value FROM json_each(@kinds))",
     "e.time >= @since AND r.principal = @principal",
-    ...(type === "budget.reached" ? ["r.stop_reason IS NOT NULL"] : []),
+    ...(type === "budget.reached" ? ["r.stop_reason IS NOT NULL AND r.stop_reason <> 'goal_not_met'"] : []),
     ...(runId === undefined ? [] : ["e.run_id = @run_id"]),
   ];
   const rows = yield* all<NamedEventRow>(

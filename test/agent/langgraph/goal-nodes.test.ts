@@ -115,6 +115,17 @@ describe("a goal", () => {
     expect(judge.requests).toHaveLength(1);
   });
 
+  it("is left to a person by the offline model, which cannot judge", async () => {
+    const agent = buildAgent({
+      model: "offline",
+      checkpointer: new MemorySaver(),
+      goal: { criteria: ["One", "Two"] },
+    });
+    const [judged] = told(await collect(agent, TASK), "goal_judged");
+    const verdict = { verdict: "uncertain", evidence: expect.stringContaining("cannot judge") };
+    expect(judged).toMatchObject({ verdicts: [verdict, verdict] });
+  });
+
   it("is judged again for the next task of a thread", async () => {
     const { agent, judges } = agentWith([findings(met)]);
     await collect(agent, TASK);

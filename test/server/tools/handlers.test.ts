@@ -12,6 +12,7 @@ import {
   startRun,
 } from "../../runs/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
+import { findings, isJudge, met, notMet } from "../../support/judge.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
 
@@ -127,8 +128,34 @@ test.each(CLIENT_KINDS)("%s: the same key and task give the same run", async (ki
   const other = await client.call("run_deep_agent", { ...args, task: "y" });
   expect(other).toMatchObject({ isError: true });
   expect(other.text).toBe(
-    `This idempotency key was used before, for run ${String(first.structured["run_id"])} with another task or thread. Use a new key for a new task.`,
+    `This idempotency key was used before, for run ${String(first.structured["run_id"])} with another task, goal or thread. Use a new key for a new task.`,
   );
+});
+
+test.each(CLIENT_KINDS)("%s: a goal is judged, and the report has every verdict", async (kind) => {
+  const judged = [findings(met, notMet("no letter")), findings(met, met)];
+  const model = scriptedModel((request) => (isJudge(request) ? (judged.shift() ?? {}) : { text: "done" }));
+  const { service } = openServer(databaseFile(), ({ goal }) => ({
+    model,
+    ...(goal === undefined ? {} : { goal: { criteria: goal } }),
+  }));
+  const client = await connect(
+    depsFor(async () => service),
+    { kind },
+  );
+  const goal = ["There is a report", "There is a letter"];
+  const { structured, text } = await client.call("run_deep_agent", { task: "x", goal });
+  expect(structured["goal"]).toEqual({
+    outcome: "Goal met",
+    round: 2,
+    criteria: goal.map((criterion) => ({ criterion, ...met })),
+  });
+  expect(text).toContain("Goal met:\n- [x] met: There is a report\n- [x] met: There is a letter");
+  const refused = await client.call("run_deep_agent", { task: "x", goal: [] });
+  expect(refused).toMatchObject({
+    isError: true,
+    text: "No run was started. A goal needs at least one criterion.",
+  });
 });
 
 test.each(CLIENT_KINDS)("%s: a task for a thread at work is a message to its run", async (kind) => {

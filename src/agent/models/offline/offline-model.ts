@@ -19,6 +19,7 @@ import { z } from "zod";
 import { type Step, currentTurn } from "./conversation.ts";
 import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
+import { judgeStep } from "./judge.ts";
 
 interface OfflineCallOptions extends BaseChatModelCallOptions {
   tools?: BindToolsInput[];
@@ -61,10 +62,8 @@ export class OfflineModel extends BaseChatModel<OfflineCallOptions> {
 export function offlineReply(messages: readonly BaseMessage[], tools: readonly BindToolsInput[]): AIMessage {
   const offered = new Map(tools.map(nameAndDescription));
   const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
-  const { text, calls } = (coordinates ? nextCoordinatorStep : nextExamineStep)(
-    currentTurn(messages),
-    offered,
-  );
+  const work = coordinates ? nextCoordinatorStep : nextExamineStep;
+  const { text, calls } = judgeStep(tools) ?? work(currentTurn(messages), offered);
   const ids = callIds(messages);
   return new AIMessage({
     content: text,

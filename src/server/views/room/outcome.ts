@@ -1,6 +1,6 @@
 /** The outcome of a run without an answer: the cause in words, the kept parts, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
-import { type FailureReason, type RunView, stoppedAtLimit } from "../../../runs/run.ts";
+import { type FailureReason, type RunView, endedEarly } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
@@ -41,7 +41,7 @@ export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   if (run.status === "cancelled") return cancelled(view, viewer);
   if (run.stopReason === undefined) return undefined;
   return html`<p class="notice amber">
-    The run ${stoppedAtLimit(run.stopReason)}. This is the work done until then.
+    The run ${endedEarly(run.stopReason)}. This is the work done until then.
   </p>`;
 }
 
