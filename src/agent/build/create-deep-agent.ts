@@ -336,18 +336,27 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
     interruptOn: false,
     ...defined({ model }),
     responseFormat: findingsFormat(criteria),
-    filesystem: { tools: ["ls", "read_file", "glob", "grep"] },
     limits: {
       maxIterations: Math.min(maxIterations, JUDGE_CALLS),
       tokens: Math.min(tokens, JUDGE_TOKENS),
     },
   };
-  const { web: _none, toolsOnDemand: _neither, ...own } = params;
+  const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } = params;
   // Nobody is asked for what a judge reads: files that need a person's approval do not exist for it.
   const permissions = params.permissions?.map((rule) =>
     rule.mode === "interrupt" ? { ...rule, mode: "deny" as const } : rule,
   );
-  const reading = { ...own, todos: false, askUser: false, ...defined({ permissions }) };
+  const { tools: _all, systemPrompt: _own, toolDescriptions: _too, ...sizes } = filesystem ?? {};
+  const reading: DeepAgentParams = {
+    // Only what is named here: a parameter that brings other tools must not reach the judge.
+    ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug, permissions }),
+    ...defined({ model: params.model, limits: params.limits, recursionLimit: params.recursionLimit }),
+    filesystem: {
+      ...sizes,
+      tools: ["ls", "read_file", "glob", "grep"],
+    },
+    todos: false,
+  };
   return { criteria, rounds, judge: buildGraphOf(spec, reading, undefined, []), asks: params.askUser === true };
 }
 

@@ -67,6 +67,9 @@ describe("a goal", () => {
       tools: [{ name: "send", description: "sends", schema: {} as never, invoke: () => "sent" }],
       interruptOn: { write_file: true },
       askUser: true,
+      programs: true,
+      web: "allow",
+      filesystem: { jobs: true },
     });
     await collect(agent, TASK);
     const [request] = judges();
