@@ -116,7 +116,7 @@ export const notMetMessage = (
     content: [
       `Goal not met: ${reason}.`,
       ...(verdicts.length === 0 ? [] : [openLines(verdicts)]),
-      ...(said === "" ? [] : [`Answer:\n${said}`]),
+      ...(said === "" ? [] : [`Answer:\n\n${said}`]),
     ].join("\n\n"),
     response_metadata: { stop_reason: "goal_not_met" },
   });

@@ -162,7 +162,7 @@ describe("a goal that is not met", () => {
     expect(judges()).toHaveLength(3);
     expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "goal_not_met" });
     expect(answerOf(events)).toBe(
-      'Goal not met: all 3 rounds are used.\n\n- not met: "There is a report". only 3 of 4 parts Missing: write it\n\nAnswer:\nanswer 3',
+      'Goal not met: all 3 rounds are used.\n\n- not met: "There is a report". only 3 of 4 parts Missing: write it\n\nAnswer:\n\nanswer 3',
     );
   });
 

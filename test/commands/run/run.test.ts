@@ -43,6 +43,25 @@ test("where nobody can be asked, a run stops for a decision, and goes on when it
   expect(readdirSync(home.workspace)).toHaveLength(2);
 });
 
+test("--goal has the answer judged; a person accepts what the judge cannot settle", async () => {
+  const home = terminalHome();
+  const goal = ["--goal", "Every TODO is listed", "--goal", "Nothing else is"];
+  const { code, stderr } = await home.bin("run", "list every TODO", "--yes", ...goal);
+  expect(code).toBe(1);
+  expect(stderr).toContain("── Goal: 0 of 2 criteria met (round 1 of 5)");
+  expect(stderr).toContain("? uncertain: Every TODO is listed\n  The offline model follows fixed rules");
+  expect((await home.bin("runs", "answer", "last", "--field", "decision=accept")).code).toBe(0);
+  const ended = await home.bin("run", "--resume", "last");
+  expect(ended.code).toBe(0);
+  expect(ended.stderr).toContain("── Goal accepted by a person");
+  expect(ended.stdout).toContain("TODO: buy tea");
+  const refused = await home.bin("run", "list every TODO", "--goal", "");
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining("Criterion 1 of the goal is empty"),
+  ]);
+});
+
 test("--json writes every event once and the run last, and nothing else", async () => {
   const home = terminalHome();
   const { code, stdout } = await home.bin("run", "list every TODO", "--yes", "--json");

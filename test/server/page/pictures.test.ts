@@ -13,6 +13,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { ME } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
+import { JUDGED_AT, goalRuns } from "./goal-runs.ts";
 import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { NOW, type SeededRuns, seededRuns } from "./seeded-runs.ts";
 import { openPages } from "./support.ts";
@@ -113,6 +114,18 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       folderOf: ({ environment }) => environment,
     });
     expectNone(await compared(pages, NOW, picturesOf(runs)));
+  });
+
+  test("shows a goal as it was accepted", async () => {
+    const { service, asked, ended } = await goalRuns();
+    const pages = await openPages(service, () => JUDGED_AT);
+    const looks = [
+      { name: "goal-work", ...wide, path: `/runs/${asked}/work` },
+      { name: "goal-work-phone", ...phone, path: `/runs/${asked}/work` },
+      { name: "goal-answer", ...wide, path: `/runs/${ended}/answer` },
+      { name: "goal-answer-phone", ...phone, path: `/runs/${ended}/answer` },
+    ];
+    expectNone(await compared(pages, JUDGED_AT, looks));
   });
 
   test("asks questions as it was accepted", async () => {

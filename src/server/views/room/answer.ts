@@ -11,6 +11,7 @@ import { type Html, html } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { duration } from "./duration.ts";
 import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
+import { goalSection } from "./goal.ts";
 import { icon } from "./icons.ts";
 import { renderOutcome } from "./outcome.ts";
 import { type Fact, type Refused, composeBox, copyButton, diffLooks, mainOf } from "./pieces.ts";
@@ -45,7 +46,8 @@ export interface AnswerScreen {
 export function renderAnswer({ view, viewer, files, points, refused }: AnswerScreen): Html {
   const content = html`<div>
       ${renderOutcome(view, viewer)}${view.run.status === "completed" ? paper("Answer", view.run.answer ?? "") : undefined}
-      ${changedFiles(view, viewer, files)} ${mayRun(viewer) ? continuing(view, refused) : undefined}
+      ${goalSection(view)} ${changedFiles(view, viewer, files)}
+      ${mayRun(viewer) ? continuing(view, refused) : undefined}
       ${mayRun(viewer) ? forking(view, points, refused) : undefined}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;

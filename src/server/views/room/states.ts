@@ -9,6 +9,7 @@ import {
   type RunSummary,
   type RunView,
   type SubagentView,
+  isLimit,
   isWithin,
   waitingIn,
 } from "../../../runs/run.ts";
@@ -28,6 +29,7 @@ export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again
 const COMPLETED: State = { icon: "done", tone: "green", word: "Completed" };
 /** A run that completed with what it had. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
+const GOAL_MISSED: State = { ...STOPPED, word: "Goal not met" };
 const FAILED: State = { icon: "fail", tone: "red", word: "Failed" };
 const CANCELLED: State = { icon: "stop", tone: "faint", word: "Cancelled" };
 /** A run whose model is one that a client lends, and no client answers. */
@@ -93,7 +95,7 @@ function statesOf(
   { waiting, works }: { waiting: number; works: boolean },
 ): State[] {
   if (place !== undefined) return [QUEUED];
-  if (stopReason !== undefined) return [STOPPED];
+  if (stopReason !== undefined) return [isLimit(stopReason) ? STOPPED : GOAL_MISSED];
   if (status !== "input_required") return [RUN_STATES[status]];
   return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
 }

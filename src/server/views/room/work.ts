@@ -6,6 +6,7 @@ import { totalCost } from "../../../runs/view.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
+import { goalRail } from "./goal.ts";
 import { type IconName, icon } from "./icons.ts";
 import { choice, mainOf } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
@@ -53,7 +54,7 @@ export function renderWork(screen: WorkScreen): Html {
   const timeline =
     rows.length > 1 ? renderAgents(view, rows, { now, selected: own, link, looks, isList }) : undefined;
   const content = html`<aside class="rail" aria-label="Plan and summary">
-      ${plan(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
+      ${plan(view)} ${goalRail(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
     </aside>
     <div class="main">
       ${timeline}

@@ -1,0 +1,65 @@
+/** The goal of a run on its screens: each criterion with the newest verdict and its evidence. */
+import { oneLine } from "../../../core/text.ts";
+import { type CriterionFinding, type GoalView, VERDICT_WORDS, goalHeading } from "../../../runs/goal.ts";
+import { type RunView, isFinal } from "../../../runs/run.ts";
+import { type Html, html } from "../html.ts";
+import { type IconName, type Tone, icon } from "./icons.ts";
+
+/** Characters that a person reads of a criterion and of a finding. */
+const MAX = 1000;
+
+const LOOKS: Readonly<Record<CriterionFinding["verdict"], readonly [IconName, Tone]>> = {
+  met: ["done", "green"],
+  not_met: ["fail", "red"],
+  impossible: ["stop", "red"],
+  uncertain: ["ask", "amber"],
+};
+
+/** In the rail of a run at work. */
+export function goalRail({ run, goal }: RunView): Html | undefined {
+  if (goal === undefined) return undefined;
+  return html`<section>
+    <h2>Goal<span class="end">${counts(goal)}</span></h2>
+    ${criteria(goal)}
+    ${goal.judged === undefined && !isFinal(run.status) ? html`<p class="note">A judge checks the answer.</p>` : undefined}
+  </section>`;
+}
+
+/** Below the answer of a run that has ended. */
+export function goalSection({ run, goal }: RunView): Html | undefined {
+  if (goal === undefined) return undefined;
+  return html`<section class="section" aria-labelledby="goal-h">
+    <h2 id="goal-h">${oneLine(goalHeading(goal, isFinal(run.status)), MAX)}</h2>
+    <div class="panel pad">${criteria(goal)}</div>
+  </section>`;
+}
+
+function counts({ judged, criteria: { length } }: GoalView): string {
+  if (judged === undefined) return String(length);
+  const met = judged.verdicts.filter(({ verdict }) => verdict === "met").length;
+  return `${met} of ${length} met, round ${judged.round} of ${judged.rounds}`;
+}
+
+const criteria = (goal: GoalView): Html =>
+  html`<ul class="goal">
+    ${goal.judged?.verdicts.map(found) ?? goal.criteria.map(open)}
+  </ul>`;
+
+const open = (criterion: string): Html =>
+  html`<li>
+    ${icon("todo", "faint")}<span><span class="hide">Not judged: </span>${oneLine(criterion, MAX)}</span>
+  </li>`;
+
+function found({ criterion, verdict, evidence, missing }: CriterionFinding): Html {
+  return html`<li>
+    ${icon(...LOOKS[verdict])}<span
+      ><span class="${verdict === "met" || verdict === "not_met" ? "hide" : "word"}">${word(verdict)}: </span
+      >${oneLine(criterion, MAX)}<small>${oneLine(evidence, MAX)}</small>${missing === undefined ? undefined : html`<small><b>Missing:</b> ${oneLine(missing, MAX)}</small>`}</span
+    >
+  </li>`;
+}
+
+const word = (verdict: CriterionFinding["verdict"]): string => {
+  const text = VERDICT_WORDS[verdict];
+  return text.charAt(0).toUpperCase() + text.slice(1);
+};
