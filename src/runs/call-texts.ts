@@ -27,6 +27,7 @@ export async function callTexts(
   if (run === undefined || event?.kind !== "tool_started") return undefined;
   const { agent, time, data } = event;
   const call = { agent, time, tool: data.tool, summary: data.summary };
+  if (data.within !== undefined) return { ...call, missing: OF_PROGRAM };
   const found = checkpoints && (await foundIn(checkpoints, run, event));
   if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : LOST_BELOW };
   if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
@@ -64,6 +65,8 @@ async function textAt(path: string, files: Backend | undefined): Promise<string 
 const LOST = "The messages of this step are no longer stored. Only the run's journal still describes it.";
 const AMBIGUOUS =
   "Several subagents have a step with this id, so it cannot be told which texts are its own. The journal has its beginning.";
+const OF_PROGRAM =
+  "A program made this call and got its result. The messages have the program alone; the journal has the beginning of the call.";
 const NO_RESULT = "The run ended before there was a result.";
 const NO_RESULT_YET = "There is no result so far.";
 const LOST_BELOW =

@@ -94,7 +94,10 @@ const EVENTS = {
     Call.extend({ name: Text, status: End, report: Text }),
     ({ status, report }, name) => `${name}: ${status === "success" ? "finished" : `failed: ${report}`}`,
   ),
-  tool_started: ofAgent("progress", ToolCall, ({ summary }) => summary),
+  /** `within`: the call of the program that made it. */
+  tool_started: ofAgent("progress", ToolCall.extend({ within: Text.optional() }), ({ summary, within }) =>
+    within === undefined ? summary : `program: ${summary}`,
+  ),
   /** `rejected`: it did not run, as the decision before it says. */
   tool_finished: ofAgent(
     "progress",
@@ -434,7 +437,8 @@ function callEntry(event: CallEvent): JournalEntry {
       return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent } };
     }
     case "tool_started": {
-      const data = { callId, tool: event.tool, summary: oneLine(event.summary, LINE) };
+      const { tool, summary, within } = event;
+      const data = { callId, tool, summary: oneLine(summary, LINE), ...defined({ within }) };
       const recalled = event.recalled === true ? { recalled: true as const } : {};
       return { kind: event.kind, agent, data, identity: ofTool, ...recalled };
     }

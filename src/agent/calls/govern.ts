@@ -77,7 +77,7 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
     return notRun(call, `${describeLimit(meter.timeOver())} is reached`);
   }
-  reportStart(call, scope.step, known !== undefined);
+  reportStart(call, step, known !== undefined);
   if (known) {
     reportRecalled(call, known, tool, scope.step);
     return { call, result: known, edited };

@@ -11,12 +11,17 @@ import type { CallStep } from "./call-step.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
-export function reportStart({ id = "", name, args }: ToolCall, step: Step, recalled: boolean): void {
+export function reportStart(
+  { id = "", name, args }: ToolCall,
+  { scope: { step }, inner }: CallStep,
+  recalled: boolean,
+): void {
   step.tell({
     kind: "tool_started",
     callId: id,
     tool: name,
     summary: callSummary(name, args),
+    ...(inner ? { within: inner.outer } : {}),
     ...(recalled ? { recalled: true } : {}),
   });
 }

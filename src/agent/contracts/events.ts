@@ -27,6 +27,8 @@ export type AgentEvent =
       callId: string;
       tool: string;
       summary: string;
+      /** The call of the program that made it. */
+      within?: string;
       /** The call began before a crash and is not run again; its recorded outcome follows. */
       recalled?: true;
     }

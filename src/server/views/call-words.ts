@@ -20,6 +20,10 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
   ["glob", { does: "Looking for files like", did: "Looked for files like", many: times("Looked for files") }],
   ["grep", { does: "Searching for", did: "Searched for", many: times("Searched files") }],
   ["execute", { does: "Running", did: "Ran", many: (count) => `Ran ${count} commands` }],
+  [
+    "run_program",
+    { does: "Running a program", did: "Ran a program", many: (count) => `Ran ${count} programs` },
+  ],
   ["task", { does: "Subagent at work:", did: "Subagent:", many: (count) => `${count} subagents started` }],
   [
     "write_todos",

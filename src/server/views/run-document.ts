@@ -256,7 +256,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
         ...quoted(data.report),
       ];
     case "tool_started":
-      return [`called ${code(data.tool)}: ${code(data.summary)}`];
+      return [calledLine(data)];
     case "tool_finished":
       return data.status === "error" ? [`${code(data.tool)} failed.`] : [];
     case "model_called":
@@ -289,6 +289,9 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["Warning:", quote(data.message)];
   }
 }
+
+const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
+  `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;
 
 function compactedLine({
   how,

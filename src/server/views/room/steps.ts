@@ -53,13 +53,17 @@ export function stepRows(shown: ShownSteps): Html[] {
       if (line !== undefined && line !== "") rows.push(sayRow(event, line));
     }
   }
-  return inRuns(rows, (row) => ("event" in row ? row.event.data.tool : undefined)).flatMap((run) => {
+  return inRuns(rows, foldedAs).flatMap((run) => {
     const calls = run.filter((row) => "event" in row);
     return calls.length < MIN_FOLDED
       ? run.map((row) => ("event" in row ? callRow(row, shown) : row))
       : [manyRow(calls, shown)];
   });
 }
+
+/** Calls of a program stay apart from those around it. */
+const foldedAs = (row: Call | Html): string | undefined =>
+  "event" in row ? `${row.event.data.tool} ${row.event.data.within ?? ""}` : undefined;
 
 const ASKS: ReadonlySet<RunEvent["kind"]> = new Set(["approval_requested", "question_asked"]);
 
@@ -97,7 +101,7 @@ const TOOL_ICONS: readonly [RegExp, IconName][] = [
   [/^(grep|glob|ls|search)/, "find"],
   [/^(write_file|edit_file|delete)/, "diff"],
   [/^read_/, "file"],
-  [/^execute/, "term"],
+  [/^(execute|run_program)/, "term"],
   [/^task/, "fork"],
   [/memor/, "mind"],
 ];
@@ -117,15 +121,19 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   const isBad = end?.data.status === "error";
   const took = end === undefined ? [] : [shortTook(end.time - event.time)];
   const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data, isBad);
+  const isInner = event.data.within !== undefined;
+  const marks = [...(isBad ? ["bad"] : []), ...(isInner ? ["inner"] : [])].join(" ");
+  // The thread has the messages of the program only, not those of its calls.
+  const hasTexts = !isInner && viewer !== "app" && !isShared(viewer);
   return html`<li
     id="step-${event.seq}"
-    ${isBad ? html` class="bad"` : undefined}
+    ${marks === "" ? undefined : html` class="${marks}"`}
     ${isOver ? html` data-ended` : undefined}
   >
     ${icon(toolIcon(tool))}<span class="anywhere">${callLine(event.data, isOver)}</span
     ><span class="num">${timeOf(event.time)}</span>
     <span class="result anywhere">${isBad ? "Failed: " : undefined}${[...result, ...took].join(" · ")}</span>
-    ${viewer === "app" || isShared(viewer) ? undefined : showAll(stepPath(view.run.id, event.seq), event.data)}
+    ${hasTexts ? showAll(stepPath(view.run.id, event.seq), event.data) : undefined}
   </li>`;
 }
 
@@ -148,7 +156,7 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
     ...(failed > 0 ? [`${failed} failed`] : []),
   ].join(", ");
   const id = `steps-${oldest.event.seq}`;
-  return html`<li class="many" id="${id}">
+  return html`<li class="${newest.event.data.within === undefined ? "many" : "many inner"}" id="${id}">
     <details id="${id}-fold" data-kept>
       <summary${failed > 0 ? html` class="bad"` : undefined}>
         ${icon(toolIcon(tool))}<span>${manyCalls(tool, calls.length)}${icon("chev")}</span

@@ -1,0 +1,199 @@
+import { expect, test } from "vitest";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { stepRows } from "../../src/server/views/room/steps.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
+import {
+  APPROVE,
+  ME,
+  approve,
+  calling,
+  databaseFile,
+  follow,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const program = (source: string): ScriptedToolCall => ({ name: "run_program", args: { source } });
+const SETTINGS = { programs: true, interruptOn: { note: true } };
+
+/** Notes the texts at once, and returns what each call said. */
+const noteAll = (...texts: string[]): string => `
+  return Promise.all(${JSON.stringify(texts)}.map((text) => tools.note({ text }).catch((error) => error.message)));`;
+
+test("the calls of a program wait as approvals of their own, and are made once each when all are decided", async () => {
+  const notes: string[] = [];
+  const agent = { ...SETTINGS, model: calling(program(noteAll("a", "b", "c"))), tools: [noteTool(notes)] };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "three notes");
+  const { approvals } = await reach(service, run.id, "input_required");
+  expect(approvals.map(({ args, index }) => [args["text"], index])).toEqual([
+    ["a", 0],
+    ["b", 1],
+    ["c", 2],
+  ]);
+  await approve(service, run.id, "c");
+  const rejected = approvals[1]?.id ?? "";
+  await service.decide(ME, run.id, rejected, { type: "reject", message: "no" }, "test");
+  expect((await service.view(ME, run.id))?.run.status).toBe("input_required");
+  expect(notes).toEqual([]);
+  await approve(service, run.id, "a");
+  const view = await reach(service, run.id, "completed");
+  expect(view.run.answer).toBe('["noted a","no","noted c"]');
+  expect(notes).toEqual(["a", "c"]);
+});
+
+/** A run whose program waits for `a`, and then for `b`. */
+async function waiting(notes: string[]) {
+  const source = `const one = await tools.note({ text: "a" }); return [one, await tools.note({ text: "b" })];`;
+  const { service } = openServer(databaseFile(), {
+    ...SETTINGS,
+    model: calling(program(source)),
+    tools: [noteTool(notes)],
+  });
+  const run = await startRun(service, "two notes");
+  const { approvals } = await reach(service, run.id, "input_required");
+  return { service, run, first: approvals[0]?.id ?? "" };
+}
+
+/** Waits for the event of this kind with this number. */
+async function nth(
+  service: RunService,
+  runId: string,
+  count: number,
+  isOne: (event: RunEvent) => boolean,
+): Promise<void> {
+  let seen = 0;
+  await follow(service, runId, (event) => isOne(event) && (seen += 1) === count);
+}
+
+const statuses = async (service: RunService, runId: string) =>
+  (await service.view(ME, runId))?.approvals.map(({ args, status }) => [args["text"], status]);
+
+test("stale, forged, foreign and repeated answers about calls of a program change nothing", async () => {
+  const notes: string[] = [];
+  const { service, run, first } = await waiting(notes);
+  const forged = [first.replace(/:0$/, ":1"), first.replace(":0", "-2:0"), "nothing:0"];
+  for (const id of forged) {
+    expect(await service.decide(ME, run.id, id, APPROVE, "test")).toMatchObject({
+      ok: false,
+      code: "not_found",
+    });
+  }
+  expect(await service.decide("someone", run.id, first, APPROVE, "test")).toMatchObject({
+    code: "not_found",
+  });
+  expect(await statuses(service, run.id)).toEqual([["a", "pending"]]);
+  await approve(service, run.id, "a");
+  await nth(service, run.id, 2, ({ kind }) => kind === "approval_requested");
+  await reach(service, run.id, "input_required");
+  expect(notes).toEqual(["a"]);
+  // The answer to the first question counts for that one alone.
+  expect(await service.decide(ME, run.id, first, APPROVE, "test")).toMatchObject({
+    ok: true,
+    repeated: true,
+  });
+  expect(await service.decide(ME, run.id, first, { type: "reject" }, "test")).toMatchObject({
+    code: "already_decided",
+  });
+  expect(await statuses(service, run.id)).toEqual([
+    ["a", "approved"],
+    ["b", "pending"],
+  ]);
+  expect(notes).toEqual(["a"]);
+  await approve(service, run.id, "b");
+  expect((await reach(service, run.id, "completed")).run.answer).toBe('["noted a","noted b"]');
+  expect(notes).toEqual(["a", "b"]);
+});
+
+test("two people who decide at once are counted once", async () => {
+  const notes: string[] = [];
+  const { service, run, first } = await waiting(notes);
+  const outcomes = await Promise.all(
+    [APPROVE, { type: "reject" } as const, APPROVE].map((decision) =>
+      service.decide(ME, run.id, first, decision, "test"),
+    ),
+  );
+  expect(outcomes.filter((outcome) => outcome.ok && !outcome.repeated)).toHaveLength(1);
+  await reach(service, run.id, "input_required").then(() => approve(service, run.id, "b"));
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["a", "b"]);
+});
+
+test("the same calls of a program are approved for the rest of the run", async () => {
+  const notes: string[] = [];
+  const source = `for (let i = 0; i < 3; i += 1) await tools.note({ text: "a" }); return "done";`;
+  const { service } = openServer(databaseFile(), {
+    ...SETTINGS,
+    model: calling(program(source)),
+    tools: [noteTool(notes)],
+  });
+  const run = await startRun(service, "the same note");
+  const { approvals } = await reach(service, run.id, "input_required");
+  const outcome = await service.decide(ME, run.id, approvals[0]?.id ?? "", { type: "approve_same" }, "test");
+  expect(outcome).toMatchObject({ ok: true });
+  expect((await reach(service, run.id, "completed")).run.answer).toBe("done");
+  expect(notes).toEqual(["a", "a", "a"]);
+});
+
+test("a program continues on another server, and ended calls are not made again", async () => {
+  const notes: string[] = [];
+  const file = databaseFile();
+  const atWork = deferred();
+  let isFirst = true;
+  const source = `const one = await tools.note({ text: "a" }); const time = Date.now() + Math.random();
+    const two = await tools.note({ text: "b" }); return [one, two, time === Date.now() + Math.random()];`;
+  const agent = () => ({
+    programs: true,
+    model: calling(program(source)),
+    tools: [
+      noteTool(notes, async (text) => {
+        if (text !== "b" || !isFirst) return;
+        atWork.resolve();
+        await new Promise(() => undefined);
+      }),
+    ],
+  });
+  const first = openServer(file, agent);
+  const run = await startRun(first.service, "two notes");
+  await atWork.promise;
+  first.kill();
+  isFirst = false;
+  const second = openServer(file, agent);
+  const { run: ended } = await reach(second.service, run.id, "completed");
+  expect(ended.answer).toMatch(
+    /^Error: The server stopped while note was at work.*Calls that were made.*note, note failed/s,
+  );
+  expect(notes).toEqual(["a"]);
+});
+
+test("the journal says which calls a program made", async () => {
+  const { service } = openServer(databaseFile(), {
+    programs: true,
+    model: scriptedModel(({ call }) =>
+      call === 0 ? { toolCalls: [{ id: "outer", ...program(noteAll("a")) }] } : { text: "end" },
+    ),
+    tools: [noteTool([])],
+  });
+  const run = await startRun(service, "a note");
+  const events = await follow(service, run.id);
+  const calls = events.flatMap(({ kind, data }) => (kind === "tool_started" ? [data] : []));
+  expect(calls).toMatchObject([
+    { callId: "outer", tool: "run_program" },
+    { callId: "outer:1", tool: "note", within: "outer" },
+  ]);
+  const seq = events.find(({ kind, data }) => kind === "tool_started" && "within" in data)?.seq ?? 0;
+  const texts = await service.callTexts(ME, run.id, seq);
+  expect(texts).toMatchObject({ tool: "note", missing: expect.stringContaining("A program made this call") });
+  const steps = stepRows({
+    view: await reach(service, run.id, "completed"),
+    viewer: "app",
+    steps: events.toReversed(),
+  });
+  expect(steps.map(({ text }) => text).filter((row) => row.includes("inner"))).toEqual([
+    expect.stringContaining("Called note"),
+  ]);
+});
