@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
+import type { ModelLender } from "../../src/agent/agent.ts";
+import { ClientModel } from "../../src/agent/models/client-model.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import { findings, isJudge, met, notMet, unsettled } from "../support/judge.ts";
 import { type ScriptedReply, scriptedModel } from "../support/scripted-model.ts";
-import { ME, databaseFile, follow, kinds, openServer, reach, startRun } from "./support.ts";
+import { FAST, ME, databaseFile, follow, kinds, openServer, reach, startRun } from "./support.ts";
 
 const GOAL = ["There is a report", "The customer likes it"];
 
@@ -103,4 +105,45 @@ test("the same task with another goal is another request", async () => {
   expect([one, same]).toMatchObject([{ how: "started" }, { how: "existing" }]);
   const other = await service.start(ME, { task: "report", goal: ["b"], idempotencyKey: "k" });
   expect(other).toMatchObject({ code: "idempotency_conflict" });
+});
+
+test("a judge works with a model that a client lends, also after nobody lent it for a while", async () => {
+  const params = ({ goal = [] }: { goal?: readonly string[] }, lender: ModelLender) => ({
+    model: new ClientModel(lender),
+    goal: { criteria: goal },
+  });
+  const { service } = openServer(databaseFile(), params, { timing: { ...FAST, lendMs: 20 } });
+  const { id } = await startRun(service, "report", { goal: ["There is a report"] });
+  const lend = async (content: object) => {
+    await follow(service, id, ({ kind }) => kind === "model_requested");
+    await expect.poll(() => service.modelCalls(ME, id)).toHaveLength(1);
+    await expect.poll(async () => (await service.view(ME, id))?.run.status).toBe("input_required");
+    const [call] = await service.modelCalls(ME, id);
+    const reply = {
+      kind: "answer" as const,
+      model: "lent-1",
+      content: [content as { type: "text"; text: string }],
+    };
+    await service.replyToModel(ME, id, call?.id ?? "", reply);
+    await expect.poll(async () => (await service.modelCalls(ME, id))[0]?.id).not.toBe(call?.id);
+  };
+  await lend({ type: "text", text: "done" });
+  const [finding] = findings(met).toolCalls ?? [];
+  await lend({ type: "tool_use", id: "use_1", name: "findings", input: finding?.args ?? {} });
+  const { run, goal } = await reach(service, id, "completed");
+  expect(run.answer).toBe("done");
+  expect(goal?.ended).toMatchObject({ outcome: "met" });
+});
+
+test("a message to a run whose goal is met is worked on, and the new answer is judged", async () => {
+  const { service, model } = judging(findings(met, met), findings(met, met));
+  const { id } = await startRun(service, "report", { goal: GOAL });
+  const told = follow(service, id, ({ kind }) => kind === "goal_ended");
+  await told;
+  const sent = await service.tell(ME, id, { text: "add a letter" });
+  const { run, goal } = await reach(service, id, "completed");
+  const rounds = sent.ok ? 2 : 1; // it may have ended before
+  expect(run.answer).toBe(`answer ${rounds}`);
+  expect(goal).toMatchObject({ judged: { round: rounds }, ended: { outcome: "met" } });
+  expect(model.requests.filter(isJudge)).toHaveLength(rounds);
 });

@@ -8,6 +8,7 @@ import { currentRun, stopReasonOf } from "../budget/limits.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
 import { judgeTask } from "../messages/goal-texts.ts";
 import { isTask, lastAnswer, taskMessage, textOf } from "../messages/messages.ts";
+import { directAnswer } from "../models/answers.ts";
 import { criterionName, readFindings } from "../models/verdicts.ts";
 import { tellChild, tellReport } from "../step/child-events.ts";
 import type { AgentDefinition, AgentGraph, Goal } from "./definition.ts";
@@ -70,7 +71,7 @@ async function work(
 
 const judgedIn = ({ messages, todos }: AgentState, { tools }: AgentDefinition) => ({
   task: textOf(messages.findLast(isTask) ?? messages[0] ?? taskMessage("", { startNote: undefined })),
-  answer: lastAnswer(currentRun(messages).messages),
+  answer: lastAnswer(currentRun(messages).messages) || directAnswer(currentRun(messages).messages),
   todos,
   messages: currentRun(messages).messages,
   isCommand: (name: string) => tools.get(name)?.kind === "execute",

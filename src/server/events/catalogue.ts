@@ -24,7 +24,7 @@ const FACTS = {
 const TYPES: Readonly<Record<EventType, { description: string; more?: z.ZodRawShape }>> = {
   "run.finished": {
     description: "A run has completed; its answer can be read.",
-    more: { stop_reason: text("The limit at which it ended early.").optional() },
+    more: { stop_reason: text("Why it ended early: a limit, or `goal_not_met`.").optional() },
   },
   "run.failed": { description: "A run has failed.", more: { reason: text("Why, as a stable word.") } },
   "question.asked": {

@@ -1,5 +1,6 @@
 /** The forms of the page: people decide, start, tell, cancel and change. */
 import type { Scope } from "../../config/sections.ts";
+import { defined } from "../../core/defined.ts";
 import { type Run, alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
@@ -188,7 +189,8 @@ const goOnAtEnd: FormWork["work"] = async (sent) => {
 const again: FormWork["work"] = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
-  return goOn(sent, { field: "more", run, threadId: run.threadId, task: run.task });
+  const { threadId, task, goal } = run;
+  return goOn(sent, { field: "more", run, threadId, task, ...defined({ goal }) });
 };
 
 const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
@@ -213,11 +215,13 @@ interface Further {
   run: Run;
   threadId: string;
   task: string;
+  /** A goal belongs to its task: another task has none. */
+  goal?: readonly string[];
 }
 
-async function goOn(sent: SentForm, { field, run, threadId, task }: Further): Promise<void> {
+async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Further): Promise<void> {
   const { runs, session } = sent.context;
-  const choices = choicesOf(run, await runs.readiness(session.principal));
+  const choices = { ...choicesOf(run, await runs.readiness(session.principal)), ...defined({ goal }) };
   const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId, ...choices });
   if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
   // A session of one run is not to be left with a page that it may not see.

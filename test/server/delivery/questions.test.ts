@@ -16,6 +16,8 @@ import {
   type FormAnswer,
   type PageRequest,
 } from "../../support/clients.ts";
+import { findings, isJudge, unsettled } from "../../support/judge.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { type DepsOptions, connect, depsFor, questionRuns } from "../support.ts";
 
 const FIELDS = [
@@ -91,6 +93,19 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
       JSON.stringify({ why: others.why, size: "M", colour, extras: ["card"], count: 2, gift: true }),
     );
     expect(questions).toMatchObject([{ status: "answered", decidedBy: by }]);
+  });
+
+  test("what a judge cannot settle is one form, and accepting it ends the run", async () => {
+    const { forms, answer } = person(accept({ decision: "accept" }));
+    const model = scriptedModel((request) =>
+      isJudge(request) ? findings(unsettled("uncertain")) : { text: "done" },
+    );
+    const goal = { criteria: ["The customer likes it"] };
+    const runs = openServer(databaseFile(), { model, goal, askUser: true });
+    const { result } = await call(runs, { kind, ...slow(answer) }, { clock });
+    expect(forms).toHaveLength(1);
+    expect(forms[0]?.message).toContain("The customer likes it");
+    expect(result.structured).toMatchObject({ status: "completed", answer: "done" });
   });
 
   test("an answer that does not fit is asked for again, with the reason", async () => {
