@@ -96,7 +96,7 @@ export interface CompiledSubAgent {
  * A goal of each run. After an answer a judge, which sees the criteria, the answer, the todos and the files and can
  * only read, gives a verdict for each criterion. What is not met goes back to the agent. A person decides about
  * `impossible` and `uncertain` criteria, and after three rounds without progress, if `askUser` is true; otherwise the
- * run ends with what it has. The result has the verdicts in `goal`.
+ * run ends with what it has. The result has the verdicts in `goalState`.
  */
 export interface GoalOptions {
   /** From 1 to 20 different texts of up to 1000 characters. */
@@ -240,7 +240,7 @@ type Channels<Answer> = {
   files: BaseChannel<Record<string, FileData>, FilesUpdate>;
   todos: BaseChannel<Todo[], Todo[]>;
   structuredResponse: BaseChannel<Answer | undefined, Answer | undefined>;
-  goal: BaseChannel<GoalState | undefined, GoalState | undefined>;
+  goalState: BaseChannel<GoalState | undefined, GoalState | undefined>;
 };
 
 type OwnChannels<State, Update> = {

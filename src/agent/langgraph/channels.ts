@@ -36,7 +36,7 @@ export const EDITED_CALLS = "_editedCalls";
 export const LEFT_OFF = "_leftOff";
 
 /** Channel of the goal as judged so far. Only agents with a goal have it. */
-export const GOAL = "goal";
+export const GOAL = "goalState";
 
 /** Channels for the agent's own use. They are never shown. */
 const INTERNAL: ReadonlySet<unknown> = new Set([

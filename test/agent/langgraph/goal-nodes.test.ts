@@ -140,8 +140,8 @@ describe("a goal", () => {
   it("stands in the result of a graph", async () => {
     const model = scriptedModel((request) => (isJudge(request) ? findings(met) : { text: "done" }));
     const graph = createDeepAgent({ model, goal: { criteria: ["There is a report"] } });
-    const { goal } = await graph.invoke({ messages: [{ role: "user", content: "go" }] });
-    expect(goal).toMatchObject({ round: 1, status: "met", verdicts: [met] });
+    const { goalState } = await graph.invoke({ messages: [{ role: "user", content: "go" }] });
+    expect(goalState).toMatchObject({ round: 1, status: "met", verdicts: [met] });
   });
 
   it("leaves an agent without one as it is", async () => {
@@ -149,7 +149,7 @@ describe("a goal", () => {
     await collect(agent, TASK);
     const { channels, nodes } = graphOf(agent);
     expect(Object.keys(nodes)).not.toContain("judge");
-    expect(Object.keys(channels)).not.toContain("goal");
+    expect(Object.keys(channels)).not.toContain("goalState");
     expect(turns()[0]?.messages[0]?.text).not.toContain("## Goal");
   });
 });
