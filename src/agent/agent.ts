@@ -26,6 +26,8 @@ export type {
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/call.ts";
 export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
+export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
+export type { Spent } from "./contracts/limits.ts";
 export type { TracePlace } from "./contracts/trace.ts";
 export type { AgentEvent } from "./contracts/events.ts";
 
@@ -34,6 +36,7 @@ export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> 
   return (await resolveModel(options)).model;
 }
 
+export { backgroundTasksMiddleware } from "./layers/planning.ts";
 export { findCall } from "./messages/find-call.ts";
 
 /** Builds an agent from its parameters, which include everything from outside. */

@@ -5,6 +5,7 @@ import {
   type InterruptOn,
   type ModelLender,
   type SubAgent,
+  backgroundTasksMiddleware,
   buildAgent,
 } from "../agent/agent.ts";
 import type { AgentTool } from "../agent/contracts/call.ts";
@@ -19,7 +20,7 @@ import {
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
-import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { CLIENT, type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
@@ -152,8 +153,16 @@ export async function openAgents(
     const found = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...found, interruptOn, skipped, ...toolFacts(config, web), log: logger };
     const foreign = await withForeignTools(tools, parts);
+    const used = [
+      own.spec ?? (choice.ok ? choice.provider : undefined),
+      ...fallbacks,
+      ...config.subagents.map(({ model }) => model),
+    ];
+    // Only a run that a client waits for can use its model.
+    const background = config.backgroundTasks && !used.includes(CLIENT);
     return buildAgent({
       ...foreign,
+      middleware: [...foreign.middleware, ...(background ? [backgroundTasksMiddleware()] : [])],
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),

@@ -174,6 +174,12 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Lets the agent run JavaScript programs that call its tools, with run_program. Each call of a program is approved, limited and recorded like any other.",
     ),
+  backgroundTasks: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Lets the agent start subagents that work in the background. Not with a model that clients lend.",
+    ),
   web: webSchema.prefault({}),
   execute: z
     .strictObject({

@@ -47,6 +47,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "questions.deadline", kind: "number", hint: "SECONDS" },
   { path: "questions.hold", kind: "number", hint: "SECONDS" },
   { path: "programs", kind: "boolean" },
+  { path: "backgroundTasks", kind: "boolean" },
   { path: "web.mode", kind: "text", flag: "web" },
   { path: "web.hosts", kind: "list", hint: "HOST" },
   { path: "web.search.provider", kind: "text", hint: "NAME" },

@@ -86,13 +86,14 @@ const EVENTS = {
   /** The event's `agent` is the subagent itself. */
   subagent_started: ofRun(
     "change",
-    Call.extend({ name: Text, description: Text }),
-    (_data, name) => `${name}: started`,
+    Call.extend({ name: Text, description: Text, background: z.literal(true).optional() }),
+    ({ background }, name) => `${name}: started${background ? " in the background" : ""}`,
   ),
   subagent_finished: ofRun(
     "change",
-    Call.extend({ name: Text, status: End, report: Text }),
-    ({ status, report }, name) => `${name}: ${status === "success" ? "finished" : `failed: ${report}`}`,
+    Call.extend({ name: Text, status: End, report: Text, cancelled: z.literal(true).optional() }),
+    ({ status, report, cancelled }, name) =>
+      `${name}: ${cancelled ? "cancelled" : status === "success" ? "finished" : `failed: ${report}`}`,
   ),
   /** `within`: the call of the program that made it. */
   tool_started: ofAgent("progress", ToolCall.extend({ within: Text.optional() }), ({ summary, within }) =>
@@ -377,8 +378,8 @@ function storedCall(approval: Approval): AskedCall {
   return { ...call, object: headOf(call.object, TEXT) };
 }
 
-export function messageEntry(messageId: string, text: string): JournalEntry {
-  return { kind: "message_received", agent: [], data: { messageId, text: cutMiddle(text, TEXT) } };
+export function messageEntry(messageId: string, text: string, agent: AgentPath = []): JournalEntry {
+  return { kind: "message_received", agent, data: { messageId, text: cutMiddle(text, TEXT) } };
 }
 
 /** The beginning of a final answer, for the journal. */
@@ -427,12 +428,18 @@ function callEntry(event: CallEvent): JournalEntry {
   switch (event.kind) {
     case "subagent_queued":
     case "subagent_started": {
-      const data = { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
+      const { background } = event.kind === "subagent_started" ? event : {};
+      const data = {
+        callId,
+        name: event.name,
+        description: cutMiddle(event.description, TEXT),
+        ...defined({ background }),
+      };
       return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent: "begun" } };
     }
     case "subagent_finished": {
-      const { name, status, report } = event;
-      const data = { callId, name, status, report: cutMiddle(report, TEXT) };
+      const { name, status, report, cancelled } = event;
+      const data = { callId, name, status, report: cutMiddle(report, TEXT), ...defined({ cancelled }) };
       const subagent = status === "success" ? "completed" : "failed";
       return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent } };
     }

@@ -108,7 +108,7 @@ async function converse(
     await work.record(lease, warning, clock());
   }
   if (lease.epoch > 1) await work.forgetHeld(lease, clock());
-  const agent = await context.agentFor(run, { lease, onFailure: breakingOff(execution) });
+  const agent = workerOf(run, await context.agentFor(run, { lease, onFailure: breakingOff(execution) }));
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
   const inbox = work.inbox(lease);
@@ -116,8 +116,9 @@ async function converse(
     const input = await work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
-      const isComplete = await work.complete(lease, end, inbox, clock());
-      if (!isComplete) continue;
+      const outcome = await work.complete(lease, end, inbox, clock());
+      if (outcome === "unread") continue;
+      if (outcome === "waiting") return;
       return checkpoints
         ?.tidyThread(run.threadId, token)
         .catch((error: unknown) => context.log.warn("run.not_tidied", { runId: run.id, error }));
@@ -127,11 +128,20 @@ async function converse(
       again: offered.has(interruptId),
     }));
     for (const { interruptId } of delivered) offered.add(interruptId);
-    const outcome = await work.pause(lease, end, delivered, clock());
+    const outcome = await work.pause(lease, end, delivered, inbox, clock());
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without a question that is still open.");
     execution.controller.signal.throwIfAborted();
   }
+}
+
+/** The agent that works on a run: a subagent, if another agent started the run. */
+function workerOf({ parent }: Run, main: Agent): Agent {
+  const name = parent?.agent.at(-1)?.name;
+  if (name === undefined) return main;
+  const subagent = main.subagent(name);
+  if (subagent !== undefined) return subagent;
+  throw new RunFailure("configuration", `There is no subagent '${name}' any more that could do this task.`);
 }
 
 /** Gives the agent one input and journals what it tells. */
@@ -172,8 +182,13 @@ async function journalled(
   let handedOver = input.kind !== "task";
   const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(lease);
   const trace = context.work.tracePlace(lease);
+  const children = context.work.children(lease, context.clock, () => context.newId("thr"));
   const options = {
     runId: run.id,
+    agent: run.parent?.agent ?? [],
+    // Subagents in the background start no others there.
+    ...(run.parent === undefined ? { children } : {}),
+    spentElsewhere: () => children.spentElsewhere(),
     startNote: startNote(context.clock()),
     signal,
     effects,

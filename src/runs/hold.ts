@@ -23,10 +23,10 @@ export function holderFor(
     const id = newId("held");
     await work.askQuestion(lease, { id, agent, question }, clock());
     const stop = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
-    const subscription = feed.subscribe(lease.runId);
+    const subscription = feed.subscribe(lease.rootId);
     try {
       while (!stop.aborted && !feed.closed) {
-        const asked = await read.question(lease.principal, lease.runId, id);
+        const asked = await read.question(lease.principal, lease.rootId, id);
         if (asked?.status !== "pending") break;
         await subscription.changed(stop);
       }

@@ -3,6 +3,7 @@ import type {
   AgentEvent,
   AgentInput,
   AgentPath,
+  ChildRuns,
   EffectLog,
   HitlRequest,
   Inbox,
@@ -43,6 +44,8 @@ import type { Checkpoints } from "./thread-ports.ts";
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
   readonly runId: string;
+  /** The run whose journal tells of the work: the run itself, or the one that started it in the background. */
+  readonly rootId: string;
   readonly principal: Principal;
   /** Number of the run; grows with every run that is started. */
   readonly run: number;
@@ -269,6 +272,12 @@ export interface RunListener {
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
 
+/**
+ * Outcome of an agent's end. `unread`: the run was told something that the agent has not read. `waiting`: it continues
+ * when one of the subagents ends that work in the background; the lease is given back. Either way it is not over.
+ */
+export type CompleteOutcome = "completed" | "unread" | "waiting";
+
 /** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
 export interface Delivered {
   interruptId: string;
@@ -332,9 +341,16 @@ export interface WorkLog {
   /** Withdraws what calls asked that an earlier process was at work on. */
   forgetHeld(lease: Lease, now: number): Promise<void>;
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
-  pause(lease: Lease, paused: Paused, delivered: readonly Delivered[], now: number): Promise<PauseOutcome>;
-  /** False, and nothing is changed, when the run was told something that the agent has not read. */
-  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean>;
+  pause(
+    lease: Lease,
+    paused: Paused,
+    delivered: readonly Delivered[],
+    inbox: RunInbox,
+    now: number,
+  ): Promise<PauseOutcome>;
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome>;
+  /** The subagents of the run that work in the background. */
+  children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns;
   fail(lease: Lease, failure: FailureDetails, now: number): Promise<void>;
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
   park(lease: Lease, stopped: boolean, now: number): Promise<void>;

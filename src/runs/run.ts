@@ -81,6 +81,8 @@ export interface Run {
   goal?: readonly string[];
   /** Absent: no schedule started it. */
   schedule?: RunSchedule;
+  /** The run whose agent started it in the background, and its place in the tree of agents. */
+  parent?: { runId: string; agent: AgentPath };
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */
   createdAt: number;
@@ -197,6 +199,8 @@ export interface Approval {
   interruptId: string;
   index: number;
   agent: AgentPath;
+  /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
+  askedBy?: string;
   tool: string;
   args: Record<string, unknown>;
   preview: CallPreview;
@@ -226,6 +230,8 @@ export interface OpenQuestion {
   id: string;
   runId: string;
   agent: AgentPath;
+  /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
+  askedBy?: string;
   question: Question;
   status: QuestionStatus;
   requestedAt: number;
@@ -322,6 +328,8 @@ export interface SubagentView extends AgentWork {
   status: "queued" | "working" | "completed" | "failed" | "cancelled";
   /** One line: what it does now, or did last. */
   step: string;
+  /** It works in the background: it can be told more and cancelled by itself. Its run's id ends its path. */
+  background?: true;
 }
 
 /** Everything a client may see of a run, at one moment. */

@@ -418,7 +418,7 @@ class Supervisor implements RunService {
     return {
       changed: (runId, fromOutside) => {
         this.#feed.notify(runId);
-        if (fromOutside) this.#worker.pump();
+        if (fromOutside) this.#worker.review();
       },
       changedElsewhere: () => {
         this.#worker.review();

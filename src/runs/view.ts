@@ -162,7 +162,9 @@ function joined(spans: readonly Span[]): Span[] {
   return result;
 }
 
-type Subagent = Pick<SubagentView, "agent" | "name" | "description" | "status" | "step"> & { work: WorkFold };
+type Subagent = Pick<SubagentView, "agent" | "name" | "description" | "status" | "step" | "background"> & {
+  work: WorkFold;
+};
 
 /**
  * The parts of a RunView that follow from the journal, folded one event at a time: the cost of an event
@@ -235,6 +237,7 @@ export class RunFold {
       description: event.data.description,
       status: isQueued ? "queued" : "working",
       step: isQueued ? "waits for its turn" : "started",
+      ...(event.kind === "subagent_started" && event.data.background ? { background: true as const } : {}),
       work,
     });
   }
@@ -243,7 +246,8 @@ export class RunFold {
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
     this.#breakOff(event.agent, event.time);
-    view.status = event.data.status === "success" ? "completed" : "failed";
+    const end = event.data.status === "success" ? "completed" : "failed";
+    view.status = event.data.cancelled ? "cancelled" : end;
     view.step = oneLine(event.data.report, LINE);
   }
 

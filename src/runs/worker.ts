@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { monotonicClock, isDoneWithin } from "../core/clock.ts";
@@ -88,6 +89,8 @@ export class Worker {
   #lookedAt = monotonicClock();
   /** Runs are being claimed; `again`: another claim was requested during this one. */
   #claiming: { done: Promise<void>; again: boolean } | undefined;
+  /** Does work outside of the call that led to it: an agent that starts a run in the background is not around it. */
+  readonly #outside = AsyncResource.bind(<T>(work: () => T): T => work());
   /** Number of the last turn each principal had. */
   readonly #turns = new NewestOf<number>(KNOWN_PRINCIPALS);
   #closed = false;
@@ -200,12 +203,13 @@ export class Worker {
     }
   }
 
-  /** Stops work on a cancelled run, if it is done here; waits a little for it to have stopped. */
+  /** Stops work on a cancelled run and its children, if it is done here; waits a little for it to have stopped. */
   async cancel(runId: string): Promise<void> {
-    const slot = this.#slots.get(runId);
-    if (slot === undefined) return;
-    stopSlot(slot, "cancelled");
-    await haveSettled([slot]);
+    const slots = [...this.#slots.values()].filter(({ lease }) =>
+      [lease.runId, lease.rootId].includes(runId),
+    );
+    for (const slot of slots) stopSlot(slot, "cancelled");
+    await haveSettled(slots);
   }
 
   /** Claims no more, and waits so long for what is at work to end. */
@@ -279,7 +283,9 @@ export class Worker {
   #begin(execution: Execution, renewedAt: number): void {
     const slot: Slot = { ...execution, settled: Promise.resolve(), renewedAt };
     this.#slots.set(slot.run.id, slot);
-    slot.settled = execute(slot, this.#options).then(async (inOrder) => this.#end(slot, inOrder));
+    slot.settled = this.#outside(() => execute(slot, this.#options)).then(async (inOrder) =>
+      this.#end(slot, inOrder),
+    );
   }
 
   /** A lease that is not given back here runs out: the delay before the run is tried again. */

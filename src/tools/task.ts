@@ -2,7 +2,14 @@ import { z } from "zod";
 import { namesText, withinRoom } from "../core/listing.ts";
 import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
+import {
+  type BoundPreview,
+  type ToolContext,
+  type ToolResult,
+  type ToolSpec,
+  defineTool,
+  toolError,
+} from "./tool.ts";
 
 interface SubagentSummary {
   name: string;
@@ -41,15 +48,16 @@ export function taskTool(options: TaskToolOptions): ToolSpec<typeof taskSchema> 
     description: describeTask(options),
     schema: taskSchema,
     handle: (args, context) => cancellable("task", context.signal, () => delegate(args, names, context)),
-    async preview({ subagent_type: type, description }) {
-      return {
-        kind: "arguments",
-        summary: displayName(`Delegate a task to the subagent '${type}'`),
-        detail: displayText(cutMiddle(description, MAX_SHOWN)),
-      };
-    },
+    preview: async ({ subagent_type: type, description }) => taskPreview(type, description),
   });
 }
+
+/** A person who decides on a delegation sees the whole assignment. */
+export const taskPreview = (type: string, description: string): BoundPreview => ({
+  kind: "arguments",
+  summary: displayName(`Delegate a task to the subagent '${type}'`),
+  detail: displayText(cutMiddle(description, MAX_SHOWN)),
+});
 
 async function delegate(
   { description, subagent_type: type }: z.output<typeof taskSchema>,

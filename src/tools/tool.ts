@@ -122,6 +122,35 @@ export type AskPerson = (question: Question) => Promise<Answer>;
 /** Asks a person while the call is at work, for as long as the run allows. `undefined`: nobody answered. */
 export type HoldQuestion = (question: Question) => Promise<Answer | undefined>;
 
+/** A subagent that works in the background. */
+export interface BackgroundTask {
+  readonly id: string;
+  readonly subagentType: string;
+  readonly description: string;
+  readonly status: "working" | "input_required" | "completed" | "failed" | "cancelled";
+  /** One line: its newest step; empty before the first. */
+  readonly step: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+  readonly endedAt?: number;
+}
+
+/** Subagents that work in the background. `undefined` as a result: there is none with this id. */
+export interface BackgroundTasks {
+  /** A call that is made again finds the task that it started. */
+  start(request: {
+    subagentType: string;
+    description: string;
+  }): Promise<{ ok: true; id: string } | { ok: false; problem: string }>;
+  /** The task, once it has ended or the agent was sent a message. The call stops until then. */
+  wait(id: string): Promise<BackgroundTask | undefined>;
+  list(): Promise<BackgroundTask[]>;
+  /** The task, which reads the message at its next step if it has not ended. */
+  tell(id: string, text: string): Promise<BackgroundTask | undefined>;
+  /** The task as it was before. */
+  cancel(id: string): Promise<BackgroundTask | undefined>;
+}
+
 /** Resources that one call may use. */
 export interface ToolContext {
   readonly callId: string;
@@ -139,6 +168,8 @@ export interface ToolContext {
   readonly isProgram?: true;
   /** Runs a program whose functions are the agent's tools. */
   readonly runProgram?: RunProgram;
+  /** Absent where no subagent can work in the background. */
+  readonly background?: BackgroundTasks;
   /** Absent where nobody can be asked. */
   readonly ask?: AskPerson;
   /** For a call that cannot begin again. Absent where nobody can be asked. */

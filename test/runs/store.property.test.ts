@@ -48,7 +48,12 @@ const operation = fc.oneof(
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
 /** One run in a database of its own, with whoever holds or once held its lease. */
-const stoppedWith = (interrupts: PendingInterrupt[]) => ({ interrupts, questions: [], modelAwaited: false });
+const stoppedWith = (interrupts: PendingInterrupt[]) => ({
+  interrupts,
+  questions: [],
+  modelAwaited: false,
+  childAwaited: false,
+});
 
 class World {
   readonly database = openDatabase(":memory:");
@@ -72,7 +77,9 @@ class World {
 
   /** The newest claim, valid or not. */
   get lease(): Lease {
-    return this.leases.at(-1) ?? { runId: RUN, principal: ME, run: 1, owner: "nobody", epoch: 99 };
+    return (
+      this.leases.at(-1) ?? { runId: RUN, rootId: RUN, principal: ME, run: 1, owner: "nobody", epoch: 99 }
+    );
   }
 
   readonly row = (): RunRow => this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
@@ -114,7 +121,13 @@ class World {
       }
       case "pause": {
         const open = operation.open.map((id) => ({ id, request: requestOf(1) }));
-        const outcome = await work.pause(lease, stoppedWith(open), operation.delivered.map(first), now);
+        const outcome = await work.pause(
+          lease,
+          stoppedWith(open),
+          operation.delivered.map(first),
+          work.inbox(lease),
+          now,
+        );
         if (outcome === "stuck") await work.fail(lease, { reason: "internal", message: "stuck" }, now);
         return;
       }
@@ -259,7 +272,9 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
   expect(await world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
-  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("waiting");
+  expect(
+    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
+  ).toBe("waiting");
   expect(world.row()).toMatchObject({
     status: "input_required",
     runnable: 0,
@@ -275,10 +290,18 @@ test("an answer the agent did not take in, because it asks the same again, is of
   await world.apply({ do: "request", interrupt: "i1", calls: 1 });
   await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const open = [{ id: "i1", request: requestOf(1) }];
-  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("answered");
+  expect(
+    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
+  ).toBe("answered");
   expect((await world.work.nextInput(world.lease)).kind).toBe("resume");
   expect(
-    await world.work.pause(world.lease, stoppedWith(open), [{ interruptId: "i1", again: true }], 1),
+    await world.work.pause(
+      world.lease,
+      stoppedWith(open),
+      [{ interruptId: "i1", again: true }],
+      world.work.inbox(world.lease),
+      1,
+    ),
   ).toBe("stuck");
   world.database.close();
 });
@@ -291,7 +314,9 @@ test("an answer is never offered for another question under the same interrupt",
   const request = requestOf(1);
   const changed = request.actionRequests.map((action) => ({ ...action, args: { other: true } }));
   const open = [{ id: "i1", request: { ...request, actionRequests: changed } }];
-  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("stuck");
+  expect(
+    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
+  ).toBe("stuck");
   world.database.close();
 });
 

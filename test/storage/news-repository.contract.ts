@@ -50,7 +50,7 @@ export function newsRepositoryContract(
     const complete = async (lease: Lease, stopReason?: string, server = runs): Promise<void> => {
       const work = server.work({});
       const result = { answer: "secret answer", ...(stopReason === undefined ? {} : { stopReason }) };
-      expect(await work.complete(lease, result, work.inbox(lease), NOW)).toBe(true);
+      expect(await work.complete(lease, result, work.inbox(lease), NOW)).toBe("completed");
     };
     const wants = (target: string, ...types: NewsType[]) => ({ target, types });
     const claim = (target: string, now = NOW, server = runs) =>

@@ -83,9 +83,15 @@ export function runRepositoryContract(
       const { lease } = await claim();
       await work().requestApprovals(lease, [], "i1", asks(count), now);
       const interrupts = [{ id: "i1", request: asks(count) }];
-      expect(await work().pause(lease, { interrupts, questions: [], modelAwaited: false }, [], now)).toBe(
-        "waiting",
-      );
+      expect(
+        await work().pause(
+          lease,
+          { interrupts, questions: [], modelAwaited: false, childAwaited: false },
+          [],
+          work().inbox(lease),
+          now,
+        ),
+      ).toBe("waiting");
       return { run, lease };
     };
     const approvalOf = async (run: Run, index = 0) => {
@@ -431,7 +437,14 @@ export function runRepositoryContract(
           () => log.markHandedOver(lease),
           () => log.record(lease, warning, now),
           () => log.requestApprovals(lease, [], "i1", asks(), now),
-          () => log.pause(lease, { interrupts: [], questions: [], modelAwaited: false }, [], now),
+          () =>
+            log.pause(
+              lease,
+              { interrupts: [], questions: [], modelAwaited: false, childAwaited: false },
+              [],
+              work().inbox(lease),
+              now,
+            ),
           () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
           () => log.fail(lease, { reason: "internal", message: "" }, now),
           () => log.park(lease, true, now),
@@ -605,7 +618,13 @@ export function runRepositoryContract(
         expect(await work().nextInput(lease)).toEqual(input);
         const delivered = [{ interruptId: "i1", again: false }];
         expect(
-          await work().pause(lease, { interrupts: [], questions: [], modelAwaited: false }, delivered, now),
+          await work().pause(
+            lease,
+            { interrupts: [], questions: [], modelAwaited: false, childAwaited: false },
+            delivered,
+            work().inbox(lease),
+            now,
+          ),
         ).toBe("stuck");
         expect(await work().hasAnswers(lease)).toBe(false);
       });

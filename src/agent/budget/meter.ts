@@ -75,6 +75,8 @@ export class Meter {
   readonly #startedAt: number;
   readonly #clock: Clock;
   #spent: Spent = { tokens: 0, costUsd: 0 };
+  /** Use of other runs that count against the limits of this one. */
+  #elsewhere: Spent = { tokens: 0, costUsd: 0 };
   #workedBefore = 0;
   #isLoaded = false;
   #firstStep: number | undefined;
@@ -145,9 +147,10 @@ export class Meter {
 
   #usedTotals(): Used[] {
     const { tokens = Infinity, costUsd = Infinity, wallTimeMs = Infinity } = this.limits;
+    const total = this.#total;
     const totals: Array<[LimitReason, number]> = [
-      ["max_tokens", this.#spent.tokens / tokens],
-      ["max_cost", this.#spent.costUsd / costUsd],
+      ["max_tokens", total.tokens / tokens],
+      ["max_cost", total.costUsd / costUsd],
       ["max_wall_time", this.workedMs / wallTimeMs],
     ];
     return totals.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
@@ -177,6 +180,18 @@ export class Meter {
     this.#parent?.add(spent);
   }
 
+  /** Learns what other runs have used that count against the same limits. */
+  async lookElsewhere(spentElsewhere: (() => Promise<Spent>) | undefined): Promise<void> {
+    const top = this.#above.at(-1) ?? this;
+    if (spentElsewhere && top.countsSubagents) top.#elsewhere = await spentElsewhere();
+  }
+
+  /** Everything that counts against the limits. */
+  get #total(): Spent {
+    const { tokens, costUsd } = this.#elsewhere;
+    return { tokens: this.#spent.tokens + tokens, costUsd: this.#spent.costUsd + costUsd };
+  }
+
   /**
    * Reserves the estimated tokens of a model call, here and for the agents that delegated. Waits while calls at work
    * may use up the rest of a limit. Returns a function that ends the reservation, once the reply is counted.
@@ -200,7 +215,7 @@ export class Meter {
   /** True if one more call of about `tokens` stays within the limits, or no other call is at work. */
   #hasRoom(tokens: number): boolean {
     if (this.#atWork.length === 0 || this.#reachedTotals()) return true;
-    const { tokens: used, costUsd } = this.#spent;
+    const { tokens: used, costUsd } = this.#total;
     const more = this.#atWork.reduce((sum, reserved) => sum + reserved, tokens);
     const { tokens: most = Infinity, costUsd: mostUsd = Infinity } = this.limits;
     return used + more <= most && costUsd + (more * costUsd) / Math.max(used, 1) <= mostUsd;
@@ -270,8 +285,9 @@ export class Meter {
     const { tokens = Infinity, costUsd = Infinity } = this.limits;
     const above = this.#parent && this.#parent.#reachedTotals();
     if (above) return above;
-    if (this.#spent.tokens >= tokens) return (this.#stop = this.#reached("max_tokens"));
-    if (this.#spent.costUsd >= costUsd) return (this.#stop = this.#reached("max_cost"));
+    const total = this.#total;
+    if (total.tokens >= tokens) return (this.#stop = this.#reached("max_tokens"));
+    if (total.costUsd >= costUsd) return (this.#stop = this.#reached("max_cost"));
     return this.#ownMs <= 0 ? this.#timeOver() : undefined;
   }
 
@@ -282,8 +298,8 @@ export class Meter {
 
   #wouldReach(more: Spent): boolean {
     const { tokens = Infinity, costUsd = Infinity } = this.limits;
-    if (this.#spent.tokens + more.tokens >= tokens || this.#spent.costUsd + more.costUsd >= costUsd)
-      return true;
+    const total = this.#total;
+    if (total.tokens + more.tokens >= tokens || total.costUsd + more.costUsd >= costUsd) return true;
     return this.#ownMs <= 0 || (this.#parent ? this.#parent.#wouldReach(more) : false);
   }
 

@@ -5,6 +5,8 @@ import type { EffectLog, ValidatedArgs } from "./call.ts";
 import type { TracePlace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
 import type { PendingQuestion, QuestionReply } from "./question.ts";
+import type { ChildRuns } from "./children.ts";
+import type { Spent } from "./limits.ts";
 import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
 
 /** The parts of a thread that runs and clients see. */
@@ -43,6 +45,12 @@ export interface WorkOptions {
   signal: AbortSignal;
   /** Keeps calls with outside effects from being made twice when a run continues after a crash. */
   effects?: EffectLog;
+  /** Place of the agent in the tree of its run: a background subagent is not at the top. Default: the main agent. */
+  agent?: AgentPath;
+  /** Subagents that work in the background; absent where none can be started. */
+  children?: ChildRuns;
+  /** Use of other runs that count against the same limits. */
+  spentElsewhere?: () => Promise<Spent>;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
   /**
@@ -73,6 +81,8 @@ export interface Agent {
   checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
   /** The current contents of a thread: todos, files, the last answer. */
   snapshot(threadId: string): Promise<AgentSnapshot>;
+  /** A subagent as an agent of its own, for work in the background; `undefined`: there is none of this name. */
+  subagent(name: string): Agent | undefined;
   /** The graph of the agent and its subagents as text of Mermaid. */
   drawing(): Promise<string>;
 }

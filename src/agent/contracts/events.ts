@@ -12,7 +12,15 @@ export type AgentEvent =
   | { kind: "todos"; agent: AgentPath; todos: Todo[] }
   /** The subagent waits until others have ended; `subagent_started` follows, unless the call is refused. */
   | { kind: "subagent_queued"; agent: AgentPath; callId: string; name: string; description: string }
-  | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
+  | {
+      kind: "subagent_started";
+      agent: AgentPath;
+      callId: string;
+      name: string;
+      description: string;
+      /** It works in the background, as a run of its own, whose id is the `callId`. */
+      background?: true;
+    }
   | {
       kind: "subagent_finished";
       agent: AgentPath;
@@ -20,6 +28,8 @@ export type AgentEvent =
       name: string;
       status: "success" | "error";
       report: string;
+      /** Somebody cancelled it; its run goes on. */
+      cancelled?: true;
     }
   | {
       kind: "tool_started";
@@ -117,6 +127,8 @@ export type AgentEvent =
       questions: PendingQuestion[];
       /** A model call waits for a client that lends its model. */
       modelAwaited: boolean;
+      /** The agent waits for a subagent that works in the background, or for a message. */
+      childAwaited: boolean;
     }
   | {
       kind: "finished";

@@ -39,11 +39,19 @@ export interface AgentPathSegment {
 /** The place in the tree of agents; `[]` is the main agent. */
 export type AgentPath = readonly AgentPathSegment[];
 
-/** A message of a person to an agent that is at work. */
+/** A message to an agent that is at work: of a person, or the report of a subagent that worked in the background. */
 export interface InboxMessage {
   /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
   id: string;
   text: string;
+  /** The subagent whose report it is. */
+  from?: ReportingChild;
+}
+
+/** A background subagent that has ended: its type, and the thread with its files. */
+export interface ReportingChild {
+  name: string;
+  threadId: string;
 }
 
 /** The messages to an agent since it began. */

@@ -11,6 +11,7 @@ import type { AgentState } from "../contracts/state.ts";
 import { withKeptFiles } from "../messages/kept-texts.ts";
 import { versionSeen } from "../step/files.ts";
 import { askPerson, holdQuestion, questionsOf } from "./ask-person.ts";
+import { backgroundTasks } from "./background-tasks.ts";
 import { withToolCallbacks } from "./callbacks.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { toAgentTool } from "./foreign-tool.ts";
@@ -68,6 +69,7 @@ export async function callStep(
           const { runProgram } = await import("../calls/program.ts");
           return runProgram(source, made, govern);
         },
+        ...defined({ background: backgroundTasks(agent, { messageId, callId, state, config }) }),
         ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
       },
       config: own,

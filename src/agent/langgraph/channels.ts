@@ -38,12 +38,16 @@ export const LEFT_OFF = "_leftOff";
 /** Channel of the goal as judged so far. Only agents with a goal have it. */
 export const GOAL = "goalState";
 
+/** Channel of a background subagent with the files that it was given, below those that it changed. */
+export const GIVEN_FILES = "_givenFiles";
+
 /** Channels for the agent's own use. They are never shown. */
 const INTERNAL: ReadonlySet<unknown> = new Set([
   SPENT,
   FILE_NOTES,
   EDITED_CALLS,
   LEFT_OFF,
+  GIVEN_FILES,
   COMPACTION,
   REFUSED_MEDIA,
   LOADED_TOOLS,
@@ -157,6 +161,7 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
     [FILE_NOTES]: byName<string>(),
     [EDITED_CALLS]: byName<RanCall>(),
     [LEFT_OFF]: byName<string>(),
+    ...(nested ? { [GIVEN_FILES]: latest<FilesState>({}) } : {}),
     // A schema that takes `undefined` would put it into every result.
     structuredResponse: z.custom<unknown>((answer) => answer !== undefined),
   }).getChannels();

@@ -3,6 +3,7 @@ import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/cor
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   type BaseCheckpointSaver,
+  type BaseStore,
   Command,
   CompiledStateGraph,
   isCommand,
@@ -103,8 +104,8 @@ export class DeepAgentGraph
     return new DeepAgentGraph({ ...graph, facts } as unknown as Fields);
   }
 
-  keptBy(checkpointer: BaseCheckpointSaver): DeepAgentGraph {
-    return Object.assign(DeepAgentGraph.from(this, this.facts), { checkpointer });
+  keptBy(checkpointer: BaseCheckpointSaver, store?: BaseStore): DeepAgentGraph {
+    return Object.assign(DeepAgentGraph.from(this, this.facts), { checkpointer, ...defined({ store }) });
   }
 
   /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */

@@ -70,6 +70,7 @@ export interface AgentGraph extends SubagentRunnable {
   /** The same graph, reading threads that `checkpointer` keeps. */
   keptBy(checkpointer: BaseCheckpointSaver): {
     getState(config: RunnableConfig): Promise<Pick<StateSnapshot, "values" | "tasks">>;
+    updateState(config: RunnableConfig, values: Partial<AgentState>, asNode: string): Promise<unknown>;
   };
   /** Works inside a task of another graph and passes the states that it reaches to `reached`. */
   workInside(
@@ -97,6 +98,8 @@ export interface Subagents {
   graphOf(name: string): AgentGraph | undefined;
   /** The runnable that runs the tasks of a subagent. */
   runnableOf(name: string): SubagentRunnable | undefined;
+  /** True if a subagent continues from the conversation of the agent that delegates. */
+  isFork(name: string): boolean;
   /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
   accountsForCalls(name: string): boolean;
   /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */

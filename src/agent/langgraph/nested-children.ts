@@ -162,6 +162,10 @@ export class SubagentRunner implements Subagents {
     return this.#subagents.get(name)?.graph;
   }
 
+  isFork(name: string): boolean {
+    return this.#subagents.get(name)?.isFork ?? false;
+  }
+
   accountsForCalls(name: string): boolean {
     return this.#subagents.get(name)?.accountsForCalls ?? true;
   }

@@ -1,15 +1,22 @@
-/** Messages that a person sends to an agent while it works. */
-import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
+/** Messages to an agent while it works: of people, and reports of subagents that worked in the background. */
+import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { FilesUpdate } from "../../backends/backend.ts";
 import { byIdentity } from "../../core/by-identity.ts";
-import type { AgentState, Inbox, InboxMessage, StateUpdate } from "../contracts/state.ts";
+import type { AgentState, FilesState, Inbox, InboxMessage, StateUpdate } from "../contracts/state.ts";
 import { agentPath, contextOf } from "./step-of-task.ts";
 import { foldMessages, inboxMessage } from "../messages/messages.ts";
+import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
+import { StepFiles } from "../step/files.ts";
+import { FILE_NOTES, GIVEN_FILES } from "./channels.ts";
 
-/** The inbox of the main agent. Subagents have none, because they have a task of their own. */
+/** Reads the state of a background subagent that has ended. */
+export type ReadChild = (child: NonNullable<InboxMessage["from"]>) => Promise<Partial<AgentState>>;
+
+/** The inbox of the agent that a run works with. Subagents in it have none, because they have a task of their own. */
 function inboxOf(config: RunnableConfig): Inbox | undefined {
-  if (agentPath(config).length > 0) return undefined;
-  return contextOf(config).inbox;
+  const { inbox, top = 0 } = contextOf(config);
+  return agentPath(config).length > top ? undefined : inbox;
 }
 
 /** Ids of messages that were found in the thread of an inbox. They stay there, so it is not searched for them again. */
@@ -19,7 +26,7 @@ const receivedFrom = byIdentity((_inbox: Inbox) => new Set<string>());
 export async function newMessages(
   inbox: Inbox | undefined,
   thread: readonly BaseMessage[],
-): Promise<HumanMessage[]> {
+): Promise<InboxMessage[]> {
   if (inbox === undefined) return [];
   const known = receivedFrom(inbox);
   const looked = (await inbox.messages()).filter(({ id }) => !known.has(id));
@@ -29,10 +36,46 @@ export async function newMessages(
 }
 
 /** The messages that are not yet part of `thread`. */
-export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): HumanMessage[] {
+export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): InboxMessage[] {
   if (told.length === 0) return [];
   const known = new Set(thread.map(({ id }) => id));
-  return told.filter(({ id }) => !known.has(id)).map(inboxMessage);
+  return told.filter(({ id }) => !known.has(id));
+}
+
+/** True if the agent of a task was sent something that its thread does not have. */
+export const hasNewMessages = async (config: RunnableConfig, { messages }: AgentState): Promise<boolean> =>
+  (await newMessages(inboxOf(config), messages)).length > 0;
+
+/** Changes of a thread that takes messages in. A report brings the files that its subagent changed. */
+export async function received(
+  told: readonly InboxMessage[],
+  { files: before = {} }: Partial<Pick<AgentState, "files">>,
+  readChild: ReadChild | undefined,
+): Promise<Pick<StateUpdate, "messages"> & StateUpdate> {
+  const now = StepFiles.of(before);
+  const files: Record<string, FilesUpdate[string]> = {};
+  const notes: Record<string, string> = {};
+  const messages: BaseMessage[] = [];
+  for (const message of told) {
+    const { from } = message;
+    const state = from && (await readChild?.(from));
+    if (!state) {
+      messages.push(inboxMessage(message));
+      continue;
+    }
+    const started = StepFiles.of((state[GIVEN_FILES] as FilesState | undefined) ?? {}).atStart(); // our channel
+    const { update, conflicts } = mergeFiles(state.files ?? {}, started, now, message.id);
+    now.apply(update);
+    Object.assign(files, update);
+    Object.assign(notes, fileNotesOf(conflicts));
+    const text = [message.text, ...conflicts.map(describeConflict)].join("\n\n");
+    messages.push(inboxMessage({ ...message, text }));
+  }
+  return {
+    messages,
+    ...(Object.keys(files).length > 0 ? { files } : {}),
+    ...(Object.keys(notes).length > 0 ? { [FILE_NOTES]: notes } : {}),
+  };
 }
 
 /** Takes a turn on a thread that ends in the new messages of the inbox, if there are any. */
@@ -42,8 +85,9 @@ export function readingInbox<Turned extends { update: StateUpdate }>(
   return async (state, config) => {
     const told = await newMessages(inboxOf(config), state.messages);
     if (told.length === 0) return takeTurn(state, config);
-    const turned = await takeTurn({ ...state, messages: foldMessages(state.messages, [told]) }, config);
+    const { messages: added = [], ...others } = await received(told, state, contextOf(config).readChild);
+    const turned = await takeTurn({ ...state, messages: foldMessages(state.messages, [added]) }, config);
     const { messages = [], ...rest } = turned.update;
-    return { ...turned, update: { ...rest, messages: [...told, ...messages] } };
+    return { ...turned, update: { ...others, ...rest, messages: [...added, ...messages] } };
   };
 }

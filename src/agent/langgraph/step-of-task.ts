@@ -9,6 +9,8 @@ import type { Logger } from "../../core/logger.ts";
 import type { AgentPath, AgentPathSegment, AgentState, FilesState, Inbox } from "../contracts/state.ts";
 import type { AgentRuntime } from "../contracts/middleware.ts";
 import type { EffectLog } from "../contracts/call.ts";
+import type { ChildRuns } from "../contracts/children.ts";
+import type { ReadChild } from "./reading-inbox.ts";
 import type { WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import type { Step } from "../contracts/step.ts";
@@ -29,8 +31,16 @@ export interface TaskContext {
   startNote?: string | undefined;
   /** Remembers calls with outside effects beyond the end of the process. */
   effects?: EffectLog | undefined;
-  /** Messages to the main agent. */
+  /** Length of the path of the agent that the run works with. Default 0. */
+  top?: number;
+  /** Messages to that agent. */
   inbox?: Inbox | undefined;
+  /** Its subagents that work in the background. */
+  children?: ChildRuns | undefined;
+  /** Reads the state of one that has ended. */
+  readChild?: ReadChild;
+  /** Use of other runs that count against the same limits. */
+  spentElsewhere?: WorkOptions["spentElsewhere"] | undefined;
   /** Asks a person while a call is at work. */
   hold?: WorkOptions["hold"] | undefined;
   /** True if answers are waiting that the graph gets only when it is resumed. */
@@ -116,7 +126,12 @@ export function subagentConfig(
     metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
     configurable: withContext(
       { ...configurable, [AGENT_TYPE]: "subagent" },
-      { path: [...agentPath(config), segment], files, meter: meterOf(config, {}).account() },
+      {
+        path: [...agentPath(config), segment],
+        files,
+        meter: meterOf(config, {}).account(),
+        children: undefined,
+      },
     ),
   };
 }

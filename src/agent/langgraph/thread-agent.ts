@@ -4,28 +4,43 @@ import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
-import type { AgentPath, AgentState } from "../contracts/state.ts";
+import type { AgentLimits } from "../contracts/limits.ts";
+import type { AgentPath, AgentState, FilesState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import { directAnswer } from "../models/answers.ts";
-import { newMessages, unread } from "./reading-inbox.ts";
+import { type ReadChild, newMessages, received, unread } from "./reading-inbox.ts";
 import { taskMessage } from "../messages/messages.ts";
 import { MODEL_AWAITED } from "../models/client-model.ts";
 import { closeAbandonedCalls } from "./close-open-calls.ts";
-import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { CHILD_AWAITED } from "./background-tasks.ts";
+import { GIVEN_FILES } from "./channels.ts";
+import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { INTERRUPT } from "./internals.ts";
 import { stopReasonOf } from "../budget/limits.ts";
+import { Meter } from "../budget/meter.ts";
+import { StepFiles } from "../step/files.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
-import { eventOf, withContext } from "./step-of-task.ts";
+import { type TaskContext, eventOf, withContext } from "./step-of-task.ts";
 
 /** An agent as runs see it, over its graph. */
 export class ThreadAgent implements Agent {
   readonly graph: DeepAgentGraph;
+  readonly #limits: AgentLimits | undefined;
 
-  constructor(graph: DeepAgentGraph) {
+  /** `limits`: those of the run, where the agent is a subagent, which has its own. */
+  constructor(graph: DeepAgentGraph, limits?: AgentLimits) {
     this.graph = graph;
+    this.#limits = limits;
+  }
+
+  subagent(name: string): ThreadAgent | undefined {
+    const { checkpointer, facts } = this.graph;
+    const found = facts.subagents?.runnableOf(name);
+    if (!(found instanceof DeepAgentGraph) || typeof checkpointer !== "object") return undefined;
+    return new ThreadAgent(found.keptBy(checkpointer, this.graph.store), facts.limits);
   }
 
   checkCall(tool: string, args: unknown, agent: AgentPath = []): ValidatedArgs {
@@ -50,14 +65,26 @@ export class ThreadAgent implements Agent {
       if (waiting) return yield { kind: "paused", ...waiting };
       // A limit has closed the requests.
       const thread = await this.#thread(threadId);
-      const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
-      if (messages.length === 0) return yield finishedEvent(thread);
-      next = { messages };
+      const told = await newMessages(options.inbox, thread.values["messages"] ?? []);
+      if (told.length === 0) return yield finishedEvent(thread);
+      next = await received(told, valuesOf(thread), this.#readChild);
     }
   }
 
   #thread(threadId: string): Promise<StateSnapshot> {
     return this.graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
+  }
+
+  readonly #readChild: ReadChild = async ({ name, threadId }) => {
+    const child = this.subagent(name);
+    return child === undefined ? {} : valuesOf(await child.#thread(threadId));
+  };
+
+  /** What a graph is told that works by itself, and not inside a task of the agent that delegated. */
+  async #ownContext(threadId: string, { agent = [] }: WorkOptions): Promise<TaskContext> {
+    if (agent.length === 0) return {};
+    const given = valuesOf(await this.#thread(threadId))[GIVEN_FILES] as FilesState | undefined; // our channel
+    return { path: agent, top: agent.length, files: StepFiles.of(given ?? {}).atStart() };
   }
 
   /** All open interrupts, in subagents too. A limit closes what was asked before. */
@@ -71,16 +98,32 @@ export class ThreadAgent implements Agent {
   async *#stream(
     threadId: string,
     input: GraphInput,
-    { runId, startNote, signal, effects, inbox, hold, hasAnswers, trace }: WorkOptions,
+    options: WorkOptions,
   ): AsyncGenerator<AgentEvent, string[] | undefined> {
+    const { runId, startNote, signal, effects, inbox, hold, hasAnswers, trace } = options;
+    const { children, spentElsewhere } = options;
     const asked: string[] = [];
     let isInterrupted = false;
     try {
+      const own = await this.#ownContext(threadId, options);
       // Events of subagents come in the same way. Not streaming their steps saves much of their time.
       const stream = await this.graph.stream(input, {
         configurable: withContext(
           { thread_id: threadId },
-          { run: runId, startNote, effects, inbox, hold, hasAnswers, tracePlace: trace, hasEvents: true },
+          {
+            ...{
+              run: runId,
+              startNote,
+              effects,
+              inbox,
+              hold,
+              hasAnswers,
+              tracePlace: trace,
+              hasEvents: true,
+            },
+            ...{ children, spentElsewhere, readChild: this.#readChild, ...own },
+            ...(this.#limits ? { meter: new Meter(this.#limits) } : {}),
+          },
         ),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
@@ -124,7 +167,9 @@ export class ThreadAgent implements Agent {
       await this.graph.updateState(thread, null, END);
     }
     const task = taskMessage(input.task, { id: runId, startNote });
-    return { messages: [...unread(input.told ?? [], messages), task] };
+    const told = unread(input.told ?? [], messages);
+    const { messages: before = [], ...update } = await received(told, values, this.#readChild);
+    return { ...update, messages: [...before, task] };
   }
 
   /** True if the thread's newest state belongs to this run. The first version of this program did not record that. */
@@ -173,15 +218,18 @@ export function whatWaits(
   open: readonly OpenInterrupt[],
   asked: readonly string[],
 ): Omit<Extract<AgentEvent, { kind: "paused" }>, "kind"> | undefined {
-  const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
+  const [modelAwaited, childAwaited] = [MODEL_AWAITED, CHILD_AWAITED].map((awaited) =>
+    open.some(({ value }) => value === awaited),
+  ) as [boolean, boolean]; // one for each
   const waiting = open
-    .filter(({ value }) => value !== MODEL_AWAITED)
+    .filter(({ value }) => value !== MODEL_AWAITED && value !== CHILD_AWAITED)
     .toSorted((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
   const interrupts = waiting.flatMap(({ id, value }) => (isRequest(value) ? [{ id, request: value }] : []));
   const questions = waiting.flatMap((interrupt) =>
     isRequest(interrupt.value) ? [] : [questionOf(interrupt)],
   );
-  return waiting.length > 0 || modelAwaited ? { interrupts, questions, modelAwaited } : undefined;
+  if (waiting.length === 0 && !modelAwaited && !childAwaited) return undefined;
+  return { interrupts, questions, modelAwaited, childAwaited };
 }
 
 const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels

@@ -22,7 +22,7 @@ import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } fr
 import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
 import { annotatedReports, editedReplies } from "./channels.ts";
 import { readingInbox } from "./reading-inbox.ts";
-import { agentPath, agentRuntime, meterOf, stepOf, taskStep } from "./step-of-task.ts";
+import { agentPath, agentRuntime, contextOf, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
 /** The end of one turn of the agent. */
 interface Turned {
@@ -54,6 +54,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     const annotated: BaseMessage[] = [...edited, ...annotatedReports(before)];
     const told = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const meter = meterOf(config, definition.limits);
+    await meter.lookElsewhere(contextOf(config).spentElsewhere);
     meter.load({ ...before, messages: told });
     const near = meter.nearLimit(told);
     if (near) annotated.push(near);

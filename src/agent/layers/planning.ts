@@ -1,5 +1,6 @@
 /** Layers that bring the tools of planning and of delegation, and tell the model how to use them. */
 import { AIMessage } from "@langchain/core/messages";
+import { backgroundTaskTools } from "../../tools/background-tasks.ts";
 import { listedTypes, taskTool } from "../../tools/task.ts";
 import { toolError } from "../../tools/tool.ts";
 import { writeTodosTool } from "../../tools/write-todos.ts";
@@ -65,3 +66,9 @@ export function subagentMiddleware(
     },
   };
 }
+
+/** Delegation to the background, for an agent whose runs outlive their steps. */
+export const backgroundTasksMiddleware = (): Middleware => ({
+  name: "BackgroundTasksMiddleware",
+  tools: backgroundTaskTools.map((tool) => specTool(tool)),
+});

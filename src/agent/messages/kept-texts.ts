@@ -19,7 +19,7 @@ import { wrapBackend } from "../../backends/checked-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
 import type { CallResult } from "../contracts/call.ts";
-import { copyMessage, isPerson, textIn, textOf } from "./messages.ts";
+import { copyMessage, isHuman, textIn, textOf } from "./messages.ts";
 
 /** Folder for results that are too large for the conversation. */
 export const RESULTS_FOLDER = "/large_tool_results";
@@ -280,7 +280,7 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
   return messages.filter(
     (message): message is HumanMessage =>
-      isPerson(message) && message.id !== undefined && isLarge(message, tokens) && !isEvicted(message),
+      isHuman(message) && message.id !== undefined && isLarge(message, tokens) && !isEvicted(message),
   );
 }
 

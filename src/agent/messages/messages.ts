@@ -25,7 +25,14 @@ export const isReply = (message: BaseMessage): message is AIMessage => message.t
 
 export const isResult = (message: BaseMessage): message is ToolMessage => message.type === "tool";
 
-export const isPerson = (message: BaseMessage): message is HumanMessage => message.type === "human";
+export const isPerson = (message: BaseMessage): message is HumanMessage =>
+  isHuman(message) && message.additional_kwargs["lc_source"] !== REPORT;
+
+/** True for words of a person, and for what came in that form. */
+export const isHuman = (message: BaseMessage): message is HumanMessage => message.type === "human";
+
+/** The mark of the report of a subagent that worked in the background. */
+const REPORT = "report";
 
 /** The text of a message: LangChain's `text`, which takes a string through all its content formats each time. */
 export const textOf = (message: BaseMessage): string =>
@@ -149,8 +156,8 @@ const isMessage = (value: unknown): value is BaseMessage => BaseMessage.isInstan
 /** The mark of a message from the inbox in a thread, as LangChain's own middleware marks what it adds. */
 const SOURCE = "inbox";
 
-export const inboxMessage = ({ id, text }: InboxMessage): HumanMessage =>
-  new HumanMessage({ id, content: text, additional_kwargs: { lc_source: SOURCE } });
+export const inboxMessage = ({ id, text, from }: InboxMessage): HumanMessage =>
+  new HumanMessage({ id, content: text, additional_kwargs: { lc_source: from ? REPORT : SOURCE } });
 
 /** The mark of a task with the note that only the model reads. */
 const START_NOTE = "start_note";

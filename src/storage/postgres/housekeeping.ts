@@ -8,6 +8,7 @@ import {
 } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
+import { IS_FORGETTABLE } from "../sql/runs.ts";
 import { TABLES_OF_RUN } from "../sql/schema.ts";
 
 /** Copying a thread never takes so long, in milliseconds. */
@@ -95,7 +96,7 @@ async function forgetSome(pool: Pool, endedBefore: number, limit: number): Promi
 async function forget(client: PoolClient, endedBefore: number, limit: number): Promise<number> {
   // A run that is still being stopped has a lease, and stays.
   const { rows } = await client.query<{ id: string; thread_id: string }>(
-    `SELECT id, thread_id FROM runs WHERE ended_at < $1 AND lease_owner IS NULL
+    `SELECT id, thread_id FROM runs WHERE ended_at < $1 AND ${IS_FORGETTABLE}
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
     [endedBefore, limit],
   );

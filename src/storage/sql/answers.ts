@@ -18,7 +18,8 @@ import type { Answer } from "../../tools/tool.ts";
 import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
 import { type AnyQuestionRow, toApproval, toQuestion } from "./rows.ts";
-import { getToChange, makeRunnable } from "./runs.ts";
+import { makeRunnable } from "./leases.ts";
+import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
 import { type Steps, change } from "./steps.ts";
 
@@ -73,13 +74,13 @@ export function* answer(
   by: string,
   now: number,
 ): Steps<OpenQuestion | undefined> {
-  const { runId, id, expiresAt = Infinity } = question;
+  const { runId, id, askedBy = runId, expiresAt = Infinity } = question;
   if ((yield* getToChange(principal, runId)) === undefined) return undefined;
   const [stored, way] = now >= expiresAt ? [EXPIRED, DEADLINE] : [given, by];
   if (!(yield* questions.decide(question, stored, way, now))) return undefined;
   yield* journal.append(runId, answeredEntry(question, stored, way), now);
-  yield* status.updateOpen(runId, now);
-  yield* makeRunnable(runId, now);
+  yield* status.updateOpen(askedBy, now);
+  yield* makeRunnable(askedBy, now);
   return yield* questions.get(runId, id);
 }
 
@@ -121,7 +122,7 @@ export function* reply(run: Run, callId: string, given: SamplingReply, now: numb
   const found = yield* getToChange(run.principal, run.id);
   if (found === undefined || isFinal(found.status)) return false;
   if (!(yield* models.answer(run.id, callId, given))) return false;
-  yield* status.update(run.id, found.status, now);
+  yield* status.updateOpen(run.id, now);
   yield* makeRunnable(run.id, now);
   return true;
 }
@@ -130,12 +131,13 @@ const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => 
 
 /** False when it was not pending any more. */
 function* store(approval: Approval, decision: PersonDecision, by: string, now: number): Steps<boolean> {
-  const { runId, interruptId } = approval;
+  const { runId, interruptId, askedBy = runId } = approval;
   const isForAll = decision.type === "approve_same";
   if (!(yield* approvals.decide(approval, isForAll ? APPROVED : decision, by, now))) return false;
   yield* journal.append(runId, decidedEntry(approval, decision.type, by), now);
-  yield* status.updateOpen(runId, now);
-  if (Object.hasOwn(yield* questions.undelivered(runId), interruptId)) yield* makeRunnable(runId, now);
+  yield* status.updateOpen(askedBy, now);
+  const answers = yield* questions.undelivered({ root: runId, asker: askedBy });
+  if (Object.hasOwn(answers, interruptId)) yield* makeRunnable(askedBy, now);
   if (isForAll) yield* grant(approval, by, now);
   return true;
 }

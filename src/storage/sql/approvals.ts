@@ -17,9 +17,9 @@ import { type Steps, all, change, first } from "./steps.ts";
 export function* add(approval: Approval): Steps<boolean> {
   const changes = yield* change(
     `INSERT INTO questions (run_id, id, interrupt_id, position, agent, tool, args, preview,
-       allowed_decisions, same, status, requested_at, expires_at)
+       allowed_decisions, same, status, requested_at, expires_at, asked_by)
      VALUES (@run_id, @id, @interrupt_id, @position, @agent, @tool, @args, @preview,
-       @allowed_decisions, @same, @status, @requested_at, @expires_at)
+       @allowed_decisions, @same, @status, @requested_at, @expires_at, @asked_by)
      ON CONFLICT (run_id, id) DO NOTHING`,
     {
       run_id: approval.runId,
@@ -35,6 +35,7 @@ export function* add(approval: Approval): Steps<boolean> {
       status: approval.status,
       requested_at: approval.requestedAt,
       expires_at: approval.expiresAt ?? null,
+      asked_by: approval.askedBy ?? null,
     },
   );
   return changes === 1;

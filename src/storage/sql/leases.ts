@@ -11,7 +11,7 @@ import {
 } from "../../runs/ports.ts";
 import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
 import type { FailureDetails, OpenStatus } from "../../runs/run.ts";
-import type { RunRow } from "./rows.ts";
+import { type RunRow, rootOf } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
 /** A run that is not over. */
@@ -80,7 +80,7 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
     { id: before.id, owner, expires: expiresAt, now, crashes },
   );
   const { id: runId, principal, number: run } = before;
-  const lease = { runId, principal, run, owner, epoch: before.lease_epoch + 1 };
+  const lease = { runId, rootId: rootOf(before), principal, run, owner, epoch: before.lease_epoch + 1 };
   return { lease, before, crashes };
 }
 
@@ -182,6 +182,12 @@ export function* release(lease: Lease): Steps<void> {
     `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE ${IS_HELD}`,
     valuesOf(lease),
   );
+}
+
+/** Lets a run that waits be worked on; belongs into the transaction of what it waited for. */
+export function* makeRunnable(runId: string, now: number): Steps<void> {
+  const sql = "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0";
+  yield* change(sql, { id: runId, now });
 }
 
 /** Makes later writes under this lease fail, while others still wait until it has expired. */

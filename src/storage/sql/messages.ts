@@ -1,11 +1,24 @@
-/** Messages of people to runs at work. */
-import type { InboxMessage } from "../../agent/agent.ts";
+/** Messages to runs at work: of people, and reports of the runs that they started. */
+import type { AgentPath, InboxMessage } from "../../agent/agent.ts";
+import { type Json, fromJson } from "../../core/json.ts";
 import type { RunInbox } from "../../runs/ports.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Engine, type Steps, all, change, first } from "./steps.ts";
 
 interface MessageRow extends InboxMessage {
   number: number;
+  /** Of the run that the message is the report of; null: a person sent it. */
+  thread_id: string | null;
+  agent: Json<AgentPath> | null;
+}
+
+/** The report of a run is a message with the id of the run. */
+const COLUMNS = "message.number, message.id, message.text, child.thread_id, child.agent";
+const CHILD = "LEFT JOIN runs child ON child.id = message.id AND child.parent_id = message.run_id";
+
+function toMessage({ id, text, thread_id: threadId, agent }: MessageRow): InboxMessage {
+  const name = agent === null ? undefined : fromJson(agent).at(-1)?.name;
+  return threadId === null || name === undefined ? { id, text } : { id, text, from: { name, threadId } };
 }
 
 export interface SentMessage {
@@ -36,16 +49,22 @@ export function* add(
   );
 }
 
+/** True if the run was told this before. */
+export function* has(runId: string, id: string): Steps<boolean> {
+  const sql = "SELECT id FROM run_messages WHERE run_id = @run_id AND id = @id";
+  return (yield* first(sql, { run_id: runId, id })) !== undefined;
+}
+
 /** Messages to earlier runs of the thread, read or not; oldest first. */
 export function* beforeRun(runId: string): Steps<InboxMessage[]> {
   const rows = yield* all<MessageRow>(
-    `SELECT message.number, message.id, message.text FROM runs run
+    `SELECT ${COLUMNS} FROM runs run
      JOIN runs earlier ON earlier.thread_id = run.thread_id AND earlier.number < run.number
-     JOIN run_messages message ON message.run_id = earlier.id
+     JOIN run_messages message ON message.run_id = earlier.id ${CHILD}
      WHERE run.id = @run_id ORDER BY message.number`,
     { run_id: runId },
   );
-  return rows.map(({ id, text }) => ({ id, text }));
+  return rows.map(toMessage);
 }
 
 export function* hasNewerThan(runId: string, number: number): Steps<boolean> {
@@ -71,14 +90,15 @@ export class StoredInbox implements RunInbox {
   async messages(): Promise<readonly InboxMessage[]> {
     const rows = await this.#engine.read(() =>
       all<MessageRow>(
-        `SELECT number, id, text FROM run_messages WHERE run_id = @run_id AND number > @read ORDER BY number`,
+        `SELECT ${COLUMNS} FROM run_messages message ${CHILD}
+         WHERE message.run_id = @run_id AND message.number > @read ORDER BY message.number`,
         { run_id: this.#runId, read: this.read },
       ),
     );
-    for (const { number, id, text } of rows) {
-      if (number <= this.read) continue; // another look was faster
-      this.#messages.push({ id, text });
-      this.read = number;
+    for (const row of rows) {
+      if (row.number <= this.read) continue; // another look was faster
+      this.#messages.push(toMessage(row));
+      this.read = row.number;
     }
     return this.#messages;
   }

@@ -1,11 +1,13 @@
 /** Questions of runs: what approvals and all others have in common, and the others. */
 import type { Decision, QuestionReply } from "../../agent/agent.ts";
+import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import type { OpenQuestion, PendingQuestion, Principal } from "../../runs/run.ts";
 import type { Answer } from "../../tools/tool.ts";
 import {
   type AnyQuestionRow,
   type ApprovalRow,
+  type Asker,
   IS_OF_PRINCIPAL,
   type QuestionRow,
   toApproval,
@@ -20,8 +22,9 @@ export type Answers = Record<string, QuestionReply>;
 export function* add(asked: OpenQuestion): Steps<boolean> {
   const changes = yield* change(
     `INSERT INTO questions (run_id, id, interrupt_id, position, agent, tool, args, preview, allowed_decisions,
-       status, requested_at, expires_at, kind, body)
-     VALUES (@run_id, @id, @id, 0, @agent, '', '{}', '{}', '[]', @status, @requested_at, @expires_at, @kind, @body)
+       status, requested_at, expires_at, kind, body, asked_by)
+     VALUES (@run_id, @id, @id, 0, @agent, '', '{}', '{}', '[]', @status, @requested_at, @expires_at, @kind, @body,
+       @asked_by)
      ON CONFLICT (run_id, id) DO NOTHING`,
     {
       run_id: asked.runId,
@@ -32,10 +35,17 @@ export function* add(asked: OpenQuestion): Steps<boolean> {
       expires_at: asked.expiresAt ?? null,
       kind: asked.question.kind,
       body: toJson(asked.question),
+      asked_by: asked.askedBy ?? null,
     },
   );
   return changes === 1;
 }
+
+/** Condition of questions of an asker, and the values for it. */
+const ofAsker = ({ root, asker }: Asker) => ({
+  condition: `run_id = @run_id${asker === undefined ? "" : " AND coalesce(asked_by, run_id) = @asker"}`,
+  values: { run_id: root, ...defined({ asker }) },
+});
 
 const IS_OTHER = "kind <> 'approval'";
 
@@ -100,10 +110,11 @@ export function* countAllPending(): Steps<number> {
   return (yield* first<{ pending: number }>(sql))?.pending ?? 0;
 }
 
-export function* countPending(runId: string): Steps<number> {
+export function* countPending(whose: Asker): Steps<number> {
+  const { condition, values } = ofAsker(whose);
   const sql = `SELECT count(*) AS pending FROM questions
-    WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'`;
-  return (yield* first<{ pending: number }>(sql, { run_id: runId }))?.pending ?? 0;
+    WHERE ${condition} AND delivered = 0 AND status = 'pending'`;
+  return (yield* first<{ pending: number }>(sql, values))?.pending ?? 0;
 }
 
 /** Pending questions of all runs whose deadline has passed, approvals among them, and whose they are. */
@@ -117,15 +128,16 @@ export function* expired(now: number): Steps<(AnyQuestionRow & { principal: Prin
 
 /** Withdraws what is pending, except for the interrupts that are still open; gives what it withdrew. */
 export function* withdraw(
-  runId: string,
+  whose: Asker,
   now: number,
   openInterrupts: readonly string[] = [],
 ): Steps<AnyQuestionRow[]> {
+  const { condition, values } = ofAsker(whose);
   return yield* all<AnyQuestionRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'
+     WHERE ${condition} AND delivered = 0 AND status = 'pending'
        AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
-    { run_id: runId, now, open: JSON.stringify(openInterrupts) },
+    { ...values, now, open: JSON.stringify(openInterrupts) },
   );
 }
 
@@ -133,28 +145,30 @@ export function* withdraw(
 const HELD = "held_%";
 
 /** Ends a question of a call at work, or all of them; gives those that nobody had answered. */
-export function* endHeld(runId: string, id: string | undefined, now: number): Steps<QuestionRow[]> {
+export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<QuestionRow[]> {
+  const { condition, values: ofWhom } = ofAsker(whose);
   const own = id === undefined ? "" : "AND id = @id";
-  const values = { run_id: runId, now, ...(id === undefined ? {} : { id }) };
+  const values = { ...ofWhom, now, ...(id === undefined ? {} : { id }) };
   const withdrawn = yield* all<QuestionRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE run_id = @run_id AND status = 'pending' AND id LIKE '${HELD}' ${own} RETURNING *`,
+     WHERE ${condition} AND status = 'pending' AND id LIKE '${HELD}' ${own} RETURNING *`,
     values,
   );
   const { now: _now, ...which } = values;
   yield* change(
-    `UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND delivered = 0 AND id LIKE '${HELD}' ${own}`,
+    `UPDATE questions SET delivered = 1 WHERE ${condition} AND delivered = 0 AND id LIKE '${HELD}' ${own}`,
     which,
   );
   return withdrawn;
 }
 
 /** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */
-export function* undelivered(runId: string): Steps<Answers> {
+export function* undelivered(whose: Asker): Steps<Answers> {
+  const { condition, values } = ofAsker(whose);
   const rows = yield* all<AnyQuestionRow>(
-    `SELECT * FROM questions WHERE run_id = @run_id AND delivered = 0 AND status <> 'withdrawn'
+    `SELECT * FROM questions WHERE ${condition} AND delivered = 0 AND status <> 'withdrawn'
        AND id NOT LIKE '${HELD}' ORDER BY interrupt_id, position`,
-    { run_id: runId },
+    values,
   );
   const answers: Answers = {};
   const waiting = new Set(rows.flatMap((row) => (row.decision === null ? [row.interrupt_id] : [])));

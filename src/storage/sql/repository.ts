@@ -46,6 +46,7 @@ import { StoredNews } from "./news.ts";
 import { type RunIndex, search } from "./search.ts";
 import { shareRows } from "./shares.ts";
 import type { Engine, Steps } from "./steps.ts";
+import { beginCopy } from "./threads.ts";
 import { StoredWork, fail } from "./work.ts";
 
 /** The parts of `RunRepository` that each engine implements itself. */
@@ -109,9 +110,11 @@ export class StoredRuns implements RunRepository {
     );
   }
 
-  cancel(principal: Principal, runId: string, reason: string, now: number) {
+  async cancel(principal: Principal, runId: string, reason: string, now: number) {
     const steps = () => runs.cancel(principal, runId, reason, now);
-    return this.#change([principal, runId], steps, (cancelled) => cancelled?.ended === false);
+    const cancelled = await this.#change([principal, runId], steps, (done) => done?.ended === false);
+    if (cancelled?.run.parent) this.#notify(cancelled.run.parent.runId, true);
+    return cancelled;
   }
 
   rename(principal: Principal, runId: string, name: string | null): Promise<boolean> {
@@ -161,7 +164,7 @@ export class StoredRuns implements RunRepository {
   }
 
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void> {
-    return this.#engine.of(principal).write(() => runs.beginCopy(principal, threadId, now));
+    return this.#engine.of(principal).write(() => beginCopy(principal, threadId, now));
   }
 
   async claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined> {
@@ -205,7 +208,12 @@ export class StoredRuns implements RunRepository {
   }
 
   work(options: WorkOptions): WorkLog {
-    return new StoredWork(this.#engine, (runId) => this.#notify(runId, false), this.news, options);
+    return new StoredWork(
+      this.#engine,
+      (runId, isClaimable) => this.#notify(runId, isClaimable),
+      this.news,
+      options,
+    );
   }
 
   watch(listener: RunListener, pollMs: number): { close(): void } {
@@ -297,7 +305,9 @@ function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | un
   if (claimed === undefined) return undefined;
   const { lease, before, crashes } = claimed;
   const recovered = before.in_flight !== 0;
-  if (recovered) yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+  if (recovered && before.parent_id === null) {
+    yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+  }
   return { lease, run: toRun(before), recovered, crashes };
 }
 

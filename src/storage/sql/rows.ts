@@ -67,10 +67,33 @@ export interface RunRow {
   subagents_started: number;
   subagents_completed: number;
   subagents_failed: number;
+  subagents_cancelled: number;
   schedule_id: string | null;
   schedule_name: string | null;
   occurrence: number | null;
+  parent_id: string | null;
+  parent_call: string | null;
+  agent: Json<AgentPath> | null;
 }
+
+/** The run in whose journal a run writes, and to which its questions belong. */
+export const rootOf = ({ id, parent_id }: Pick<RunRow, "id" | "parent_id">): string => parent_id ?? id;
+
+/** A run that asks: `root` has its questions. */
+export interface Asker {
+  root: string;
+  /** Absent: the root and all runs that it started. */
+  asker?: string;
+}
+
+/** A run, and those that it started. */
+export const treeOf = (row: Pick<RunRow, "id" | "parent_id">): Asker =>
+  row.parent_id === null ? { root: row.id } : askerOf(row);
+
+export const askerOf = (row: Pick<RunRow, "id" | "parent_id">): Asker => ({
+  root: rootOf(row),
+  asker: row.id,
+});
 
 /** One US dollar in the unit of the column `cost_nanos`. */
 export const NANOS = 1_000_000_000;
@@ -104,6 +127,7 @@ export interface ApprovalRow {
   decided_by: string | null;
   decision: Json<Decision> | null;
   delivered: 0 | 1;
+  asked_by: string | null;
 }
 
 /** A row of `questions` that is none. */
@@ -139,6 +163,9 @@ export function toRun(row: RunRow): Run {
     ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...scheduleOf(row),
+    ...(row.parent_id === null || row.agent === null
+      ? {}
+      : { parent: { runId: row.parent_id, agent: fromJson(row.agent) } }),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };
@@ -192,7 +219,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
 
 /** The columns that a list shows of a run, beside its head. */
 export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_tokens, cached_input_tokens,
-  cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed,
+  cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed, subagents_cancelled,
   stop_reason, failure_reason,
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
@@ -210,6 +237,7 @@ export type SummaryRow = HeadRow &
     | "subagents_started"
     | "subagents_completed"
     | "subagents_failed"
+    | "subagents_cancelled"
     | "stop_reason"
     | "failure_reason"
   > & { outcome: string | null; pending: number };
@@ -236,11 +264,12 @@ export function toSummary(row: SummaryRow): RunSummary {
 /** A subagent that had not ended with its run has failed, or was cancelled. */
 function subagentsOf(row: SummaryRow): RunSummary["subagents"] {
   const [completed, failed] = [row.subagents_completed, row.subagents_failed];
-  const open = Math.max(0, row.subagents_started - completed - failed);
-  if (row.ended_at === null) return { completed, failed, cancelled: 0, open };
+  const cancelled = row.subagents_cancelled;
+  const open = Math.max(0, row.subagents_started - completed - failed - cancelled);
+  if (row.ended_at === null) return { completed, failed, cancelled, open };
   return row.status === "cancelled"
-    ? { completed, failed, cancelled: open, open: 0 }
-    : { completed, failed: failed + open, cancelled: 0, open: 0 };
+    ? { completed, failed, cancelled: cancelled + open, open: 0 }
+    : { completed, failed: failed + open, cancelled, open: 0 };
 }
 
 /** The end of a run. While the run works, `answer` holds the newest text, in case the run breaks off. */
@@ -273,6 +302,7 @@ export function toApproval(row: ApprovalRow): Approval {
     interruptId: row.interrupt_id,
     index: row.position,
     agent: fromJson(row.agent),
+    ...(row.asked_by === null ? {} : { askedBy: row.asked_by }),
     tool: row.tool,
     args: fromJson(row.args),
     preview: fromJson(row.preview),
@@ -300,6 +330,7 @@ export function toQuestion(row: QuestionRow): OpenQuestion {
     id: row.id,
     runId: row.run_id,
     agent: fromJson(row.agent),
+    ...(row.asked_by === null ? {} : { askedBy: row.asked_by }),
     question: fromJson(row.body),
     status: STATUSES[row.status],
     requestedAt: row.requested_at,

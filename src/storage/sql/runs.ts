@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
 import { canonicalJson, toJson } from "../../core/json.ts";
-import { answeredEntry, decidedEntry, messageEntry } from "../../runs/events.ts";
+import { messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
 import {
   type Principal,
@@ -16,7 +16,8 @@ import {
   isFinal,
   parsePoint,
 } from "../../runs/run.ts";
-import * as questions from "./questions.ts";
+import { wake } from "./child-reports.ts";
+import { cancelChildren, lockChildren } from "./children.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import {
@@ -28,10 +29,11 @@ import {
   toRun,
   toRunHead,
   toSummary,
-  toApproval,
-  toQuestion,
+  treeOf,
 } from "./rows.ts";
 import * as status from "./status.ts";
+import { addThread, takeCopy } from "./threads.ts";
+import { withdraw } from "./withdraw.ts";
 import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
 
 export function* get(principal: Principal, runId: string): Steps<Run | undefined> {
@@ -56,7 +58,7 @@ export function* head(principal: Principal, runId: string): Steps<RunHead | unde
 /** Newest first; an unknown `before` counts as none. */
 export function* list(principal: Principal, limit: number, before?: string): Steps<RunHead[]> {
   const rows = yield* all<HeadRow>(
-    `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
+    `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND parent_id IS NULL AND number < coalesce(
        (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
      ORDER BY number DESC LIMIT @limit`,
     { principal, before: before ?? null, limit },
@@ -66,7 +68,7 @@ export function* list(principal: Principal, limit: number, before?: string): Ste
 
 /** The newest runs of all principals. The condition makes it read no more rows than it gives. */
 export function* listAll(limit: number): Steps<RunHead[]> {
-  const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE number < 9223372036854775807
+  const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE number < 9223372036854775807 AND parent_id IS NULL
     ORDER BY number DESC LIMIT @limit`;
   return (yield* all<HeadRow>(sql, { limit })).map(toRunHead);
 }
@@ -91,7 +93,7 @@ export function* summaries(
 export function ownedRuns(principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) {
   return {
     condition: [
-      "principal = @principal",
+      "principal = @principal AND parent_id IS NULL",
       ...(only === undefined ? [] : ["status = @status"]),
       ...(threadId === undefined ? [] : ["thread_id = @thread"]),
     ].join(" AND "),
@@ -100,11 +102,17 @@ export function ownedRuns(principal: Principal, { status: only, threadId }: Omit
 }
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
+  // Children are taken off, because a condition on `parent_id` would read the rows instead of an index.
   const rows = yield* all<{ status: RunStatus; number: number }>(
-    "SELECT status, count(*) AS number FROM runs WHERE principal = @principal GROUP BY status",
+    `SELECT status, count(*) AS number FROM runs WHERE principal = @principal GROUP BY status
+     UNION ALL
+     SELECT status, -count(*) AS number FROM runs WHERE principal = @principal AND parent_id IS NOT NULL
+     GROUP BY status`,
     { principal },
   );
-  return { ...NO_RUNS, ...Object.fromEntries(rows.map(({ status: one, number }) => [one, number])) };
+  const numbers = { ...NO_RUNS };
+  for (const { status: one, number } of rows) numbers[one] += number;
+  return numbers;
 }
 
 export const NO_RUNS: Readonly<Record<RunStatus, number>> = {
@@ -124,9 +132,13 @@ export const countNext = (after: number): Steps<{ status: RunStatus; count: numb
     { after },
   );
 
-/** Counts runs that ended before then and that nobody is still stopping. */
+/** Condition of runs that may be forgotten: nobody is still stopping them, and nobody reads their report. */
+export const IS_FORGETTABLE = `lease_owner IS NULL
+  AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id AND parent.ended_at IS NULL)`;
+
+/** Counts runs that ended before then and may be forgotten. */
 export function* countForgettable(endedBefore: number): Steps<number> {
-  const sql = "SELECT count(*) AS count FROM runs WHERE ended_at < @before AND lease_owner IS NULL";
+  const sql = `SELECT count(*) AS count FROM runs WHERE ended_at < @before AND ${IS_FORGETTABLE}`;
   return (yield* first<{ count: number }>(sql, { before: endedBefore }))?.count ?? 0;
 }
 
@@ -183,7 +195,8 @@ function* openIn(principal: Principal, threadId: string): Steps<Run | undefined>
 }
 
 function* crowd(principal: Principal, limit = Number.MAX_SAFE_INTEGER): Steps<Obstacle | undefined> {
-  const sql = "SELECT id FROM runs WHERE principal = @principal AND ended_at IS NULL LIMIT 1 OFFSET @offset";
+  const sql =
+    "SELECT id FROM runs WHERE principal = @principal AND ended_at IS NULL AND parent_id IS NULL LIMIT 1 OFFSET @offset";
   const isFull = (yield* first(sql, { principal, offset: limit - 1 })) !== undefined;
   return isFull ? { kind: "too_many_open", limit } : undefined;
 }
@@ -202,13 +215,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   const isFork = named !== undefined && parsePoint(named) !== undefined;
   if (isFork && !(yield* takeCopy(principal, fresh.newThreadId))) return { kind: "copy_given_up" };
   const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
-  if (threadId !== named) {
-    yield* change("INSERT INTO threads (id, principal, created_at) VALUES (@id, @principal, @now)", {
-      id: threadId,
-      principal,
-      now: fresh.now,
-    });
-  }
+  if (threadId !== named) yield* addThread(principal, threadId, fresh.now);
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
        updated_at, runnable_since, forked_from, model, limits, goal, schedule_id, schedule_name, occurrence)
@@ -260,7 +267,9 @@ function* addMessage(
   if (other !== undefined) return { kind: "conflict", runId: other };
   if (isFinal(run.status)) return { kind: "ended", run };
   yield* messages.add(runId, { id, text }, idempotencyKey, now);
-  yield* journal.append(runId, messageEntry(id, text), now);
+  const { runId: root = runId, agent = [] } = run.parent ?? {};
+  yield* journal.append(root, messageEntry(id, text, agent), now);
+  yield* wake(runId, now);
   return { kind: "sent", run: yield* existing(principal, runId) };
 }
 
@@ -273,10 +282,14 @@ export function* cancel(
   reason: string,
   now: number,
 ): Steps<{ run: Run; ended: boolean } | undefined> {
+  yield* lockChildren(runId);
   const run = yield* getToChange(principal, runId);
   if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
-  yield* withdraw(runId, "end of the run", now);
-  yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
+  yield* withdraw(treeOf({ id: runId, parent_id: run.parent?.runId ?? null }), "end of the run", now);
+  if (run.parent === undefined) {
+    yield* cancelChildren(runId, reason, now);
+    yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
+  }
   yield* status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
   return { run: yield* existing(principal, runId), ended: false };
 }
@@ -293,50 +306,12 @@ export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, e
 /** Disowns a run that has ended. False: somebody works on it or is stopping it, or there is no such run. */
 export function* disown(principal: Principal, runId: string): Steps<boolean> {
   const sql = `${DISOWN} WHERE id = @id AND principal = @principal AND ended_at IS NOT NULL AND lease_owner IS NULL`;
-  return (yield* change(sql, { id: runId, principal })) > 0;
-}
-
-/**
- * Withdraws what is pending, but for the interrupts that are still open, with an event for each. Belongs into the
- * transaction of what made it needless.
- */
-export function* withdraw(
-  runId: string,
-  by: string,
-  now: number,
-  openInterrupts?: readonly string[],
-): Steps<void> {
-  for (const row of yield* questions.withdraw(runId, now, openInterrupts)) {
-    const entry =
-      row.kind === "approval"
-        ? decidedEntry(toApproval(row), "withdrawn", by)
-        : answeredEntry(toQuestion(row), undefined, by);
-    yield* journal.append(runId, entry, now);
-  }
-}
-
-/** Lets a run that waits be worked on; belongs into the transaction of what it waited for. */
-export function* makeRunnable(runId: string, now: number): Steps<void> {
-  const sql = "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0";
-  yield* change(sql, { id: runId, now });
-}
-
-/**
- * Notes a thread that is being made as a copy of another. Its checkpoints may be stored elsewhere, so the note is
- * here before they are, until the thread is in use or given up.
- */
-export function* beginCopy(principal: Principal, id: string, now: number): Steps<void> {
-  yield* change("INSERT INTO thread_copies (id, principal, begun_at) VALUES (@id, @principal, @now)", {
-    id,
+  if ((yield* change(sql, { id: runId, principal })) === 0) return false;
+  yield* change(`${DISOWN} WHERE parent_id = @id AND principal = @principal AND lease_owner IS NULL`, {
+    id: runId,
     principal,
-    now,
   });
-}
-
-/** False if the copy was given up in between. */
-function* takeCopy(principal: Principal, id: string): Steps<boolean> {
-  const sql = "DELETE FROM thread_copies WHERE id = @id AND (principal = @principal OR principal IS NULL)";
-  return (yield* change(sql, { id, principal })) === 1;
+  return true;
 }
 
 /*

@@ -364,6 +364,21 @@ CREATE INDEX run_events_news ON run_events (time, run_id, seq) WHERE ${IS_NEWS};
 /** `runs.goal` is a JSON list of the criteria that the run's answers are judged by; null: none. */
 const GOALS = "ALTER TABLE runs ADD COLUMN goal TEXT;";
 
+/**
+ * `runs.parent_id` is the run whose agent started this one in the background, by the call `parent_call`; null: it was
+ * started from outside. `runs.agent` is its place in the tree of agents. Its journal and its questions are those of the
+ * parent, and `questions.asked_by` is the run that waits for the answer; null: the one that the question belongs to. Its
+ * report is a message to the parent, with its own id.
+ */
+const CHILDREN = `
+ALTER TABLE runs ADD COLUMN parent_id TEXT;
+ALTER TABLE runs ADD COLUMN parent_call TEXT;
+ALTER TABLE runs ADD COLUMN agent TEXT;
+ALTER TABLE runs ADD COLUMN subagents_cancelled INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE questions ADD COLUMN asked_by TEXT;
+CREATE UNIQUE INDEX runs_of_parent ON runs (parent_id, parent_call) WHERE parent_id IS NOT NULL;
+CREATE INDEX runs_children ON runs (principal, status) WHERE parent_id IS NOT NULL;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -378,6 +393,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 10, name: "news of runs", sql: NEWS },
   { version: 11, name: "subscriptions to news", sql: SUBSCRIPTIONS },
   { version: 12, name: "goals of runs", sql: GOALS },
+  { version: 13, name: "runs that agents start in the background", sql: CHILDREN },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -3,9 +3,10 @@ import type { EarlierEnd } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
+import { reportEnd } from "./child-reports.ts";
 import * as questions from "./questions.ts";
 import * as models from "./model-requests.ts";
-import type { RunRow } from "./rows.ts";
+import { type RunRow, treeOf } from "./rows.ts";
 import { type Steps, change, first } from "./steps.ts";
 
 /** The stored facts of a run's end. */
@@ -17,6 +18,8 @@ export interface Ending {
   stopReason?: string;
   failure?: FailureDetails;
   cancelReason?: string;
+  /** The run that started it is over as well, and is not told. */
+  isSilent?: true;
 }
 
 /** The end of the previous run in the thread, if it did not complete. */
@@ -30,33 +33,38 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
 }
 
 /**
- * Makes the status of an open run agree with what it waits for: approvals, a client's model. Gives the status it has
- * then. Belongs into the transaction of what it waits for.
+ * Makes the status of an open run, and of the one that started it, agree with what they wait for: approvals, a client's
+ * model. A run also waits for what those ask that it started. Gives the status it has then. Belongs into the transaction of what it waits for.
  */
-export function* update(runId: string, status: OpenStatus, now: number): Steps<OpenStatus> {
-  const waitsFor = (yield* questions.countPending(runId)) + (yield* models.countWaiting(runId));
+export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
+  const { id: runId, parent_id: parent, status } = row;
+  if (parent !== null) yield* updateOpen(parent, now);
+  const waitsFor = (yield* questions.countPending(treeOf(row))) + (yield* models.countWaiting(runId));
   const transition = settle(status, waitsFor);
   if (transition === undefined) return status;
   const sql = "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from";
-  expectChange(yield* change(sql, { id: runId, ...transition, now }), runId, transition);
+  if ((yield* change(sql, { id: runId, ...transition, now })) !== 1) throw notFrom(runId, transition);
   return status === "working" ? "input_required" : "working";
 }
 
 /** The same for a run that may be over; then nothing changes. */
 export function* updateOpen(runId: string, now: number): Steps<void> {
-  const row = yield* first<Pick<RunRow, "status">>("SELECT status FROM runs WHERE id = @id", { id: runId });
-  if (row !== undefined && !isFinal(row.status)) yield* update(runId, row.status, now);
+  const sql = "SELECT id, parent_id, status FROM runs WHERE id = @id";
+  const row = yield* first<Pick<RunRow, "id" | "parent_id" | "status">>(sql, { id: runId });
+  if (row !== undefined && !isFinal(row.status)) yield* update({ ...row, status: row.status }, now);
 }
+
+type OpenRow = Pick<RunRow, "id" | "parent_id"> & { status: OpenStatus };
 
 /** Ends a run. Its pending approvals must have been withdrawn. */
 export function* end(runId: string, transition: Transition, ending: Ending): Steps<void> {
   const { now, answer, structured, stopReason, failure, cancelReason } = ending;
-  const changes = yield* change(
+  const row = yield* first<RunRow>(
     `UPDATE runs SET status = @to, updated_at = @now, ended_at = @now,
        answer = coalesce(@answer, answer), structured = @structured, stop_reason = @stop_reason,
        failure_reason = @failure_reason, failure_message = @failure_message,
        cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
-     WHERE id = @id AND status = @from`,
+     WHERE id = @id AND status = @from RETURNING *`,
     {
       id: runId,
       ...transition,
@@ -69,12 +77,14 @@ export function* end(runId: string, transition: Transition, ending: Ending): Ste
       cancel_reason: cancelReason ?? null,
     },
   );
-  expectChange(changes, runId, transition);
+  if (row === undefined) throw notFrom(runId, transition);
   yield* change("DELETE FROM effects WHERE run_id = @run_id", { run_id: runId });
   yield* approvals.revokeGrants(runId);
   yield* models.forget(runId);
+  if (row.parent_id === null || ending.isSilent) return;
+  yield* updateOpen(row.parent_id, now);
+  yield* reportEnd(row, now);
 }
 
-function expectChange(changes: number, runId: string, { from, to }: Transition): void {
-  if (changes !== 1) throw new Error(`Run ${runId} is not "${from}" and cannot become "${to}".`);
-}
+const notFrom = (runId: string, { from, to }: Transition): Error =>
+  new Error(`Run ${runId} is not "${from}" and cannot become "${to}".`);

@@ -3,14 +3,13 @@ import { createHash } from "node:crypto";
 import type {
   AgentInput,
   AgentPath,
-  CallIdentity,
+  ChildRuns,
   EffectLog,
   HitlRequest,
   PendingInterrupt,
   PendingQuestion,
   SamplingReply,
   SamplingRequest,
-  StoredOutcome,
   TracePlace,
 } from "../../agent/agent.ts";
 import { type Clock, shortTime } from "../../core/clock.ts";
@@ -27,6 +26,7 @@ import {
 } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
 import type {
+  CompleteOutcome,
   Delivered,
   Lease,
   PauseOutcome,
@@ -45,37 +45,45 @@ import {
   sameAs,
 } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
+import { StoredChildren, cancelChildren, hasOpenChildren, lockChildren } from "./children.ts";
+import { storedEffects } from "./effects.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as news from "./news.ts";
 import * as questions from "./questions.ts";
-import { withdraw } from "./runs.ts";
+import { withdraw } from "./withdraw.ts";
 import type { Answer } from "../../tools/tool.ts";
-import { NANOS, type RunRow, toQuestion } from "./rows.ts";
+import { type Asker, NANOS, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
 /** True if exactly these questions are stored under this interrupt. */
-function* isRepeated(runId: string, { id, request }: PendingInterrupt): Steps<boolean> {
+function* isRepeated(root: string, { id, request }: PendingInterrupt): Steps<boolean> {
   for (const [index, { name, args }] of request.actionRequests.entries()) {
-    const known = yield* approvals.get(runId, approvalId(id, index));
+    const known = yield* approvals.get(root, approvalId(id, index));
     if (known?.tool !== name || toJson(known.args) !== toJson(args)) return false;
   }
   return true;
 }
 
 /** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
-function* withdrawOf(runId: string, agent: AgentPath, now: number): Steps<boolean> {
-  if ((yield* questions.countPending(runId)) === 0) return false;
-  const calls = (yield* approvals.ofRun(runId)).map(({ agent: of, interruptId: id }) => ({ of, id }));
-  const asked = [...calls, ...(yield* questions.ofRun(runId)).map(({ agent: of, id }) => ({ of, id }))];
+function* withdrawOf(whose: Asker & { root: string }, agent: AgentPath, now: number): Steps<boolean> {
+  if ((yield* questions.countPending(whose)) === 0) return false;
+  const { root } = whose;
+  const calls = (yield* approvals.ofRun(root)).map(({ agent: of, interruptId: id }) => ({ of, id }));
+  const asked = [...calls, ...(yield* questions.ofRun(root)).map(({ agent: of, id }) => ({ of, id }))];
   const others = asked.filter(({ of }) => !isWithin(agent, of));
   if (others.length === asked.length) return false;
   const open = others.map(({ id }) => id);
-  yield* withdraw(runId, "agent", now, open);
+  yield* withdraw(whose, "agent", now, open);
   return true;
+}
+
+/** True if there is a message that the agent was not given, or no child any more to wait for. */
+function* hasNews(runId: string, inbox: RunInbox): Steps<boolean> {
+  return (yield* messages.hasNewerThan(runId, inbox.read)) || !(yield* hasOpenChildren(runId));
 }
 
 interface AskTimes {
@@ -94,15 +102,22 @@ function* ask(
   const expiresAt = afterMs === undefined ? {} : { expiresAt: now + afterMs };
   const asked: OpenQuestion = {
     id,
-    runId: run.id,
+    runId: rootOf(run),
     agent,
+    ...askedBy(run),
     question,
     status: "pending",
     requestedAt: now,
     ...expiresAt,
   };
-  if (yield* questions.add(asked)) yield* news.append(run, askedEntry(asked), { now, rules });
+  if (yield* questions.add(asked)) yield* news.append(rootRow(run), askedEntry(asked), { now, rules });
 }
+
+/** Named beside a question of a background subagent, which stands with its parent's. */
+const askedBy = ({ id, parent_id }: leases.OpenRunRow) => (parent_id === null ? {} : { askedBy: id });
+
+/** The run that the news of a run are about. */
+const rootRow = (row: leases.OpenRunRow) => ({ ...row, id: rootOf(row) });
 
 /** Ends a run as failed. Belongs into a transaction. */
 export function* fail(
@@ -110,9 +125,13 @@ export function* fail(
   failure: FailureDetails,
   { now, rules }: { now: number; rules: readonly NewsRule[] },
 ): Steps<void> {
+  yield* lockChildren(lease.runId);
   const row = yield* leases.heldToChange(lease);
-  yield* withdraw(row.id, "end of the run", now);
-  yield* news.append(row, { kind: "run_failed", agent: [], data: failure }, { now, rules });
+  yield* withdraw(treeOf(row), "end of the run", now);
+  if (row.parent_id === null) {
+    yield* cancelChildren(row.id, "The run that started it failed.", now);
+    yield* news.append(row, { kind: "run_failed", agent: [], data: failure }, { now, rules });
+  }
   yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
   yield* leases.release(lease);
 }
@@ -132,16 +151,16 @@ const lateNote = ({
 /** The port of `runs/ports.ts` over an engine. */
 export class StoredWork implements WorkLog {
   readonly #engine: Engine;
-  readonly #changed: (runId: string) => void;
+  readonly #changed: (runId: string, isClaimable: boolean) => void;
   readonly #news: news.StoredNews;
   readonly #syncCheckpoints: () => Promise<void>;
   readonly #deadlineMs: number | undefined;
   readonly #questionDeadlineMs: number | undefined;
 
-  /** `changed` is told of every change, after it is stored. */
+  /** `changed` is told of every change, after it is stored. `isClaimable`: the run may be worked on from now on. */
   constructor(
     engine: Engine,
-    changed: (runId: string) => void,
+    changed: (runId: string, isClaimable: boolean) => void,
     posted: news.StoredNews,
     { syncCheckpoints, deadlineMs, questionDeadlineMs }: WorkOptions,
   ) {
@@ -155,11 +174,12 @@ export class StoredWork implements WorkLog {
 
   record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
     return this.#note(lease, function* (row) {
-      const { isKnown, latest } = yield* journal.has(row.id, entry);
+      const root = rootOf(row);
+      const { isKnown, latest } = yield* journal.has(root, entry);
       if (isKnown) return;
-      yield* journal.append(row.id, entry, now);
-      if (entry.kind === "subagent_finished" && (yield* withdrawOf(row.id, entry.agent, now))) {
-        yield* status.update(row.id, row.status, now);
+      yield* journal.append(root, entry, now);
+      if (entry.kind === "subagent_finished" && (yield* withdrawOf(askerOf(row), entry.agent, now))) {
+        yield* status.update(row, now);
       }
       const { effect } = entry;
       if (effect === undefined) return;
@@ -170,9 +190,10 @@ export class StoredWork implements WorkLog {
            cached_input_tokens = cached_input_tokens + @cached, cost_nanos = cost_nanos + @cost,
            unpriced_calls = unpriced_calls + @unpriced, subagents_started = subagents_started + @started,
            subagents_completed = subagents_completed + @completed,
-           subagents_failed = subagents_failed + @failed WHERE id = @id`,
+           subagents_failed = subagents_failed + @failed WHERE id IN (@id, @root)`,
         {
           id: row.id,
+          root,
           todos: effect.todos === undefined ? null : toJson(effect.todos),
           answer: effect.answer ?? null,
           input: effect.usage?.inputTokens ?? 0,
@@ -198,7 +219,7 @@ export class StoredWork implements WorkLog {
     const ask = (row: leases.OpenRunRow) => this.#ask(row, { id: interruptId, request }, agent, now);
     return this.#announce(lease, function* (row) {
       yield* ask(row);
-      yield* status.update(row.id, row.status, now);
+      yield* status.update(row, now);
     });
   }
 
@@ -206,33 +227,34 @@ export class StoredWork implements WorkLog {
     const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
     return this.#announce(lease, function* (row) {
       yield* ask(row, asked, times);
-      yield* status.update(row.id, row.status, now);
+      yield* status.update(row, now);
     });
   }
 
   takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined> {
     return this.#write(lease, function* (row) {
-      for (const one of yield* questions.endHeld(row.id, questionId, now)) {
-        yield* journal.append(row.id, answeredEntry(toQuestion(one), undefined, DEADLINE), now);
+      const root = rootOf(row);
+      for (const one of yield* questions.endHeld(askerOf(row), questionId, now)) {
+        yield* journal.append(root, answeredEntry(toQuestion(one), undefined, DEADLINE), now);
       }
-      yield* status.update(row.id, row.status, now);
-      return (yield* questions.get(row.id, questionId))?.answer;
+      yield* status.update(row, now);
+      return (yield* questions.get(root, questionId))?.answer;
     });
   }
 
   forgetHeld(lease: Lease, now: number): Promise<void> {
     return this.#note(lease, function* (row) {
-      for (const one of yield* questions.endHeld(row.id, undefined, now)) {
-        yield* journal.append(row.id, answeredEntry(toQuestion(one), undefined, "end of the call"), now);
+      for (const one of yield* questions.endHeld(askerOf(row), undefined, now)) {
+        yield* journal.append(rootOf(row), answeredEntry(toQuestion(one), undefined, "end of the call"), now);
       }
-      yield* status.update(row.id, row.status, now);
+      yield* status.update(row, now);
     });
   }
 
   async nextInput(lease: Lease): Promise<AgentInput> {
     return this.#engine.of(lease.principal).read(function* (): Steps<AgentInput> {
       const row = yield* leases.held(lease);
-      const answers = yield* questions.undelivered(row.id);
+      const answers = yield* questions.undelivered(askerOf(row));
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
       if (row.input_handed_over === 1) return { kind: "continue" };
       const after = yield* status.endBefore(row.id);
@@ -257,8 +279,8 @@ export class StoredWork implements WorkLog {
     };
   }
 
-  async hasAnswers({ principal, runId }: Lease): Promise<boolean> {
-    const answers = await this.#engine.of(principal).read(() => questions.undelivered(runId));
+  async hasAnswers({ principal, runId: asker, rootId: root }: Lease): Promise<boolean> {
+    const answers = await this.#engine.of(principal).read(() => questions.undelivered({ root, asker }));
     return Object.keys(answers).length > 0;
   }
 
@@ -271,32 +293,36 @@ export class StoredWork implements WorkLog {
 
   pause(
     lease: Lease,
-    { interrupts: open, questions: others, modelAwaited }: Paused,
+    { interrupts: open, questions: others, modelAwaited, childAwaited }: Paused,
     delivered: readonly Delivered[],
+    inbox: RunInbox,
     now: number,
   ): Promise<PauseOutcome> {
     const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
     const askApproval = (row: leases.OpenRunRow, asked: PendingInterrupt) =>
       this.#ask(row, asked, asked.request.agent ?? [], now);
     return this.#announce(lease, function* (row): Steps<PauseOutcome> {
+      const whose = askerOf(row);
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const askedAgain = new Set<string>();
-      for (const asked of open) if (yield* isRepeated(row.id, asked)) askedAgain.add(asked.id);
-      for (const { id } of others) if (yield* questions.get(row.id, id)) askedAgain.add(id);
+      for (const asked of open) if (yield* isRepeated(whose.root, asked)) askedAgain.add(asked.id);
+      for (const { id } of others) if (yield* questions.get(whose.root, id)) askedAgain.add(id);
       const taken = delivered.filter(({ interruptId, again }) => again || !askedAgain.has(interruptId));
       yield* questions.markDelivered(
-        row.id,
+        whose.root,
         taken.map(({ interruptId }) => interruptId),
       );
       for (const asked of open) yield* askApproval(row, asked);
       for (const asked of others) yield* ask(row, asked, times);
       const ids = [...open, ...others].map(({ id }) => id);
-      yield* withdraw(row.id, "agent", now, ids);
-      const updated = yield* status.update(row.id, row.status, now);
-      if (Object.keys(yield* questions.undelivered(row.id)).length > 0) return "answered";
+      yield* withdraw(whose, "agent", now, ids);
+      yield* status.update(row, now);
+      if (Object.keys(yield* questions.undelivered(whose)).length > 0) return "answered";
       if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
-      if (updated === "working") return "stuck";
+      if (childAwaited && (yield* hasNews(row.id, inbox))) return "answered";
+      const isAsked = (yield* questions.countPending(whose)) > 0;
+      if (!isAsked && !modelAwaited && !childAwaited) return "stuck";
       yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
       yield* leases.release(lease);
       return "waiting";
@@ -307,21 +333,40 @@ export class StoredWork implements WorkLog {
     return new messages.StoredInbox(this.#engine.of(lease.principal), lease.runId);
   }
 
-  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome> {
     const { answer, structured, stopReason } = result;
     const { rules } = this.#news;
-    return this.#announce(lease, function* (row) {
-      if (yield* messages.hasNewerThan(row.id, inbox.read)) return false;
-      yield* withdraw(row.id, "agent", now);
+    return this.#announce(lease, function* (row): Steps<CompleteOutcome> {
+      if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
+      // What a limit ends does not wait for its children, which share the limit.
+      if (stopReason !== undefined) yield* cancelChildren(row.id, "The run that started it ended.", now);
+      else if (yield* hasOpenChildren(row.id)) {
+        yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
+        yield* leases.release(lease);
+        return "waiting";
+      }
+      yield* withdraw(treeOf(row), "agent", now);
       yield* models.forget(row.id);
-      yield* status.update(row.id, row.status, now);
+      yield* status.update(row, now);
       const stopped = stopReason === undefined ? {} : { stopReason };
       const data = { answer: answerExcerpt(answer), ...stopped };
-      yield* news.append(row, { kind: "run_completed", agent: [], data }, { now, rules });
+      if (row.parent_id === null) {
+        yield* news.append(row, { kind: "run_completed", agent: [], data }, { now, rules });
+      }
       const ending = { now, answer, structured, ...stopped };
       yield* status.end(row.id, { from: "working", to: "completed" }, ending);
       yield* leases.release(lease);
-      return true;
+      return "completed";
+    });
+  }
+
+  children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns {
+    return new StoredChildren(lease, {
+      engine: this.#engine.of(lease.principal),
+      write: (work) => this.#write(lease, work),
+      changed: (runId) => this.#changed(runId, true),
+      clock,
+      newThreadId,
     });
   }
 
@@ -345,75 +390,17 @@ export class StoredWork implements WorkLog {
 
   async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
     await this.#syncCheckpoints(); // the next server must find the agent's last writes
-    await this.#note(lease, function* ({ id }) {
+    await this.#note(lease, function* ({ id, parent_id }) {
       yield* change("UPDATE runs SET in_flight = 2 WHERE id = @id", { id });
-      yield* journal.append(id, { kind: "run_parked", agent: [], data: {} }, now);
+      if (parent_id === null) yield* journal.append(id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) yield* leases.release(lease);
       else yield* leases.fenceOff(lease);
     });
   }
 
-  /**
-   * A call begins only under the lease, so that a server which lost the run changes nothing any more; how a call
-   * ended is welcome from anyone.
-   */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
-    const attempt = telling(onFailure);
     const engine = this.#engine.of(lease.principal);
-    const IS_CALL = "run_id = @run_id AND call = @call";
-    const find = (call: CallIdentity) =>
-      first<{ type: string | null; outcome: Uint8Array | null; ended_at: number | null }>(
-        `SELECT type, outcome, ended_at FROM effects WHERE ${IS_CALL}`,
-        keyOf(lease, call),
-      );
-    const begin = function* (call: CallIdentity, tool: string): Steps<void> {
-      yield* leases.heldToChange(lease);
-      const values = { ...keyOf(lease, call), tool, now: clock() };
-      yield* change(
-        "INSERT INTO effects (run_id, call, tool, begun_at) VALUES (@run_id, @call, @tool, @now)",
-        values,
-      );
-    };
-    // Does nothing for a call that has an outcome, or whose run has ended.
-    const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
-      change(
-        `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome
-         WHERE ${IS_CALL} AND ended_at IS NULL`,
-        { ...keyOf(lease, call), type, outcome: data, now: clock() },
-      );
-    // The handle of a call stands in the place of its outcome until it ends.
-    const keep = (call: CallIdentity, handle: Uint8Array) =>
-      change(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
-        ...keyOf(lease, call),
-        handle,
-      });
-    const forget = (call: CallIdentity) =>
-      change(
-        `DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`,
-        keyOf(lease, call),
-      );
-    return {
-      find: (call) =>
-        attempt(async () => {
-          const row = await engine.read(() => find(call));
-          if (row === undefined) return undefined;
-          const { type, outcome, ended_at: endedAt } = row;
-          if (outcome === null) return {};
-          return type === null || endedAt === null
-            ? { handle: outcome }
-            : { outcome: { type, data: outcome } };
-        }),
-      begin: (call, tool) =>
-        attempt(async () => {
-          // Without the checkpoint that has the call, another call would be made instead.
-          await this.#syncCheckpoints();
-          await engine.write(() => begin(call, tool));
-        }),
-      // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
-      finish: async (call, outcome) => void (await attempt(() => engine.note(() => finish(call, outcome)))),
-      keep: async (call, handle) => void (await attempt(() => engine.write(() => keep(call, handle)))),
-      withdraw: async (call) => void (await attempt(() => engine.note(() => forget(call)))),
-    };
+    return storedEffects(lease, { engine, sync: this.#syncCheckpoints, clock, onFailure });
   }
 
   /** Gives the reply of a model call, or does `work` with an event and the status that follows from it. */
@@ -428,8 +415,8 @@ export class StoredWork implements WorkLog {
       const reply = yield* models.replyTo(row.id, callId);
       if (reply !== undefined) return reply;
       yield* work();
-      yield* journal.append(row.id, { kind, agent: [], data: {} }, now);
-      yield* status.update(row.id, row.status, now);
+      yield* journal.append(rootOf(row), { kind, agent: [], data: {} }, now);
+      yield* status.update(row, now);
       return undefined;
     });
   }
@@ -442,16 +429,17 @@ export class StoredWork implements WorkLog {
     now: number,
   ): Steps<void> {
     const times = { now, deadlineMs: this.#deadlineMs };
-    for (const approval of approvalsOf(row.id, id, agent, request, times)) {
+    for (const asked of approvalsOf(rootOf(row), id, agent, request, times)) {
+      const approval = { ...asked, ...askedBy(row) };
       if (!(yield* approvals.add(approval))) continue;
       const grant = yield* approvals.grantFor(approval);
       // Nobody is needed for a call that was approved before.
       const rules = grant === undefined ? this.#news.rules : [];
-      yield* news.append(row, requestedEntry(approval), { now, rules });
+      yield* news.append(rootRow(row), requestedEntry(approval), { now, rules });
       if (grant === undefined) continue;
       const by = sameAs(grant.approvalId);
       yield* approvals.decide(approval, { type: "approve" }, by, now);
-      yield* journal.append(row.id, decidedEntry(approval, "approve", by), now);
+      yield* journal.append(rootOf(row), decidedEntry(approval, "approve", by), now);
     }
   }
 
@@ -459,7 +447,7 @@ export class StoredWork implements WorkLog {
   async #write<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
     await this.#syncCheckpoints();
     const result = await this.#engine.of(lease.principal).write(() => underLease(lease, work));
-    this.#changed(lease.runId);
+    this.#tell(lease);
     return result;
   }
 
@@ -473,27 +461,15 @@ export class StoredWork implements WorkLog {
   /** Not durable at once: after a power cut the run reports its progress again. */
   async #note(lease: Lease, work: (row: leases.OpenRunRow) => Steps<void>): Promise<void> {
     await this.#engine.of(lease.principal).note(() => underLease(lease, work));
-    this.#changed(lease.runId);
+    this.#tell(lease);
+  }
+
+  #tell({ runId, rootId }: Lease): void {
+    this.#changed(runId, false);
+    if (rootId !== runId) this.#changed(rootId, false);
   }
 }
 
 function* underLease<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Steps<T> {
   return yield* work(yield* leases.heldToChange(lease));
 }
-
-const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
-  run_id: runId,
-  call: toJson([...agent.map((segment) => segment.callId), messageId, callId, ...[inner ?? []].flat()]),
-});
-
-/** Does work, and tells of its failure before it throws it. */
-const telling =
-  (onFailure: (error: unknown) => void) =>
-  async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      onFailure(error);
-      throw error;
-    }
-  };

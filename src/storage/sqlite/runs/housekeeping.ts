@@ -11,7 +11,7 @@ import {
 } from "../../../runs/retention.ts";
 import type { Checkpoints } from "../../../runs/thread-ports.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
-import { DISOWN } from "../../sql/runs.ts";
+import { DISOWN, IS_FORGETTABLE } from "../../sql/runs.ts";
 import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
@@ -96,7 +96,7 @@ async function shortenJournals(
   { endedBefore, limit, signal }: { endedBefore: number; limit: number; signal: AbortSignal },
 ): Promise<void> {
   const long = database.prepare<[number, number], { id: string; last_seq: number }>(`
-SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
+SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND ${IS_FORGETTABLE}
   ORDER BY ended_at LIMIT ?) WHERE last_seq > ${EVENTS_PER_PIECE}`);
   const disown = database.prepare<[string]>(`${DISOWN} WHERE id = ?`);
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
@@ -117,7 +117,7 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
  */
 function prepareForgetting(database: Database): (endedBefore: number, limit: number) => number {
   const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
-    "SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?",
+    `SELECT id, thread_id FROM runs WHERE ended_at < ? AND ${IS_FORGETTABLE} ORDER BY ended_at LIMIT ?`,
   );
   const deleteOfRun = TABLES_OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
   const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");

@@ -1,0 +1,41 @@
+/** The report of a background subagent to the agent that started it. */
+import { createHash } from "node:crypto";
+import { cutMiddle, oneLine } from "../core/text.ts";
+import { type Run, STATUS_WORDS, stoppedAtLimit } from "./run.ts";
+
+/** The id of the run that a call of another one starts: a call that is made again finds it. */
+export const childId = (parent: string, call: string): string =>
+  `run_${createHash("sha256").update(`${parent} ${call}`).digest("base64url").slice(0, 24)}`;
+
+/** Longest report that comes as a message; the end of the run has the whole. */
+const MOST = 100_000;
+
+export interface ChildReport {
+  status: "success" | "error";
+  /** What it says of itself: its answer, or why there is none. */
+  report: string;
+  /** The same as a message that the agent reads. */
+  message: string;
+}
+
+/** The report of a run that has ended. */
+export function childReport(run: Run): ChildReport {
+  const { id, answer = "", failure, cancelReason, stopReason, parent } = run;
+  const isCut = stopReason === "max_output_tokens";
+  const status = run.status === "completed" && (stopReason === undefined || isCut) ? "success" : "error";
+  const reason = failure?.message ?? cancelReason;
+  const said = answer === "" ? [] : [reason === undefined ? answer : `What it said before:\n${answer}`];
+  const report = [...(reason === undefined ? [] : [reason]), ...said].join("\n\n") || "Task completed";
+  const end = stopReason === undefined || isCut ? STATUS_WORDS[run.status] : stoppedAtLimit(stopReason);
+  const name = parent?.agent.at(-1)?.name ?? "";
+  return { status, report, message: quoted({ id, name, end }, cutMiddle(report, MOST)) };
+}
+
+/** The report between marks that it cannot contain: it is material, and no word of the user's. */
+const quoted = ({ id, name, end }: Record<"id" | "name" | "end", string>, report: string): string =>
+  [
+    `The background task ${id} has ended. This is its report, not a message from the user.`,
+    `<task_report task_id="${id}" subagent_type=${JSON.stringify(oneLine(name, 100))} status=${JSON.stringify(end)}>`,
+    report.replaceAll(/<(\/?task_report)/gi, "&lt;$1"),
+    "</task_report>",
+  ].join("\n");

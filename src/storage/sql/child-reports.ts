@@ -1,0 +1,41 @@
+/** The end of a run that an agent started in the background, told to the one that started it. */
+import { entryOf } from "../../runs/events.ts";
+import { childReport } from "../../runs/child-report.ts";
+import * as journal from "./journal.ts";
+import { makeRunnable } from "./leases.ts";
+import * as messages from "./messages.ts";
+import * as models from "./model-requests.ts";
+import * as questions from "./questions.ts";
+import { type RunRow, toRun } from "./rows.ts";
+import { type Steps, change } from "./steps.ts";
+
+/**
+ * Stores the report of a child that has ended as a message to its parent, and lets the parent continue. Belongs into the
+ * transaction that ends the child.
+ */
+export function* reportEnd(row: RunRow, now: number): Steps<void> {
+  const run = toRun(row);
+  const { parent } = run;
+  const [self] = parent?.agent ?? [];
+  if (parent === undefined || self === undefined) return;
+  const { status, report, message } = childReport(run);
+  const { callId, name } = self;
+  const wasCancelled = run.status === "cancelled";
+  const ended = { agent: parent.agent, callId, name, status, report };
+  const cancelled = wasCancelled ? { cancelled: true as const } : {};
+  yield* journal.append(parent.runId, entryOf({ kind: "subagent_finished", ...ended, ...cancelled }), now);
+  const column = wasCancelled
+    ? "subagents_cancelled"
+    : status === "success"
+      ? "subagents_completed"
+      : "subagents_failed";
+  yield* change(`UPDATE runs SET ${column} = ${column} + 1 WHERE id = @id`, { id: parent.runId });
+  yield* messages.add(parent.runId, { id: run.id, text: message }, undefined, now);
+  yield* wake(parent.runId, now);
+}
+
+/** Lets a run continue that waits for a message alone: one that waits for a person reads it later. */
+export function* wake(runId: string, now: number): Steps<void> {
+  const asked = yield* questions.countPending({ root: runId, asker: runId });
+  if (asked === 0 && (yield* models.countWaiting(runId)) === 0) yield* makeRunnable(runId, now);
+}

@@ -1,0 +1,93 @@
+/** Calls with outside effects, which a run begins at most once. */
+import type { CallIdentity, EffectLog, StoredOutcome } from "../../agent/agent.ts";
+import type { Clock } from "../../core/clock.ts";
+import { toJson } from "../../core/json.ts";
+import type { Lease } from "../../runs/ports.ts";
+import * as leases from "./leases.ts";
+import { type Engine, type Steps, change, first } from "./steps.ts";
+
+interface EffectContext {
+  engine: Engine;
+  /** Makes checkpoints durable. */
+  sync: () => Promise<void>;
+  clock: Clock;
+  /** Is told when calls cannot be stored. */
+  onFailure: (error: unknown) => void;
+}
+
+/**
+ * A call begins only under the lease, so that a server which lost the run changes nothing any more; how a call
+ * ended is welcome from anyone.
+ */
+export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: EffectContext): EffectLog {
+  const attempt = telling(onFailure);
+  const IS_CALL = "run_id = @run_id AND call = @call";
+  const find = (call: CallIdentity) =>
+    first<{ type: string | null; outcome: Uint8Array | null; ended_at: number | null }>(
+      `SELECT type, outcome, ended_at FROM effects WHERE ${IS_CALL}`,
+      keyOf(lease, call),
+    );
+  const begin = function* (call: CallIdentity, tool: string): Steps<void> {
+    yield* leases.heldToChange(lease);
+    const values = { ...keyOf(lease, call), tool, now: clock() };
+    yield* change(
+      "INSERT INTO effects (run_id, call, tool, begun_at) VALUES (@run_id, @call, @tool, @now)",
+      values,
+    );
+  };
+  // Does nothing for a call that has an outcome, or whose run has ended.
+  const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
+    change(
+      `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome
+       WHERE ${IS_CALL} AND ended_at IS NULL`,
+      { ...keyOf(lease, call), type, outcome: data, now: clock() },
+    );
+  // The handle of a call stands in the place of its outcome until it ends.
+  const keep = (call: CallIdentity, handle: Uint8Array) =>
+    change(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
+      ...keyOf(lease, call),
+      handle,
+    });
+  const forget = (call: CallIdentity) =>
+    change(
+      `DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`,
+      keyOf(lease, call),
+    );
+  return {
+    find: (call) =>
+      attempt(async () => {
+        const row = await engine.read(() => find(call));
+        if (row === undefined) return undefined;
+        const { type, outcome, ended_at: endedAt } = row;
+        if (outcome === null) return {};
+        return type === null || endedAt === null ? { handle: outcome } : { outcome: { type, data: outcome } };
+      }),
+    begin: (call, tool) =>
+      attempt(async () => {
+        // Without the checkpoint that has the call, another call would be made instead.
+        await sync();
+        await engine.write(() => begin(call, tool));
+      }),
+    // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
+    finish: async (call, outcome) => void (await attempt(() => engine.note(() => finish(call, outcome)))),
+    keep: async (call, handle) => void (await attempt(() => engine.write(() => keep(call, handle)))),
+    withdraw: async (call) => void (await attempt(() => engine.note(() => forget(call)))),
+  };
+}
+
+const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
+  run_id: runId,
+  call: toJson([...agent.map((segment) => segment.callId), messageId, callId, ...[inner ?? []].flat()]),
+});
+
+/** Does work, and tells of its failure before it throws it. */
+const telling =
+  (onFailure: (error: unknown) => void) =>
+  async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+  };

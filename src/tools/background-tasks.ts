@@ -1,0 +1,130 @@
+/** Tools for subagents that work in the background. */
+import { z } from "zod";
+import { displayName, oneLine } from "../core/text.ts";
+import { cancellable } from "./call.ts";
+import { taskPreview } from "./task.ts";
+import {
+  type BackgroundTask,
+  type ToolContext,
+  type ToolResult,
+  type ToolSpec,
+  defineTool,
+  toolError,
+} from "./tool.ts";
+
+const TASK_ID = z.string().min(1).max(200);
+const ofTask = z.strictObject({ task_id: TASK_ID });
+
+/** Longest line about the step or the description of a task, in characters. */
+const LINE = 160;
+
+const startTool = defineTool({
+  name: "start_async_task",
+  kind: "plan",
+  description:
+    "Start a subagent in the background, and go on. Its report comes as a message when it ends, also after your answer.",
+  schema: z.strictObject({
+    description: z.string().min(1).describe("As for `task`."),
+    subagent_type: z.string().describe("A type of `task`."),
+  }),
+  preview: async ({ description, subagent_type: type }) => taskPreview(type, description),
+  handle: ({ description, subagent_type: subagentType }, context) =>
+    withTasks(context, "start_async_task", async (tasks) => {
+      const started = await tasks.start({ subagentType, description });
+      if (!started.ok) return toolError(started.problem);
+      return { content: `Started background task ${started.id}.`, artifact: { taskId: started.id } };
+    }),
+});
+
+const checkTool = defineTool({
+  name: "check_async_task",
+  kind: "read",
+  description: "Wait for a background task to end, or for any message to you.",
+  schema: ofTask,
+  handle: ({ task_id: id }, context) =>
+    withTasks(context, "check_async_task", async (tasks) => report(id, await tasks.wait(id))),
+});
+
+const updateTool = defineTool({
+  name: "update_async_task",
+  kind: "plan",
+  description: "Tell a background task more; it reads that at its next step.",
+  schema: ofTask.extend({ message: z.string().min(1).max(100_000) }),
+  handle: ({ task_id: id, message }, context) =>
+    withTasks(context, "update_async_task", async (tasks) => {
+      const task = await tasks.tell(id, message);
+      if (task === undefined || isOpen(task)) return report(id, task, "It was told.");
+      return toolError(`${stateOf(task)} Start another task for what is left.`);
+    }),
+});
+
+const cancelTool = defineTool({
+  name: "cancel_async_task",
+  kind: "plan",
+  description: "Stop a background task. What it has done stays.",
+  schema: ofTask,
+  handle: ({ task_id: id }, context) =>
+    withTasks(context, "cancel_async_task", async (tasks) => {
+      const before = await tasks.cancel(id);
+      if (before === undefined || !isOpen(before)) return report(id, before);
+      return { content: `Background task ${before.id} is cancelled.` };
+    }),
+});
+
+const listTool = defineTool({
+  name: "list_async_tasks",
+  kind: "read",
+  description: "List background tasks with their state and newest step.",
+  schema: z.strictObject({}),
+  handle: (_args, context) =>
+    withTasks(context, "list_async_tasks", async (tasks) => {
+      const lines = (await tasks.list()).map(
+        (task) => `- ${stateOf(task)} Task: ${oneLine(task.description, LINE)}`,
+      );
+      return { content: lines.join("\n") || "There are no background tasks." };
+    }),
+});
+
+/** The tools, in the order in which they are listed. */
+export const backgroundTaskTools: readonly ToolSpec[] = [
+  startTool,
+  checkTool,
+  updateTool,
+  cancelTool,
+  listTool,
+];
+
+const withTasks = (
+  { background, signal }: ToolContext,
+  name: string,
+  work: (tasks: NonNullable<ToolContext["background"]>) => Promise<ToolResult>,
+): Promise<ToolResult> =>
+  cancellable(name, signal, async () =>
+    background === undefined
+      ? toolError("background tasks cannot be started here; use `task`, or do the work yourself.")
+      : work(background),
+  );
+
+const isOpen = ({ status }: BackgroundTask): boolean => status === "working" || status === "input_required";
+
+const WORDS: Readonly<Record<BackgroundTask["status"], string>> = {
+  working: "is at work",
+  input_required: "waits for the user's answer",
+  completed: "has completed",
+  failed: "has failed",
+  cancelled: "was cancelled",
+};
+
+/** `Background task run_x (researcher) is at work: reads notes.md.` */
+function stateOf(task: BackgroundTask): string {
+  const step = isOpen(task) && task.step !== "" ? `: ${oneLine(task.step, LINE)}` : ".";
+  return `Background task ${task.id} (${displayName(task.subagentType)}) ${WORDS[task.status]}${step}`;
+}
+
+function report(id: string, task: BackgroundTask | undefined, more?: string): ToolResult {
+  if (task === undefined) {
+    return toolError(`there is no background task ${displayName(id)}; list_async_tasks lists them.`);
+  }
+  const rest = more ?? (isOpen(task) ? "You were sent a message." : "Its report is a message to you.");
+  return { content: `${stateOf(task)} ${rest}` };
+}
