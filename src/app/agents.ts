@@ -153,16 +153,9 @@ export async function openAgents(
     const found = withModels(described, lent, namedModels(settings, choice, own.spec));
     const parts = { ...found, interruptOn, skipped, ...toolFacts(config, web), log: logger };
     const foreign = await withForeignTools(tools, parts);
-    const used = [
-      own.spec ?? (choice.ok ? choice.provider : undefined),
-      ...fallbacks,
-      ...config.subagents.map(({ model }) => model),
-    ];
-    // Only a run that a client waits for can use its model.
-    const background = config.backgroundTasks && !used.includes(CLIENT);
     return buildAgent({
       ...foreign,
-      middleware: [...foreign.middleware, ...(background ? [backgroundTasksMiddleware()] : [])],
+      middleware: [...foreign.middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
@@ -188,6 +181,17 @@ export async function openAgents(
       await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()]);
     },
   };
+}
+
+/** The tools for subagents in the background. Only a run that a client waits for can use the client's model. */
+function backgroundLayers(
+  { backgroundTasks, subagents }: Config,
+  [own, ...fallbacks]: readonly (string | undefined)[],
+  choice: ModelChoice,
+) {
+  const main = own ?? (choice.ok ? choice.provider : undefined);
+  const models = [main, ...fallbacks, ...subagents.map(({ model }) => model)];
+  return backgroundTasks && !models.includes(CLIENT) ? [backgroundTasksMiddleware()] : [];
 }
 
 /** Names that subagents may use besides those of built-in tools, and the room for tools of other servers. */

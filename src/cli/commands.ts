@@ -93,6 +93,7 @@ const runs: Command = {
       help: "As the operator, include runs of people with tokens.",
     },
     { name: "limit", kind: "text", hint: "N", help: "Number of runs to list. Default 20." },
+    { name: "tree", kind: "boolean", help: "List the background tasks of each run below it." },
     { name: "approve", kind: "boolean", help: "Approve; without REQUEST, all open ones." },
     {
       name: "approve-same",

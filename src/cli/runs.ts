@@ -1,4 +1,5 @@
 /** Actions on the runs of the data directory, one function for each. */
+import type { ChildRun } from "../agent/agent.ts";
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
@@ -117,8 +118,15 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   }
   const isOfAll = flags[ALL] === true;
   const found = await (isOfAll ? local.runs.listAll(limit) : local.runs.list(LOCAL, { limit }));
+  const tasks = new Map<string, ChildRun[]>();
+  for (const { id, principal } of flags["tree"] === true ? found : []) {
+    tasks.set(id, await local.runs.children(principal, id));
+  }
   if (flags["json"] === true) {
-    for (const run of found) process.stdout.write(`${JSON.stringify(rowOf(run))}\n`);
+    for (const run of found) {
+      const below = tasks.get(run.id)?.map(taskRowOf);
+      process.stdout.write(`${JSON.stringify({ ...rowOf(run), background_tasks: below })}\n`);
+    }
     return 0;
   }
   const others = isOfAll ? "" : await othersText(local);
@@ -136,6 +144,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
     return {
       id,
+      below: tasks.get(run.id) ?? [],
       when,
       status:
         wordOf(run).padEnd(9) + (isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : ""),
@@ -145,9 +154,10 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
       ),
     };
   });
-  for (const { id, when, status, task } of rows) {
+  for (const { id, when, status, task, below } of rows) {
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     process.stdout.write(`${id}  ${colors.dim(when)}${status}  ${fit(task, room)}\n`);
+    for (const child of below) process.stdout.write(`${fit(taskLine(child), width)}\n`);
   }
   if (others !== "") process.stdout.write(`\nThese are the runs of this terminal. ${others}`);
   const stuck = found.find((run) => statusOf(run) === WAITING);
@@ -171,8 +181,10 @@ async function othersText({ runs: service, runsCommand }: LocalRuns): Promise<st
 export const SHORT_ID = "run_".length + 8;
 
 /** Shows a run as waiting if no process works on it, because its process ended or others come first. */
-const statusOf = ({ status, leasedUntil = 0 }: RunHead): RunHead["status"] | typeof WAITING =>
-  status === "working" && leasedUntil < Date.now() ? WAITING : status;
+const statusOf = (run: RunHead): RunHead["status"] | typeof WAITING => {
+  const { status, leasedUntil = 0, waitsForChildren = false } = run;
+  return status === "working" && leasedUntil < Date.now() && !waitsForChildren ? WAITING : status;
+};
 
 function wordOf(run: RunHead): string {
   const status = statusOf(run);
@@ -181,6 +193,19 @@ function wordOf(run: RunHead): string {
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
   `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}\n`;
+
+/** `  └ run_x  at work   researcher: Compare the prices`. The whole id, by which it is told more or cancelled. */
+const taskLine = ({ id, status, name, description }: ChildRun): string =>
+  `  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${oneLine(showControl(`${name}: ${description}`), 200)}`;
+
+const taskRowOf = ({ id, name, description, status, startedAt, endedAt }: ChildRun): object => ({
+  run_id: id,
+  subagent_type: name,
+  task: description,
+  status,
+  created_at: isoTime(startedAt),
+  ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
+});
 
 const rowOf = (run: RunHead): object => ({
   run_id: run.id,

@@ -4,14 +4,14 @@ import { contentOf } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
 import type { RunRepository } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
-import { type Principal, type Run, isFinal } from "./run.ts";
+import { type AgentPath, type Principal, type Run, isFinal } from "./run.ts";
 import type { CallTexts } from "./service.ts";
 
 interface CallContext {
   runs: RunRepository;
   checkpoints: Checkpoints | undefined;
-  /** The run's file tree, where long results are kept. */
-  files: () => Promise<Backend | undefined>;
+  /** The file tree of a run, where long results are kept. */
+  files: (runId: string) => Promise<Backend | undefined>;
 }
 
 /** The call that began with event `seq`; `undefined`: no such run, or no call began there. */
@@ -28,32 +28,40 @@ export async function callTexts(
   const { agent, time, data } = event;
   const call = { agent, time, tool: data.tool, summary: data.summary };
   if (data.within !== undefined) return { ...call, missing: OF_PROGRAM };
-  const found = checkpoints && (await foundIn(checkpoints, run, event));
+  const maker = await madeBy(run, agent, runs);
+  const found = checkpoints && (await foundIn(checkpoints, maker, event));
   if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : LOST_BELOW };
   if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
   const { args, result } = found;
   if (result === undefined)
     return { ...call, args, missing: isFinal(run.status) ? NO_RESULT : NO_RESULT_YET };
   if (result.keptIn === undefined) return { ...call, args, result };
-  const whole = await textAt(result.keptIn, await files());
+  const whole = await textAt(result.keptIn, await files(maker.id));
   const { text, isError } = result;
   return whole === undefined
     ? { ...call, args, result: { text, isError }, missing: notIn(result.keptIn) }
     : { ...call, args, result: { text: whole, isError } };
 }
 
+/** The run that an agent works for: a subagent in the background has its own. */
+async function madeBy(run: Run, [first]: AgentPath, { read }: RunRepository): Promise<Run> {
+  const child = first && (await read.run(run.principal, first.callId));
+  return child?.parent?.runId === run.id ? child : run;
+}
+
 type CallEvent = Extract<RunEvent, { kind: "tool_started" }>;
 
 async function foundIn(
   checkpoints: Checkpoints,
-  { threadId, createdAt: since }: Run,
+  { threadId, createdAt: since, parent }: Run,
   { agent, time, data }: CallEvent,
 ) {
   const { findCall } = await import("../agent/agent.ts");
+  const depth = agent.length - (parent?.agent.length ?? 0);
   // The call id in the form that serialised messages use.
   const text = JSON.stringify(data.callId).slice(1, -1);
   const written = await checkpoints.writtenWith(threadId, text);
-  return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth: agent.length });
+  return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth });
 }
 
 async function textAt(path: string, files: Backend | undefined): Promise<string | undefined> {

@@ -3,6 +3,7 @@ import type {
   AgentEvent,
   AgentInput,
   AgentPath,
+  ChildRun,
   ChildRuns,
   EffectLog,
   HitlRequest,
@@ -230,6 +231,8 @@ export interface RunQueries {
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** Other questions that wait for an answer in any run of the principal, oldest first. */
   pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
+  /** The runs that its agent started in the background, in their order; none if the run is not the principal's. */
+  children(principal: Principal, runId: string): Promise<ChildRun[]>;
   /** Number of both. */
   countPending(principal: Principal): Promise<number>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */

@@ -81,6 +81,8 @@ export interface Run {
   goal?: readonly string[];
   /** Absent: no schedule started it. */
   schedule?: RunSchedule;
+  /** Nobody works on it until a subagent that works in the background has ended. */
+  waitsForChildren?: true;
   /** The run whose agent started it in the background, and its place in the tree of agents. */
   parent?: { runId: string; agent: AgentPath };
   status: RunStatus;
@@ -156,6 +158,7 @@ export type RunHead = Pick<
   | "createdAt"
   | "updatedAt"
   | "leasedUntil"
+  | "waitsForChildren"
   | "lastSeq"
   | "schedule"
 >;

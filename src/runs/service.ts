@@ -1,4 +1,4 @@
-import type { Agent, AgentPath, ModelLender } from "../agent/agent.ts";
+import type { Agent, AgentPath, ChildRun, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
@@ -191,6 +191,11 @@ interface RunReader {
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** Other questions that wait for an answer in any run of the principal, oldest first. */
   pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
+  /**
+   * The runs that the agent of a run started in the background, in their order. They are not in lists; `tell` and
+   * `cancel` take their ids. Empty for an unknown run.
+   */
+  children(principal: Principal, runId: string): Promise<ChildRun[]>;
   /** Number of both. */
   countPending(principal: Principal): Promise<number>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */

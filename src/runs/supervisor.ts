@@ -1,5 +1,5 @@
 import { answer } from "./answer.ts";
-import type { Agent } from "../agent/agent.ts";
+import type { Agent, ChildRun } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -214,6 +214,10 @@ class Supervisor implements RunService {
     return this.#runs.read.pendingQuestions(principal, limit);
   }
 
+  children(principal: Principal, runId: string): Promise<ChildRun[]> {
+    return this.#runs.read.children(principal, runId);
+  }
+
   countPending(principal: Principal): Promise<number> {
     return this.#runs.read.countPending(principal);
   }
@@ -245,7 +249,7 @@ class Supervisor implements RunService {
 
   async callTexts(principal: Principal, runId: string, seq: number) {
     const checkpoints = await this.#options.checkpoints?.(principal);
-    const files = () => this.runFiles(principal, runId);
+    const files = (id: string) => this.runFiles(principal, id);
     return callTexts(principal, runId, seq, { runs: this.#runs, checkpoints, files });
   }
 

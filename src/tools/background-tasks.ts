@@ -22,7 +22,7 @@ const startTool = defineTool({
   name: "start_async_task",
   kind: "plan",
   description:
-    "Start a subagent in the background, and go on. Its report comes as a message when it ends, also after your answer.",
+    "Start a subagent in the background. Its report comes as a message when it ends, also after your answer.",
   schema: z.strictObject({
     description: z.string().min(1).describe("As for `task`."),
     subagent_type: z.string().describe("A type of `task`."),

@@ -47,6 +47,7 @@ it("no step that a database may have been made by changes", () => {
         "10 45eb17a14547",
         "11 a96cac072cd2",
         "12 e4c2210b97f0",
+        "13 934117278cef",
       ],
       "store": [
         "1 c4d724ae837a",

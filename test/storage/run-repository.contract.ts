@@ -524,9 +524,11 @@ export function runRepositoryContract(
         expect(await runs.send(ME, run.id, { id: "m1", text: "also this", now })).toMatchObject({
           kind: "sent",
         });
-        expect(await work().complete(lease, { answer: "done" }, inbox, now)).toBe(false);
+        expect(await work().complete(lease, { answer: "done" }, inbox, now)).toBe("unread");
         expect(await inbox.messages()).toEqual([{ id: "m1", text: "also this" }]);
-        expect(await work().complete(lease, { answer: "done", structured: { n: 1 } }, inbox, now)).toBe(true);
+        expect(await work().complete(lease, { answer: "done", structured: { n: 1 } }, inbox, now)).toBe(
+          "completed",
+        );
         expect(await runs.read.run(ME, run.id)).toMatchObject({
           status: "completed",
           answer: "done",

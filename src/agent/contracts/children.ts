@@ -1,6 +1,6 @@
 /** Background subagents as the agent that starts them sees them: each is a run of its own. */
 import type { Spent } from "./limits.ts";
-import type { InboxMessage } from "./state.ts";
+import type { AgentState, InboxMessage, ReportingChild } from "./state.ts";
 
 /** One background subagent. */
 export interface ChildRun {
@@ -50,3 +50,6 @@ export interface ChildRuns {
   /** Use of all other runs of the tree: of the one that started this one, and of its other children. */
   spentElsewhere(): Promise<Spent>;
 }
+
+/** Reads the state of a background subagent that has ended. */
+export type ReadChild = (child: ReportingChild) => Promise<Partial<AgentState>>;

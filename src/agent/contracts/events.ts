@@ -28,7 +28,7 @@ export type AgentEvent =
       name: string;
       status: "success" | "error";
       report: string;
-      /** Somebody cancelled it; its run goes on. */
+      /** Somebody cancelled it alone. */
       cancelled?: true;
     }
   | {

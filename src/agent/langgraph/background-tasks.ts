@@ -60,7 +60,12 @@ export function backgroundTasks(
 }
 
 const shown = ({ id, name, description, status, step, startedAt, endedAt }: ChildRun): BackgroundTask => ({
-  ...{ id, subagentType: name, description, status, step, startedAt },
+  id,
+  subagentType: name,
+  description,
+  status,
+  step,
+  startedAt,
   ...(endedAt === undefined ? {} : { endedAt }),
 });
 

@@ -3,15 +3,13 @@ import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { FilesUpdate } from "../../backends/backend.ts";
 import { byIdentity } from "../../core/by-identity.ts";
+import type { ReadChild } from "../contracts/children.ts";
 import type { AgentState, FilesState, Inbox, InboxMessage, StateUpdate } from "../contracts/state.ts";
 import { agentPath, contextOf } from "./step-of-task.ts";
 import { foldMessages, inboxMessage } from "../messages/messages.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
 import { StepFiles } from "../step/files.ts";
 import { FILE_NOTES, GIVEN_FILES } from "./channels.ts";
-
-/** Reads the state of a background subagent that has ended. */
-export type ReadChild = (child: NonNullable<InboxMessage["from"]>) => Promise<Partial<AgentState>>;
 
 /** The inbox of the agent that a run works with. Subagents in it have none, because they have a task of their own. */
 function inboxOf(config: RunnableConfig): Inbox | undefined {

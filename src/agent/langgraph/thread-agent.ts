@@ -4,13 +4,14 @@ import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
+import type { ReadChild } from "../contracts/children.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentPath, AgentState, FilesState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import { directAnswer } from "../models/answers.ts";
-import { type ReadChild, newMessages, received, unread } from "./reading-inbox.ts";
+import { newMessages, received, unread } from "./reading-inbox.ts";
 import { taskMessage } from "../messages/messages.ts";
 import { MODEL_AWAITED } from "../models/client-model.ts";
 import { closeAbandonedCalls } from "./close-open-calls.ts";
@@ -80,11 +81,22 @@ export class ThreadAgent implements Agent {
     return child === undefined ? {} : valuesOf(await child.#thread(threadId));
   };
 
-  /** What a graph is told that works by itself, and not inside a task of the agent that delegated. */
-  async #ownContext(threadId: string, { agent = [] }: WorkOptions): Promise<TaskContext> {
-    if (agent.length === 0) return {};
-    const given = valuesOf(await this.#thread(threadId))[GIVEN_FILES] as FilesState | undefined; // our channel
-    return { path: agent, top: agent.length, files: StepFiles.of(given ?? {}).atStart() };
+  /** Gives the graph and those below it what they need of the run. */
+  async #contextOf(
+    threadId: string,
+    { runId: run, trace: tracePlace, agent = [], signal: _signal, ...given }: WorkOptions,
+  ): Promise<TaskContext> {
+    const context: TaskContext = { ...given, run, tracePlace, hasEvents: true, readChild: this.#readChild };
+    if (this.#limits === undefined) return context;
+    // A subagent that works by itself, and not inside a task of the agent that delegated.
+    const files = valuesOf(await this.#thread(threadId))[GIVEN_FILES] as FilesState | undefined; // our channel
+    return {
+      ...context,
+      path: agent,
+      top: agent.length,
+      files: StepFiles.of(files ?? {}).atStart(),
+      meter: new Meter(this.#limits),
+    };
   }
 
   /** All open interrupts, in subagents too. A limit closes what was asked before. */
@@ -100,31 +112,14 @@ export class ThreadAgent implements Agent {
     input: GraphInput,
     options: WorkOptions,
   ): AsyncGenerator<AgentEvent, string[] | undefined> {
-    const { runId, startNote, signal, effects, inbox, hold, hasAnswers, trace } = options;
-    const { children, spentElsewhere } = options;
+    const { runId, signal } = options;
+    const context = await this.#contextOf(threadId, options);
     const asked: string[] = [];
     let isInterrupted = false;
     try {
-      const own = await this.#ownContext(threadId, options);
       // Events of subagents come in the same way. Not streaming their steps saves much of their time.
       const stream = await this.graph.stream(input, {
-        configurable: withContext(
-          { thread_id: threadId },
-          {
-            ...{
-              run: runId,
-              startNote,
-              effects,
-              inbox,
-              hold,
-              hasAnswers,
-              tracePlace: trace,
-              hasEvents: true,
-            },
-            ...{ children, spentElsewhere, readChild: this.#readChild, ...own },
-            ...(this.#limits ? { meter: new Meter(this.#limits) } : {}),
-          },
-        ),
+        configurable: withContext({ thread_id: threadId }, context),
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
         metadata: { run: runId },

@@ -25,12 +25,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     return service;
   };
   return {
-    news: {
-      occurrences: async (...args) => demand("read").news.occurrences(...args),
-      subscription: async (...args) => demand("read").news.subscription(...args),
-      subscribe: async (...args) => demand("read").news.subscribe(...args),
-      unsubscribe: async (...args) => demand(...ANY).news.unsubscribe(...args),
-    },
+    news: scopedNews(demand),
     readiness: async (...args) => demand("run").readiness(...args),
     start: async (...args) => demand("run").start(...args),
     answered: async (...args) => demand(...ANY).answered(...args),
@@ -62,6 +57,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     counts: async (...args) => demand("read").counts(...args),
     pending: async (...args) => demand("read").pending(...args),
     pendingQuestions: async (...args) => demand("read").pendingQuestions(...args),
+    children: async (...args) => demand("read").children(...args),
     countPending: async (...args) => demand("read").countPending(...args),
     events: async (...args) => demand("read").events(...args),
     callTexts: async (...args) => demand("read").callTexts(...args),
@@ -82,6 +78,13 @@ const schedulesBy = (runs: () => PrincipalRuns): RunSchedules => ({
   resumeSchedule: async (...args) => runs().resumeSchedule(...args),
   removeSchedule: async (...args) => runs().removeSchedule(...args),
   runScheduleNow: async (...args) => runs().runScheduleNow(...args),
+});
+
+const scopedNews = (demand: (...oneOf: readonly Scope[]) => PrincipalRuns): PrincipalRuns["news"] => ({
+  occurrences: async (...args) => demand("read").news.occurrences(...args),
+  subscription: async (...args) => demand("read").news.subscription(...args),
+  subscribe: async (...args) => demand("read").news.subscribe(...args),
+  unsubscribe: async (...args) => demand(...ANY).news.unsubscribe(...args),
 });
 
 /** `service` for resources: reading them is what the scope `read` is for. */

@@ -4,6 +4,7 @@ import { defined } from "../../core/defined.ts";
 import { type Run, alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
+import { keyOf } from "../views/room/timeline.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import { isWholeOnPage } from "../views/room/approval.ts";
 import type { Complaint } from "../views/room/request.ts";
@@ -121,18 +122,36 @@ const forget: FormWork["work"] = async ({ context: { runs, session }, form, repl
 const tell: FormWork["work"] = async (sent) => {
   const { context, runId, form, reply, show } = sent;
   const text = textOf(form, "text");
-  if (text === "") return reply.redirect(`${runPath(runId)}/work`);
-  const told = await context.runs.tell(context.session.principal, runId, { text });
-  if (told.ok) return reply.redirect(`${runPath(runId)}/work`);
+  const whom = await meantBy(sent);
+  if (whom === undefined) return show(404, undefined);
+  if (text === "") return reply.redirect(whom.path);
+  const told = await context.runs.tell(context.session.principal, whom.runId, { text });
+  if (told.ok) return reply.redirect(whom.path);
+  if (whom.runId !== runId) return reply.html(422, failure(AGENT_ENDED));
   if (told.code === "not_found") return show(404, undefined);
   return refuseOn(sent, { field: "more", text, problem: ENDED });
 };
 
 const ENDED = "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
 
-const cancel: FormWork["work"] = async ({ context: { runs, session }, runId, reply, show }) => {
-  const cancelled = await runs.cancel(session.principal, runId, "cancelled on the page");
-  return cancelled.ok ? reply.redirect(runPath(runId)) : show(404, undefined);
+const AGENT_ENDED = "This agent has ended, so it did not read the message.";
+
+/** The run, or its subagent in the background that a form names; `undefined`: it has no such subagent. */
+async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
+  const agent = form.get("agent");
+  if (agent === null) return { runId, path: `${runPath(runId)}/work` };
+  const child = (await runs.children(session.principal, runId)).find(({ id }) => id === agent);
+  if (child === undefined) return undefined;
+  const key = keyOf([{ callId: child.id, name: child.name }]);
+  return { runId: child.id, path: `${runPath(runId)}/work?agent=${key}` };
+}
+
+const cancel: FormWork["work"] = async (sent) => {
+  const { context, reply, show } = sent;
+  const { runs, session } = context;
+  const whom = await meantBy(sent);
+  const cancelled = whom && (await runs.cancel(session.principal, whom.runId, "cancelled on the page"));
+  return whom && cancelled?.ok ? reply.redirect(whom.path) : show(404, undefined);
 };
 
 const rename: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply, show }) => {

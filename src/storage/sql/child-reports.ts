@@ -1,6 +1,6 @@
 /** The end of a run that an agent started in the background, told to the one that started it. */
 import { entryOf } from "../../runs/events.ts";
-import { childReport } from "../../runs/child-report.ts";
+import { childReport } from "../../runs/children.ts";
 import * as journal from "./journal.ts";
 import { makeRunnable } from "./leases.ts";
 import * as messages from "./messages.ts";

@@ -3,10 +3,10 @@ import type { AgentPath, ChildRun, ChildRuns, InboxMessage, NewChild, Spent } fr
 import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import { firstSentence, oneLine } from "../../core/text.ts";
-import { childId } from "../../runs/child-report.ts";
+import { childId } from "../../runs/children.ts";
 import { entryOf, messageEntry, stepOf } from "../../runs/events.ts";
 import type { Lease } from "../../runs/ports.ts";
-import { breakOff, isFinal } from "../../runs/run.ts";
+import { type Principal, breakOff, isFinal } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
@@ -138,9 +138,9 @@ function* spentElsewhere({ runId, rootId }: Lease): Steps<Spent> {
 interface ChildContext {
   engine: Engine;
   /** Carries out work under the lease of the parent, and makes it durable. */
-  write<T>(work: (row: OpenRunRow) => Steps<T>): Promise<T>;
+  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>;
   /** Is told of a run that others may work on now. */
-  changed(runId: string): void;
+  changed: (runId: string) => void;
   clock: Clock;
   newThreadId: () => string;
 }
@@ -183,8 +183,8 @@ export class StoredChildren implements ChildRuns {
   }
 
   list(): Promise<ChildRun[]> {
-    const { runId: parent } = this.#lease;
-    return this.#context.engine.read(() => listChildren(parent));
+    const { principal, runId } = this.#lease;
+    return this.#context.engine.read(() => listChildren(principal, runId));
   }
 
   async tell(id: string, message: InboxMessage): Promise<ChildRun | undefined> {
@@ -227,9 +227,10 @@ export class StoredChildren implements ChildRuns {
 }
 
 /** In the order in which they were started. */
-export function* listChildren(parent: string): Steps<ChildRun[]> {
+export function* listChildren(principal: Principal, parent: string): Steps<ChildRun[]> {
   const found: ChildRun[] = [];
-  const rows = yield* all<RunRow>("SELECT * FROM runs WHERE parent_id = @parent ORDER BY number", { parent });
+  const sql = "SELECT * FROM runs WHERE parent_id = @parent AND principal = @principal ORDER BY number";
+  const rows = yield* all<RunRow>(sql, { parent, principal });
   for (const row of rows) found.push(yield* view(row));
   return found;
 }

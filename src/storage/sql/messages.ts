@@ -7,7 +7,7 @@ import { type Engine, type Steps, all, change, first } from "./steps.ts";
 
 interface MessageRow extends InboxMessage {
   number: number;
-  /** Of the run that the message is the report of; null: a person sent it. */
+  /** Thread of the run whose report it is; null: a person sent it. */
   thread_id: string | null;
   agent: Json<AgentPath> | null;
 }

@@ -35,6 +35,7 @@ import type { ShareRows } from "../../runs/shares.ts";
 import type { Approval, Principal, Run, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
+import { listChildren } from "./children.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as models from "./model-requests.ts";
@@ -346,6 +347,7 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
     summaries: (...args) => summaries(engine, index, args),
     counts: (principal) => read(principal, () => runs.counts(principal)),
     pending: (principal, limit) => read(principal, () => approvals.pendingOf(principal, limit)),
+    children: (principal, runId) => read(principal, () => listChildren(principal, runId)),
     countPending: (principal) => read(principal, () => questions.countPendingOf(principal)),
     journal: (principal, runId, after, limit) =>
       read(principal, function* () {

@@ -162,6 +162,7 @@ export function toRun(row: RunRow): Run {
     ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
     ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+    ...waitingOf(row),
     ...scheduleOf(row),
     ...(row.parent_id === null || row.agent === null
       ? {}
@@ -170,6 +171,13 @@ export function toRun(row: RunRow): Run {
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };
 }
+
+/** A run that nobody may work on waits for people, and is `input_required`, or for its children. */
+const waitingOf = ({
+  status,
+  runnable,
+}: Pick<RunRow, "status" | "runnable">): Pick<Run, "waitsForChildren"> =>
+  status === "working" && runnable === 0 ? { waitsForChildren: true } : {};
 
 function scheduleOf({
   schedule_id: id,
@@ -182,7 +190,7 @@ function scheduleOf({
 
 /** The columns of a run that are read where its answer does not matter. */
 export const HEAD_COLUMNS = `id, thread_id, principal, environment, task, name, status, created_at, updated_at,
-  last_seq, lease_expires_at, schedule_id, schedule_name, occurrence`;
+  last_seq, lease_expires_at, runnable, schedule_id, schedule_name, occurrence`;
 
 export type HeadRow = Pick<
   RunRow,
@@ -197,6 +205,7 @@ export type HeadRow = Pick<
   | "updated_at"
   | "last_seq"
   | "lease_expires_at"
+  | "runnable"
   | "schedule_id"
   | "schedule_name"
   | "occurrence"
@@ -214,6 +223,7 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   lastSeq: row.last_seq,
   ...(row.name === null ? {} : { name: row.name }),
   ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+  ...waitingOf(row),
   ...scheduleOf(row),
 });
 

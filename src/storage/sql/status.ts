@@ -18,7 +18,7 @@ export interface Ending {
   stopReason?: string;
   failure?: FailureDetails;
   cancelReason?: string;
-  /** The run that started it is over as well, and is not told. */
+  /** The run that started it ends too, and is not told. */
   isSilent?: true;
 }
 

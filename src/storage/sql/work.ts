@@ -338,7 +338,7 @@ export class StoredWork implements WorkLog {
     const { rules } = this.#news;
     return this.#announce(lease, function* (row): Steps<CompleteOutcome> {
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
-      // What a limit ends does not wait for its children, which share the limit.
+      // An agent that a limit ends does not wait for its children, which share the limit.
       if (stopReason !== undefined) yield* cancelChildren(row.id, "The run that started it ended.", now);
       else if (yield* hasOpenChildren(row.id)) {
         yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });

@@ -1,10 +1,10 @@
 /** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
-import { type ModelUsage, type RunView, isFinal } from "../../../runs/run.ts";
+import { type ModelUsage, type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, textArea } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { goalRail } from "./goal.ts";
 import { type IconName, icon } from "./icons.ts";
@@ -186,6 +186,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     <div class="panel-head">
       ${stateIcon(state)}
       <h2 id="ag-h" class="cut">${name}</h2>
+      ${subagent !== undefined && isSteerable(subagent, screen) ? steering(view, subagent) : undefined}
     </div>
     <div class="agent-told">
       <details class="told">
@@ -199,6 +200,35 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     </ol>
     ${steps.length === 0 ? html`<p class="note pad">Nothing so far.</p>` : undefined}
   </section>`;
+}
+
+/** True if a person can tell a subagent more, or cancel it, by itself. */
+const isSteerable = ({ background, status }: SubagentView, { viewer }: WorkScreen): boolean =>
+  background === true && status === "working" && mayRun(viewer);
+
+/** Message and cancel for one subagent in the background, whose run ends its path. */
+function steering({ run }: RunView, { agent }: SubagentView): Html {
+  const id = agent.at(-1)?.callId ?? "";
+  const field = html`<input type="hidden" name="agent" value="${id}" />`;
+  return html`<div class="end steer">
+    <details class="confirm" id="tell-${id}" data-kept>
+      <summary class="btn">${icon("say")}Message</summary>
+      <form method="post" action="${runPath(run.id)}/tell" class="panel" autocomplete="off">
+        ${field}
+        <label class="label" for="tell-text-${id}">Tell this agent. It reads this at its next step.</label>
+        ${textArea(html`id="tell-text-${id}" name="text" class="field" rows="3" maxlength="20000" required data-draft`, "")}
+        <button class="btn ink">Send</button>
+      </form>
+    </details>
+    <details class="confirm" id="cancel-${id}" data-kept>
+      <summary class="btn">Cancel</summary>
+      <form method="post" action="${runPath(run.id)}/cancel" class="panel">
+        ${field}
+        <p>Only this agent stops. What it has done stays, and the main agent is told.</p>
+        <button class="btn no">Cancel this agent</button>
+      </form>
+    </details>
+  </div>`;
 }
 
 /** An event with the name of its agent, which is its task. */

@@ -12,7 +12,7 @@ const MOST = 100_000;
 
 export interface ChildReport {
   status: "success" | "error";
-  /** What it says of itself: its answer, or why there is none. */
+  /** Its answer, or why there is none. */
   report: string;
   /** The same as a message that the agent reads. */
   message: string;
