@@ -150,12 +150,12 @@ export async function openAgents(
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     if (own.notice !== undefined) skipped.push(own.notice);
-    const found = withModels(described, lent, namedModels(settings, choice, own.spec));
-    const parts = { ...found, interruptOn, skipped, ...toolFacts(config, web), log: logger };
-    const foreign = await withForeignTools(tools, parts);
+    const named = withModels(described, lent, namedModels(settings, choice, own.spec));
+    const parts = { ...named, ...toolFacts(config, web), interruptOn, skipped, log: logger };
+    const { middleware, ...foreign } = await withForeignTools(tools, parts);
     return buildAgent({
       ...foreign,
-      middleware: [...foreign.middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
+      middleware: [...middleware, ...backgroundLayers(config, [own.spec, ...fallbacks], choice)],
       tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
@@ -177,9 +177,8 @@ export async function openAgents(
     tree,
     memories,
     otherServers: new ServersForPeople(mcp, config, env),
-    close: async () => {
-      await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()]);
-    },
+    close: async () =>
+      void (await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()])),
   };
 }
 

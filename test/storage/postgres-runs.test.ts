@@ -8,6 +8,7 @@ import { TcpLink } from "../support/tcp-link.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
 import { newsRepositoryContract } from "./news-repository.contract.ts";
+import { childrenRepositoryContract } from "./children-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 const tags = "postgres";
@@ -51,6 +52,7 @@ const openData = async (): Promise<RunData> => {
 
 runRepositoryContract("Postgres", openData, { tags });
 scheduleRepositoryContract("Postgres", openData, { tags });
+childrenRepositoryContract("Postgres", openData, { tags });
 newsRepositoryContract("Postgres", openData, { tags });
 
 test("servers that start at once make the tables once", { tags }, async () => {

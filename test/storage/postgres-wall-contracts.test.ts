@@ -18,6 +18,7 @@ import { memoryStoreContract } from "./memory-store.contract.ts";
 import { postgresSuite } from "./postgres-suite.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
 import { newsRepositoryContract } from "./news-repository.contract.ts";
+import { childrenRepositoryContract } from "./children-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 import { storeContract } from "./store.contract.ts";
 import { streamStoreContract } from "./stream-store.contract.ts";
@@ -98,6 +99,7 @@ describe("behind the second wall", () => {
     };
     runRepositoryContract("Postgres", openData);
     scheduleRepositoryContract("Postgres", openData);
+    childrenRepositoryContract("Postgres", openData);
     newsRepositoryContract("Postgres", openData);
     streamStoreContract("Postgres", async () => {
       const { connect, close } = data();

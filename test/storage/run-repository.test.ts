@@ -10,6 +10,7 @@ import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
 import { type RunData, runRepositoryContract } from "./run-repository.contract.ts";
 import { newsRepositoryContract } from "./news-repository.contract.ts";
+import { childrenRepositoryContract } from "./children-repository.contract.ts";
 import { scheduleRepositoryContract } from "./schedule-repository.contract.ts";
 
 /** Every statement that the suite had the engine carry out. */
@@ -48,6 +49,7 @@ const openFile = async (): Promise<RunData> => {
 
 runRepositoryContract("SQLite", openFile);
 scheduleRepositoryContract("SQLite", openFile);
+childrenRepositoryContract("SQLite", openFile);
 newsRepositoryContract("SQLite", openFile);
 
 /** Reads a whole table, or a whole journal. A match is looked up in the index of texts. That of leases has the runs at work alone, and schedules and messages are few. */

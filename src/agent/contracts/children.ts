@@ -19,7 +19,7 @@ export interface ChildRun {
 }
 
 /** `input_required`: it waits for a person. The last three are final. */
-export type ChildStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
+type ChildStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
 export const hasEnded = ({ status }: Pick<ChildRun, "status">): boolean =>
   status !== "working" && status !== "input_required";

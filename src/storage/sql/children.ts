@@ -26,12 +26,6 @@ export function* hasOpenChildren(parent: string): Steps<boolean> {
   return (yield* first(`SELECT id ${OPEN_CHILDREN} LIMIT 1`, { parent })) !== undefined;
 }
 
-/** Locks the open children of a run. Comes before the run itself is locked, as where a child tells its run of its work. */
-export function* lockChildren(parent: string): Steps<void> {
-  const sql = `SELECT id ${OPEN_CHILDREN} ORDER BY number FOR UPDATE`;
-  yield { sql, values: { parent }, isLock: true };
-}
-
 /** Cancels all open children of a run that ends. Their questions are withdrawn with those of the run. */
 export function* cancelChildren(parent: string, reason: string, now: number): Steps<void> {
   for (const row of yield* all<OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent })) {

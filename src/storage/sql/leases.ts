@@ -157,8 +157,17 @@ export function* held(lease: Lease, lock = ""): Steps<OpenRunRow> {
   return row;
 }
 
-/** The same, but locks the row until the transaction ends. */
-export const heldToChange = (lease: Lease): Steps<OpenRunRow> => held(lease, " FOR UPDATE");
+/** The same, but locks the row until the transaction ends, and before it that of the run that started it. */
+export function* heldToChange(lease: Lease): Steps<OpenRunRow> {
+  if (lease.rootId !== lease.runId) yield* lockParent(lease.runId);
+  return yield* held(lease, " FOR UPDATE");
+}
+
+/** Locks the run that started a run. It comes first, because parents change their children and children tell parents. */
+export function* lockParent(runId: string): Steps<void> {
+  const sql = "SELECT id FROM runs WHERE id = (SELECT parent_id FROM runs WHERE id = @id) FOR UPDATE";
+  yield { sql, values: { id: runId }, isLock: true };
+}
 
 export function* renew(
   owner: string,

@@ -17,7 +17,7 @@ import {
   parsePoint,
 } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
-import { cancelChildren, lockChildren } from "./children.ts";
+import { cancelChildren } from "./children.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import {
@@ -31,6 +31,7 @@ import {
   toSummary,
   treeOf,
 } from "./rows.ts";
+import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
 import { addThread, takeCopy } from "./threads.ts";
 import { withdraw } from "./withdraw.ts";
@@ -42,8 +43,9 @@ export function* get(principal: Principal, runId: string): Steps<Run | undefined
   return row && toRun(row);
 }
 
-/** The same, but locks the row until the transaction ends. */
+/** The same, but locks the row until the transaction ends, and before it that of the run that started it. */
 export function* getToChange(principal: Principal, runId: string): Steps<Run | undefined> {
+  yield* lockParent(runId);
   const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal FOR UPDATE";
   const row = yield* first<RunRow>(sql, { id: runId, principal });
   return row && toRun(row);
@@ -282,7 +284,6 @@ export function* cancel(
   reason: string,
   now: number,
 ): Steps<{ run: Run; ended: boolean } | undefined> {
-  yield* lockChildren(runId);
   const run = yield* getToChange(principal, runId);
   if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
   yield* withdraw(treeOf({ id: runId, parent_id: run.parent?.runId ?? null }), "end of the run", now);

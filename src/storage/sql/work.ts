@@ -45,7 +45,7 @@ import {
   sameAs,
 } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
-import { StoredChildren, cancelChildren, hasOpenChildren, lockChildren } from "./children.ts";
+import { StoredChildren, cancelChildren, hasOpenChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
@@ -125,7 +125,6 @@ export function* fail(
   failure: FailureDetails,
   { now, rules }: { now: number; rules: readonly NewsRule[] },
 ): Steps<void> {
-  yield* lockChildren(lease.runId);
   const row = yield* leases.heldToChange(lease);
   yield* withdraw(treeOf(row), "end of the run", now);
   if (row.parent_id === null) {

@@ -1,0 +1,269 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { HitlRequest } from "../../src/agent/agent.ts";
+import { type Claim, LeaseLostError, type RunRepository } from "../../src/runs/ports.ts";
+import type { Run } from "../../src/runs/run.ts";
+import { entryOf } from "../../src/runs/events.ts";
+import type { RunData } from "./run-repository.contract.ts";
+
+const ME = "me";
+const NOW = 1_000_000;
+const now = () => NOW;
+const asks: HitlRequest = {
+  actionRequests: [{ name: "note", args: {}, description: "Note", toolCallId: "c1" }],
+  reviewConfigs: [],
+};
+
+/** Runs that agents start in the background, whatever they are stored in. */
+export function childrenRepositoryContract(
+  name: string,
+  open: () => Promise<RunData>,
+  options: { tags?: string } = {},
+): void {
+  describe(`background runs in ${name}`, options, () => {
+    let runs: RunRepository;
+    let number = 0;
+
+    beforeEach(async () => {
+      const data = await open();
+      onTestFinished(() => data.close());
+      runs = await data.connect();
+    });
+
+    const work = () => runs.work({});
+    const begin = async (): Promise<Run> => {
+      number += 1;
+      const fresh = { runId: `run_${number}`, newThreadId: `thr_${number}`, environment: "e", now: NOW };
+      const created = await runs.create(ME, { task: "work" }, fresh);
+      if (created.kind !== "created") throw new Error(created.kind);
+      return created.run;
+    };
+    const claim = async (): Promise<Claim> => {
+      const request = { owner: "a", environment: "e", now: NOW, expiresAt: NOW + 10_000 };
+      const claimed = await runs.claimNext(request, 10);
+      if (claimed === undefined) throw new Error("nothing to claim");
+      return claimed;
+    };
+    const ofParent = ({ lease }: Claim) => work().children(lease, now, () => `thr_child_${(number += 1)}`);
+    const startChild = async (parent: Claim, call = "c1") => {
+      const children = ofParent(parent);
+      const threadId = await children.newThread();
+      return children.start({
+        call,
+        name: "researcher",
+        description: `look at ${call}. Then more.`,
+        threadId,
+      });
+    };
+    /** A parent with a child, both at work. */
+    const family = async () => {
+      const run = await begin();
+      const parent = await claim();
+      const started = await startChild(parent);
+      if (started === "too_many") throw new Error(started);
+      return { run, parent, started, child: await claim() };
+    };
+    const status = async (id: string) => (await runs.read.run(ME, id))?.status;
+    const kinds = async (id: string) =>
+      (await runs.read.journal(ME, id, 0, 100))?.events.map(({ kind }) => kind) ?? [];
+    const finish = ({ lease }: Claim, answer: string) =>
+      work().complete(lease, { answer }, work().inbox(lease), NOW);
+
+    test("a call starts one, however often it is made, which is in no list", async () => {
+      const { run, parent, started, child } = await family();
+      expect(started).toMatchObject({
+        name: "researcher",
+        status: "working",
+        description: "look at c1. Then more.",
+      });
+      expect(await startChild(parent)).toEqual(started);
+      expect(await ofParent(parent).find("c1")).toEqual(started);
+      expect(await ofParent(parent).find("c2")).toBeUndefined();
+      expect(child.lease).toMatchObject({ runId: started.id, rootId: run.id });
+      expect(child.run.parent).toEqual({
+        runId: run.id,
+        agent: [{ callId: started.id, name: "researcher", task: "look at c1" }],
+      });
+      expect((await runs.read.list(ME, 10)).map(({ id }) => id)).toEqual([run.id]);
+      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ id: run.id, subagents: { open: 1 } }]);
+      expect((await runs.read.summaries(ME, { text: "look" }, 10)).length).toBe(0);
+      expect(await runs.read.counts(ME)).toMatchObject({ working: 1 });
+      expect(await runs.read.children(ME, run.id)).toEqual([started]);
+      expect(await runs.read.children("you", run.id)).toEqual([]);
+      expect(await kinds(run.id)).toEqual(["run_started", "subagent_started"]);
+    });
+
+    test("its report is a message to its parent, once, which it wakes", async () => {
+      const { run, parent, started, child } = await family();
+      expect(await finish(parent, "I wait.")).toBe("waiting");
+      expect(await runs.read.run(ME, run.id)).toMatchObject({ status: "working", waitsForChildren: true });
+      expect(
+        await runs.claimNext({ owner: "a", environment: "e", now: NOW, expiresAt: NOW + 1 }, 10),
+      ).toBeUndefined();
+      expect(await finish(child, "found")).toBe("completed");
+      await expect(finish(child, "again")).rejects.toThrow(LeaseLostError);
+      const woken = await claim();
+      expect(woken.lease.runId).toBe(run.id);
+      const inbox = work().inbox(woken.lease);
+      expect(await inbox.messages()).toMatchObject([
+        {
+          id: started.id,
+          text: expect.stringContaining("found"),
+          from: { name: "researcher", threadId: started.threadId },
+        },
+      ]);
+      expect(await work().complete(woken.lease, { answer: "done" }, inbox, NOW)).toBe("completed");
+      expect(await kinds(run.id)).toEqual([
+        "run_started",
+        "subagent_started",
+        "subagent_finished",
+        "run_completed",
+      ]);
+      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ subagents: { completed: 1, open: 0 } }]);
+    });
+
+    test("its parent does not end before it has read the report", async () => {
+      const { parent, child } = await family();
+      await finish(child, "found");
+      expect(await finish(parent, "too early")).toBe("unread");
+    });
+
+    test("its questions are those of its parent, and its answers its own", async () => {
+      const { run, parent, started, child } = await family();
+      const agent = child.run.parent?.agent ?? [];
+      await work().requestApprovals(child.lease, agent, "i1", asks, NOW);
+      const paused = {
+        interrupts: [{ id: "i1", request: { ...asks, agent } }],
+        questions: [],
+        modelAwaited: false,
+        childAwaited: false,
+      };
+      expect(await work().pause(child.lease, paused, [], work().inbox(child.lease), NOW)).toBe("waiting");
+      expect([await status(run.id), await status(started.id)]).toEqual(["input_required", "input_required"]);
+      const [pending] = await runs.read.pending(ME, 10);
+      expect(pending).toMatchObject({ id: "i1:0", runId: run.id, askedBy: started.id, agent });
+      // The parent's own pause and end leave them alone.
+      expect(await work().hasAnswers(parent.lease)).toBe(false);
+      expect(await finish(parent, "I wait.")).toBe("waiting");
+      if (pending === undefined) throw new Error("no approval");
+      const decided = { approval: pending, decision: { type: "approve" as const } };
+      expect(await runs.decide("you", decided, "page", NOW)).toBeUndefined();
+      expect(await runs.decide(ME, decided, "page", NOW)).toMatchObject({ status: "approved" });
+      expect(await runs.decide(ME, decided, "page", NOW)).toBeUndefined();
+      expect([await status(run.id), await status(started.id)]).toEqual(["working", "working"]);
+      const again = await claim();
+      expect(again.lease.runId).toBe(started.id);
+      expect(await work().nextInput(again.lease)).toEqual({
+        kind: "resume",
+        answers: { i1: { decisions: [{ type: "approve" }] } },
+      });
+    });
+
+    test("it ends with its parent, and its questions with it", async () => {
+      const { run, started, child } = await family();
+      await work().requestApprovals(child.lease, child.run.parent?.agent ?? [], "i1", asks, NOW);
+      expect(await runs.cancel(ME, run.id, "enough", NOW)).toMatchObject({ ended: false });
+      expect([await status(run.id), await status(started.id)]).toEqual(["cancelled", "cancelled"]);
+      expect(await runs.read.pending(ME, 10)).toEqual([]);
+      await expect(finish(child, "late")).rejects.toThrow(LeaseLostError);
+      expect(await runs.read.children(ME, run.id)).toMatchObject([{ status: "cancelled" }]);
+    });
+
+    test("it ends with a parent that fails or reaches a limit", async () => {
+      const failed = await family();
+      await work().fail(failed.parent.lease, { reason: "internal", message: "x" }, NOW);
+      expect(await status(failed.started.id)).toBe("cancelled");
+      await runs.release(failed.child.lease);
+      const limited = await family();
+      const end = { answer: "so far", stopReason: "max_tokens" };
+      expect(await work().complete(limited.parent.lease, end, work().inbox(limited.parent.lease), NOW)).toBe(
+        "completed",
+      );
+      expect(await status(limited.started.id)).toBe("cancelled");
+    });
+
+    test("it is cancelled alone from outside, and its parent hears of it", async () => {
+      const { run, parent, started } = await family();
+      expect(await finish(parent, "I wait.")).toBe("waiting");
+      expect(await runs.cancel(ME, started.id, "not needed", NOW)).toMatchObject({ ended: false });
+      const woken = await claim();
+      expect(woken.lease.runId).toBe(run.id);
+      expect(await work().inbox(woken.lease).messages()).toMatchObject([
+        { text: expect.stringContaining("not needed") },
+      ]);
+      expect(await kinds(run.id)).toEqual(["run_started", "subagent_started", "subagent_finished"]);
+      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ subagents: { cancelled: 1, open: 0 } }]);
+    });
+
+    test("messages to it come once, from its own parent alone", async () => {
+      const { run, parent, started, child } = await family();
+      const children = ofParent(parent);
+      const message = { id: "m1", text: "look at b too" };
+      expect(await children.tell(started.id, message)).toMatchObject({ id: started.id });
+      expect(await children.tell(started.id, message)).toMatchObject({ id: started.id });
+      expect(await work().inbox(child.lease).messages()).toEqual([message]);
+      expect(await children.tell(run.id, message)).toBeUndefined();
+      expect(await children.cancel(run.id, "x")).toBeUndefined();
+      await begin();
+      const stranger = ofParent(await claim());
+      expect(await stranger.tell(started.id, { id: "m2", text: "x" })).toBeUndefined();
+      expect(await stranger.cancel(started.id, "x")).toBeUndefined();
+      expect(await status(started.id)).toBe("working");
+    });
+
+    test("what it uses counts for the tree, and each knows what the others used", async () => {
+      const { run, parent, child } = await family();
+      const used = (agent: Parameters<typeof entryOf>[0]["agent"], inputTokens: number) =>
+        entryOf({
+          kind: "model_called",
+          agent,
+          model: "m",
+          usage: { inputTokens, outputTokens: 1, cachedInputTokens: 0 },
+          text: "",
+          costUsd: 0.5,
+        });
+      await work().record(parent.lease, used([], 10), NOW);
+      await work().record(child.lease, used(child.run.parent?.agent ?? [], 100), NOW);
+      expect(await ofParent(parent).spentElsewhere()).toEqual({ tokens: 101, costUsd: 0.5 });
+      expect(await ofParent(child).spentElsewhere()).toEqual({ tokens: 11, costUsd: 0.5 });
+      expect((await runs.read.run(ME, run.id))?.usage).toEqual({
+        inputTokens: 110,
+        outputTokens: 2,
+        cachedInputTokens: 0,
+      });
+    });
+
+    test("there are no more than the most at a time", async () => {
+      await begin();
+      const parent = await claim();
+      for (let index = 0; index < 32; index += 1)
+        expect(await startChild(parent, `c${index}`)).not.toBe("too_many");
+      expect(await startChild(parent, "c32")).toBe("too_many");
+      const [first] = await ofParent(parent).list();
+      await ofParent(parent).cancel(first?.id ?? "", "x");
+      expect(await startChild(parent, "c32")).toMatchObject({ status: "working" });
+    });
+
+    test("parents and children that write at once do not stand in each other's way", async () => {
+      const { run, parent, started, child } = await family();
+      const agent = child.run.parent?.agent ?? [];
+      const warning = (of: typeof agent, message: string) => entryOf({ kind: "warning", agent: of, message });
+      await Promise.all(
+        Array.from({ length: 20 }, async (_, index) => {
+          await work().record(child.lease, warning(agent, `child ${index}`), NOW);
+          await work().record(parent.lease, warning([], `parent ${index}`), NOW);
+          await ofParent(parent).tell(started.id, { id: `m${index}`, text: "x" });
+          await work().requestApprovals(child.lease, agent, `i${index}`, asks, NOW);
+        }),
+      );
+      const events = (await runs.read.journal(ME, run.id, 0, 1000))?.events ?? [];
+      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+      expect(events.filter(({ kind }) => kind === "warning")).toHaveLength(40);
+      await Promise.all([
+        runs.cancel(ME, run.id, "enough", NOW),
+        finish(child, "found").catch(() => undefined),
+      ]);
+      expect(await runs.read.pending(ME, 100)).toEqual([]);
+      expect(["cancelled", "completed"]).toContain(await status(started.id));
+    });
+  });
+}
