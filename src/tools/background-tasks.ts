@@ -95,13 +95,13 @@ export const backgroundTaskTools: readonly ToolSpec[] = [
 ];
 
 const withTasks = (
-  { background, signal }: ToolContext,
+  { background, signal, isProgram = false }: ToolContext,
   name: string,
   work: (tasks: NonNullable<ToolContext["background"]>) => Promise<ToolResult>,
 ): Promise<ToolResult> =>
   cancellable(name, signal, async () =>
-    background === undefined
-      ? toolError("background tasks cannot be started here; use `task`, or do the work yourself.")
+    background === undefined || isProgram
+      ? toolError("background tasks are not available here; use `task`, or do the work yourself.")
       : work(background),
   );
 

@@ -2,6 +2,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { askUserTool } from "../../src/tools/ask-user.ts";
+import { backgroundTaskTools } from "../../src/tools/background-tasks.ts";
 import { parametersOf } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
@@ -40,6 +41,7 @@ const tools: ToolSpec[] = [
   memories,
   askUserTool,
   runProgramTool,
+  ...backgroundTaskTools,
   ...web,
 ];
 /** Those that not every agent with a shell has. */
@@ -51,6 +53,7 @@ const OPTIONAL = new Set([
   "ask_user",
   "web_fetch",
   "web_search",
+  ...backgroundTaskTools.map(({ name }) => name),
 ]);
 
 const offered = (tool: ToolSpec) => ({
