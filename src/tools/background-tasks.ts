@@ -95,12 +95,12 @@ export const backgroundTaskTools: readonly ToolSpec[] = [
 ];
 
 const withTasks = (
-  { background, signal, isProgram = false }: ToolContext,
+  { background, signal, isProgram }: ToolContext,
   name: string,
   work: (tasks: NonNullable<ToolContext["background"]>) => Promise<ToolResult>,
 ): Promise<ToolResult> =>
   cancellable(name, signal, async () =>
-    background === undefined || isProgram
+    background === undefined || isProgram === true
       ? toolError("background tasks are not available here; use `task`, or do the work yourself.")
       : work(background),
   );

@@ -111,9 +111,10 @@ function* view(row: RunRow): Steps<ChildRun> {
 
 const STEPS = ["tool_started", "model_called", "model_retry", "warning"] as const;
 
+/** Postgres gives sums as texts. */
 interface UseRow {
-  tokens: number | null;
-  nanos: number | null;
+  tokens: number | string | null;
+  nanos: number | string | null;
 }
 
 /** Use of the rest of the tree. The row of the run at the top counts all of it, and the others their own. */
