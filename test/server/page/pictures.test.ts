@@ -11,6 +11,7 @@ import type { Page } from "playwright-core";
 import { PNG } from "pngjs";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
+import { keyOf } from "../../../src/server/views/room/timeline.ts";
 import { ME } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
 import { JUDGED_AT, goalRuns } from "./goal-runs.ts";
@@ -46,12 +47,26 @@ interface Picture {
 const wide = { width: 1280, scheme: "light" } as const;
 const phone = { width: 390, scheme: "dark" } as const;
 
+/** Key of the agent of the twelve that works in the background. */
+const BACKGROUND = keyOf([{ callId: "call_8", name: "general-purpose" }]);
+
 const picturesOf = ({ twelve, hundred, done, failed, cancelled, queued }: SeededRuns["runs"]): Picture[] => [
   { name: "home", ...wide, path: "/" },
   { name: "home-phone", ...phone, path: "/" },
   { name: "nothing-found", ...phone, scheme: "light", path: "/?q=nothing+has+this" },
   { name: "twelve-agents", ...wide, scheme: "dark", path: `/runs/${twelve}/work` },
   { name: "twelve-agents-phone", ...phone, scheme: "light", path: `/runs/${twelve}/work` },
+  { name: "background-agent", ...wide, path: `/runs/${twelve}/work?agent=${BACKGROUND}` },
+  {
+    name: "background-agent-phone",
+    ...phone,
+    scheme: "light",
+    path: `/runs/${twelve}/work?agent=${BACKGROUND}`,
+    prepare: async (page) => {
+      await page.locator(".steer summary").first().click();
+      await page.locator(".steer textarea").scrollIntoViewIfNeeded();
+    },
+  },
   { name: "hundred-agents", ...wide, path: `/runs/${hundred}/work` },
   {
     name: "hundred-agents-open",

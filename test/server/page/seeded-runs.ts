@@ -24,6 +24,7 @@ interface Agent {
   task: string;
   fate: Fate;
   kind?: string;
+  background?: true;
 }
 
 const TWELVE: readonly Agent[] = [
@@ -35,7 +36,7 @@ const TWELVE: readonly Agent[] = [
   { task: "Check time zones and daylight saving 🛰️ in every station", fate: "works" },
   { task: "Make send() try again", fate: "asks" },
   { task: "Run the tests on the change", fate: "asks" },
-  { task: "Write tests for retries and time-outs", fate: "retries" },
+  { task: "Write tests for retries and time-outs", fate: "retries", background: true },
   { task: "افحص قائمة المحطات בדוק את התחנות and report", fate: "works" },
   {
     task: `Review the whole change of ${"a-very-long-name-without-an-end-".repeat(4)}and more`,
@@ -154,7 +155,8 @@ export async function seededRuns(): Promise<SeededRuns> {
   };
 
   const asked: { agent: AgentPath; id: string; request: HitlRequest }[] = [];
-  async function runAgent(lease: Lease, index: number, count: number, { task, fate, kind }: Agent) {
+  async function runAgent(lease: Lease, index: number, count: number, one: Agent) {
+    const { task, fate, kind, background } = one;
     const name = kind ?? "general-purpose";
     const agent: AgentPath = [{ callId: `call_${index}`, name, task }];
     const about = { agent, callId: `call_${index}`, name };
@@ -166,7 +168,12 @@ export async function seededRuns(): Promise<SeededRuns> {
       });
     }
     const start = NOW - 12 * MINUTE + (index * 8 * MINUTE) / count;
-    await record(lease, start, { kind: "subagent_started", ...about, description: `${task}. Then report.` });
+    await record(lease, start, {
+      kind: "subagent_started",
+      ...about,
+      description: `${task}. Then report.`,
+      ...(background ? { background } : {}),
+    });
     await says(lease, start + 8000, agent, `I look at it: ${task}.`);
     for (const nth of [1, 2, 3])
       await calls(lease, start + nth * 30_000, agent, `c${index}_${nth}`, "/workspace/src/alarms.js");
