@@ -3,9 +3,7 @@ import type { Agent, ChildRun } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { NewestOf } from "../core/newest-of.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
-import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { StorageError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
@@ -67,7 +65,7 @@ import type {
 } from "./service.ts";
 import { type RunShare, type ShareOutcome, type SharedRun, share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
-import { RunFold, placeText } from "./view.ts";
+import { RunViews } from "./run-views.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
 /** Opens the service and takes up what an earlier process left unfinished. */
@@ -78,8 +76,6 @@ export function createRunService(options: RunServiceOptions): RunService {
 const NO_CHOICES = (): StartChoices => ({ models: [], limits: {} });
 
 const EVENTS_PER_PAGE = 1000;
-/** Read at once to bring a view up to date: more would keep others from their turn. */
-const EVENTS_AT_ONCE = 250;
 
 class Supervisor implements RunService {
   readonly news: RunService["news"];
@@ -91,8 +87,7 @@ class Supervisor implements RunService {
   readonly #work: WorkLog;
   readonly #tails: SharedTails;
   readonly #worker: Worker;
-  /** Views of the runs that were looked at last. */
-  readonly #folds = new NewestOf<RunFold>(256);
+  readonly #views: RunViews;
   readonly #closed = new AbortController();
   readonly #changes: { close(): void };
   readonly #heartbeat: NodeJS.Timeout;
@@ -109,6 +104,7 @@ class Supervisor implements RunService {
     this.#newId = options.newId ?? randomId;
     this.#runs = runs;
     this.news = runs.news;
+    this.#views = new RunViews(runs.read);
     this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
     this.#work = runs.work({
       syncCheckpoints: async () => (await checkpoints?.())?.sync(),
@@ -162,36 +158,8 @@ class Supervisor implements RunService {
     return this.#runs.answered(principal, runId, begunAt);
   }
 
-  async view(principal: Principal, runId: string): Promise<RunView | undefined> {
-    for (;;) {
-      const fold = this.#folds.get(runId) ?? new RunFold();
-      const after = fold.lastSeq;
-      const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_AT_ONCE);
-      if (picture === undefined) return undefined;
-      // Another call continued with the fold in between: look again, from there.
-      if (fold.lastSeq !== after) continue;
-      const { run, events, approvals, questions, grants, place, modelCalls } = picture;
-      for (const event of events) fold.add(event);
-      this.#folds.keep(runId, fold);
-      if (events.length === EVENTS_AT_ONCE) {
-        await ownTurn();
-        continue;
-      }
-      return {
-        run,
-        approvals,
-        questions,
-        grants,
-        mainAgent: fold.mainAgent(run),
-        subagents: fold.subagents(),
-        filesChanged: fold.filesChanged(),
-        activity: place === undefined ? fold.activity : placeText(place),
-        ...(place === undefined ? {} : { place }),
-        modelCalls,
-        models: fold.models(),
-        ...defined({ goal: fold.goal(run) }),
-      };
-    }
+  view(principal: Principal, runId: string): Promise<RunView | undefined> {
+    return this.#views.of(principal, runId);
   }
 
   list(...[principal, { limit, before }]: Parameters<RunService["list"]>): Promise<RunHead[]> {

@@ -14,6 +14,12 @@ import { contextOf, threadFiles } from "./step-of-task.ts";
 /** Value of the interrupt of a call that waits for a background subagent. */
 export const CHILD_AWAITED = "child_awaited";
 
+/** True if subagents work in the background whose reports will continue the run. */
+export async function waitsForChildren(config: RunnableConfig): Promise<boolean> {
+  const children = await contextOf(config).children?.list();
+  return children?.some((child) => !hasEnded(child)) ?? false;
+}
+
 /** The place of the call that uses them. */
 interface Caller {
   messageId: string;

@@ -11,6 +11,7 @@ import { type Meter, SPENT } from "../budget/meter.ts";
 import { findingsText, goOnText, goalQuestion, notMetMessage } from "../messages/goal-texts.ts";
 import { goalMessage, lastAnswer } from "../messages/messages.ts";
 import { askPerson } from "./ask-person.ts";
+import { waitsForChildren } from "./background-tasks.ts";
 import { GOAL } from "./channels.ts";
 import type { AgentDefinition, Goal } from "./definition.ts";
 import type { GraphNodes } from "./graph.ts";
@@ -49,6 +50,8 @@ export function goalNodes(definition: AgentDefinition, goal: Goal, routes: Route
   return {
     [GOAL_CHECK]: {
       work: async (state: AgentState, config: RunnableConfig) => {
+        // The agent has not answered yet, but waits.
+        if (await waitsForChildren(config)) return showMessages(new Command({ goto: routes.end }));
         const meter = await loadedMeter(config, state, definition.limits);
         const before = goalOf(state);
         if (before !== undefined && before.round >= goal.rounds) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { deferred } from "../../support/harness-deferred.ts";
+import { findings, isJudge, met } from "../../support/judge.ts";
 import { ME, approve, databaseFile, follow, kinds, note, openServer, reach, startRun } from "../support.ts";
 import type { ScriptedReply, ScriptedRequest } from "../../support/scripted-model.ts";
 import { agentWith, repliesIn, reportsIn, resultsIn, start, startedIn } from "./support.ts";
@@ -247,4 +248,22 @@ test("calls that cannot work say so", async () => {
     ),
     "There are no background tasks.",
   ]);
+});
+
+test("a goal is judged when the reports are there, and not while the agent waits", async () => {
+  let judged = 0;
+  const agent = agentWith(
+    (request) => {
+      if (!isJudge(request)) return delegating("child: look")(request);
+      judged += 1;
+      return findings(met);
+    },
+    () => ({ text: "found it", delayMs: 50 }),
+    { goal: { criteria: ["It is found"], rounds: 3 } },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "the task", { goal: ["It is found"] });
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended.answer).toContain("found it");
+  expect(judged).toBe(1);
 });
