@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { threadTexts } from "./thread-texts.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -16,7 +17,7 @@ export async function loadSources(exports, plugins = []) {
     await build({
       absWorkingDir: ROOT,
       stdin: { resolveDir: ROOT, contents: exports },
-      plugins,
+      plugins: [threadTexts, ...plugins],
       outfile,
       bundle: true,
       format: "esm",

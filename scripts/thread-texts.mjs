@@ -32,3 +32,19 @@ export async function threadText(id, inputs = []) {
   inputs.push(...Object.keys(metafile.inputs));
   return outputFiles[0].text;
 }
+
+/** Takes the code of threads in as text, where esbuild makes a bundle. */
+export const threadTexts = {
+  name: "thread-texts",
+  setup({ onResolve, onLoad }) {
+    const namespace = "thread";
+    onResolve({ filter: THREAD_TEXT }, ({ path, resolveDir }) => ({
+      path: join(resolveDir, path),
+      namespace,
+    }));
+    onLoad({ filter: THREAD_TEXT, namespace }, async ({ path }) => ({
+      contents: await threadText(path),
+      loader: "text",
+    }));
+  },
+};

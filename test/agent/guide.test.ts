@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { threadTexts } from "../support/bundled.ts";
+import { threadTexts } from "../../scripts/thread-texts.mjs";
 
 const root = resolve(import.meta.dirname, "../..");
 const library = join(root, "src/index.ts");

@@ -1,27 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Plugin, build } from "esbuild";
+import { build } from "esbuild";
 import { inject } from "vitest";
-import { THREAD_TEXT, threadText } from "../../scripts/thread-texts.mjs";
+import { threadTexts } from "../../scripts/thread-texts.mjs";
 
 const ROOT = join(import.meta.dirname, "../..");
-
-/** Takes the code of threads in as text, as the build does. */
-export const threadTexts: Plugin = {
-  name: "thread-texts",
-  setup({ onResolve, onLoad }) {
-    const namespace = "thread";
-    onResolve({ filter: THREAD_TEXT }, ({ path, resolveDir }) => ({
-      path: join(resolveDir, path),
-      namespace,
-    }));
-    onLoad({ filter: THREAD_TEXT, namespace }, async ({ path }) => ({
-      contents: await threadText(path),
-      loader: "text",
-    }));
-  },
-};
 
 /**
  * The program of `entry`, a path from the package's folder, as a bundle of the sources as they are now; a build in
