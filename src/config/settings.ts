@@ -108,7 +108,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile"]],
   [
     "Approvals, questions, programs, web and commands",
-    ["approvals", "questions", "programs", "web", "execute"],
+    ["approvals", "questions", "programs", "backgroundTasks", "web", "execute"],
   ],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],
