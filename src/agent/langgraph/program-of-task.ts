@@ -32,12 +32,14 @@ export function programScope(
   at: CallIdentity,
 ): CallStep["program"] {
   const { effects } = contextOf(config);
-  const { [CHECKPOINTER_KEY]: checkpointer, ...configurable } = own.configurable ?? {};
-  const isKept = typeof checkpointer === "object";
+  const isKept = typeof config.configurable?.[CHECKPOINTER_KEY] === "object";
   return {
     records: isKept ? keptRecords(config) : nothingKept,
     questions: () => (isKept ? questionsSoFar(config, step, at.callId) : Promise.resolve(noQuestions)),
-    config: { ...own, configurable },
+    get config() {
+      const { [CHECKPOINTER_KEY]: _checkpointer, ...configurable } = own.configurable ?? {};
+      return { ...own, configurable };
+    },
     effectsFor: ({ number }) => (effects ? storedEffects(effects, { ...at, inner: number }) : noEffects),
   };
 }
