@@ -48,6 +48,21 @@ export function checkpointsContract(name: string, open: () => Promise<Checkpoint
       };
       return by.put(parent, checkpoint, { source: "loop", step, parents: {} }, {});
     };
+    test("writes that pass are there until the next checkpoint, also for another server", async () => {
+      const place = await put(0, at("t"));
+      await saver.putWrites(place, [["__deepagent_program", { number: 1 }]], "task:1");
+      await saver.putWrites(place, [["messages", ["kept"]]], "task");
+      const written = async (by = saver) =>
+        (await by.getTuple(place))?.pendingWrites?.map(([task, channel]) => [task, channel]).toSorted();
+      const other = await data.connect();
+      expect(await written(other)).toEqual([
+        ["task", "messages"],
+        ["task:1", "__deepagent_program"],
+      ]);
+      await put(1, place, other);
+      expect(await written()).toEqual([["task", "messages"]]);
+    });
+
     /** A thread of so many steps, each with a message; gives the place of each. */
     const fill = async (thread: string, steps: number): Promise<RunnableConfig[]> => {
       const places: RunnableConfig[] = [];

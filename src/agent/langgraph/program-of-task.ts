@@ -17,6 +17,7 @@ import type {
 } from "../contracts/program.ts";
 import type { AskedByProgram, AskedQuestion, HitlRequest } from "../contracts/question.ts";
 import type { Step } from "../contracts/step.ts";
+import { PASSING as PROGRAM } from "../../storage/checkpoints/passing-writes.ts";
 import { askTask } from "./ask-person.ts";
 import { CHECKPOINTER_KEY } from "./internals.ts";
 import { type BoundAnswer, askedByProgram, sealOfQuestion } from "./open-interrupts.ts";
@@ -55,9 +56,6 @@ const noQuestions: ProgramQuestions = {
   next: () => undefined,
   ask: () => Promise.reject(new Error("nobody can be asked in a graph without a checkpointer")),
 };
-
-/** Channel of records. No graph has it. */
-const PROGRAM = "__deepagent_program";
 
 /** A record begins as `{ start }` with the program, and is `{ number, record }` for each call. */
 type Written = { start: ProgramStart } | { number: number; record: InnerRecord };

@@ -21,6 +21,7 @@ import {
 import type { Principal } from "../../../runs/run.ts";
 import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
+import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { PIECES } from "../../checkpoints/pieces.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
@@ -53,6 +54,11 @@ const NEWEST = `${CHECKPOINT} WHERE thread_id = @thread AND checkpoint_ns = @nam
 const WRITES = `
 SELECT task_id, channel, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id ORDER BY task_id, idx`;
+
+/** Writes that count only until the next checkpoint. */
+const PASSED = `
+DELETE FROM checkpoint_writes
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id AND channel = '${PASSING}'`;
 
 /**
  * One row, unless the thread was taken with a token that this process does not hold. Another process that takes it
@@ -130,6 +136,7 @@ const PAGE = 50;
 interface ProcessState {
   readonly held: Map<string, FencingToken>;
   readonly results: TaskResults;
+  readonly passing: PassingWrites;
   /** All that is being stored. */
   readonly underWay: Set<Promise<unknown>>;
 }
@@ -148,7 +155,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   constructor(
     access: Access,
     objects?: LargeObjects,
-    state: ProcessState = { held: new Map(), results: new TaskResults(), underWay: new Set() },
+    state: ProcessState = {
+      held: new Map(),
+      results: new TaskResults(),
+      passing: new PassingWrites(),
+      underWay: new Set(),
+    },
   ) {
     super();
     this.#access = access;
@@ -180,6 +192,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
     });
     const writes = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: row.checkpoint_id });
+    const pendingWrites = await revive(writes, this.#large, AT_ONCE);
+    this.#state.passing.note({ thread, namespace }, row.checkpoint_id, pendingWrites);
     const checkpoint = await this.#large.loadsCheckpoint(row.type, row.checkpoint);
     if (checkpoint.v < 4 && parent !== null) {
       const before = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: parent });
@@ -190,7 +204,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       checkpoint,
       metadata: await this.#large.loadsMetadata(row.type, row.metadata),
       config: config ?? at(row.checkpoint_id),
-      pendingWrites: await revive(writes, this.#large, AT_ONCE),
+      pendingWrites,
       ...(parent === null ? {} : { parentConfig: at(parent) }),
     };
   }
@@ -259,6 +273,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       checkpoint: state,
       metadata: facts,
     });
+    if (this.#state.passing.take(graph, parent)) await query(this.#access, PASSED, { ...graph, id: parent });
     return { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
   }
 
@@ -267,6 +282,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
     if (thread === undefined) throw missing("thread_id");
     if (id === undefined) throw missing("checkpoint_id");
+    this.#state.passing.note({ thread, namespace }, id, writes);
     const stored = this.#watched(this.#putResults({ thread, namespace, id, task: taskId }, writes));
     this.#state.results.add({ thread, namespace }, id, taskId, stored);
     return stored;

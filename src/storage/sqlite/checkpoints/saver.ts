@@ -16,8 +16,9 @@ import {
   type ThreadStep,
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
-import { addressOf, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
+import { PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
 import { ObservedPromise, UNFINISHED, type WriteRow, revive } from "../../checkpoints/writes.ts";
@@ -60,6 +61,7 @@ function prepare(database: Database) {
     copyWrites: database.prepare<Copied>(sql.COPY_WRITES),
     countCopied: database.prepare<Thread & { ids: string }, number>(sql.COUNT_COPIED).pluck(),
     wholeThread: sql.WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
+    passed: database.prepare<GraphAddress & { id: string }>(sql.PASSED),
     endedGraphs: sql.ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
   };
 }
@@ -72,6 +74,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly #database: Database;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #results = new TaskResults();
+  readonly #passing = new PassingWrites();
   /** The threads that this process has taken; the connection has the same in a table. */
   readonly #held = new Map<string, FencingToken>();
   readonly #prepared: Prepare;
@@ -100,7 +103,10 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     if (thread === undefined) return undefined;
     const checkpoint_id = checkpointId ?? this.#sql.newest.get({ thread, namespace });
     if (checkpoint_id === undefined) return undefined;
-    return super.getTuple({ configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id } });
+    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id };
+    const tuple = await super.getTuple({ configurable: place });
+    this.#passing.note({ thread, namespace }, checkpoint_id, tuple?.pendingWrites ?? []);
+    return tuple;
   }
 
   /** Stores a checkpoint after the results that it was made of, and fails if those could not be stored. */
@@ -114,7 +120,9 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: parent };
     const results = this.#results.of({ thread, namespace }, parent);
     const put = (saver: SqliteSaver) => super.put.call(saver, { configurable: place }, checkpoint, metadata);
-    return ObservedPromise.of(this.#store(thread, put, results));
+    const graph = { thread, namespace };
+    const passed = this.#passing.take(graph, parent) ? { ...graph, id: parent } : undefined;
+    return ObservedPromise.of(this.#store(thread, put, results, passed));
   }
 
   /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
@@ -124,16 +132,22 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     if (id === undefined) return ObservedPromise.of(Promise.reject(missing("checkpoint_id")));
     const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
     const put = (saver: SqliteSaver) => super.putWrites.call(saver, { configurable: place }, writes, task);
+    this.#passing.note({ thread, namespace }, id, writes);
     const stored = ObservedPromise.of(this.#store(thread, put));
     this.#results.add({ thread, namespace }, id, task, stored);
     return stored;
   }
 
-  /** Lets the saver serialise at once, and stores after `before`. @throws FencedOffError */
+  /**
+   * Lets the saver serialise at once, and stores after `before`. `passed`: a checkpoint whose passing writes go.
+   *
+   * @throws FencedOffError
+   */
   async #store<T>(
     thread: string,
     put: (saver: SqliteSaver) => Promise<T>,
     before: readonly Promise<void>[] = [],
+    passed?: GraphAddress & { id: string },
   ): Promise<T> {
     const token = this.#held.get(thread);
     const rows = new Recorder(this.#prepared);
@@ -144,6 +158,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
       // This process may have taken the thread again since, for another claim of the run.
       if (!isSame(this.#held.get(thread), token)) throw new FencedOffError(thread);
       rows.store();
+      if (passed) this.#sql.passed.run(passed);
     });
     try {
       await this.#latest;

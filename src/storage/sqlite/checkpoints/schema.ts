@@ -1,4 +1,5 @@
 /** The tables of checkpoints, and the queries over them. */
+import { PASSING } from "../../checkpoints/passing-writes.ts";
 import type { Rows } from "../free-space.ts";
 
 /**
@@ -72,6 +73,11 @@ ON CONFLICT (thread_id) DO UPDATE SET run = @run, claim = @claim WHERE (run, cla
 export const HOLD = "INSERT OR REPLACE INTO held (thread_id, run, claim) VALUES (@thread, @run, @claim)";
 export const LEAVE = "DELETE FROM held WHERE (thread_id, run, claim) = (@thread, @run, @claim)";
 export const HOLDS = "SELECT 1 FROM thread_fences WHERE (thread_id, run, claim) = (@thread, @run, @claim)";
+
+/** Writes that count only until the next checkpoint. */
+export const PASSED = `
+DELETE FROM writes
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id AND channel = '${PASSING}'`;
 
 export const NEWEST = `
 SELECT checkpoint_id FROM checkpoints
