@@ -7,6 +7,7 @@ export type {
   CompiledSubAgent,
   DeepAgentParams,
   GoalOptions,
+  Hints,
   SubAgent,
 } from "./agent/build/params.ts";
 export {

@@ -208,6 +208,7 @@ const configured = (config: Config, web: Web | undefined, criteria: Run["goal"])
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,
   programs: config.programs,
+  hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
   memory: MEMORY_FILES,
   delegation: { folders: AGENT_FILES },
   limits: limitsOf(config),

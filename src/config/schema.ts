@@ -168,6 +168,26 @@ export const ConfigSchema = z.strictObject({
         ),
     })
     .prefault({}),
+  hints: z
+    .strictObject({
+      listing: z
+        .boolean()
+        .default(true)
+        .describe(
+          "Tells the agent in the first message of a thread what the workspace holds: names, languages, commands, branch.",
+        ),
+      ending: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Tells an agent, once a run, that it ends while todos are open, or with changes of the workspace that nothing has checked since. It costs another call of the model.",
+        ),
+      failures: z
+        .boolean()
+        .default(true)
+        .describe("Tells the agent of calls that fail again and again with other arguments, but alike."),
+    })
+    .prefault({}),
   programs: z
     .boolean()
     .default(false)

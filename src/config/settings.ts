@@ -46,6 +46,9 @@ export const SETTINGS: readonly Setting[] = [
   { path: "questions.ask", kind: "boolean" },
   { path: "questions.deadline", kind: "number", hint: "SECONDS" },
   { path: "questions.hold", kind: "number", hint: "SECONDS" },
+  { path: "hints.listing", kind: "boolean" },
+  { path: "hints.ending", kind: "boolean" },
+  { path: "hints.failures", kind: "boolean" },
   { path: "programs", kind: "boolean" },
   { path: "backgroundTasks", kind: "boolean" },
   { path: "web.mode", kind: "text", flag: "web" },
@@ -105,7 +108,7 @@ export const SETTINGS: readonly Setting[] = [
 /** The groups in which help shows settings, by the beginnings of their paths. */
 export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
   ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
-  ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile"]],
+  ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile", "hints"]],
   [
     "Approvals, questions, programs, web and commands",
     ["approvals", "questions", "programs", "backgroundTasks", "web", "execute"],

@@ -1,4 +1,5 @@
 /** Builds agents: parameters become tools, layers, channels, subagents and a graph. */
+import { randomUUID } from "node:crypto";
 import { SystemMessage } from "@langchain/core/messages";
 import type { BaseChannel, BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
@@ -19,12 +20,13 @@ import { builtInChannels, channelsOf, goalChannels, layerChannels, foldingChanne
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
+import { endCheck } from "../messages/end-check.ts";
 import { joinSystem } from "../messages/system-prompt.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
 import { type BuiltSubagent, SubagentRunner } from "../langgraph/nested-children.ts";
-import type { AgentDefinition, Goal } from "../langgraph/definition.ts";
+import type { AgentDefinition, EndCheck, Goal } from "../langgraph/definition.ts";
 import { JUDGE } from "../langgraph/judge.ts";
 import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
 import { findingsFormat } from "../models/verdicts.ts";
@@ -143,11 +145,13 @@ function assemble(
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
     subagents,
     goal: role.goal,
+    endCheck: role.nested || role.goal ? undefined : endCheckOf(params, tools),
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
+    tellsFailures: params.hints?.failures !== false,
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
@@ -171,6 +175,12 @@ function assemble(
   });
   return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
 }
+
+/** A judge looks at answers by itself. */
+const endCheckOf = ({ hints }: DeepAgentParams, tools: AgentDefinition["tools"]): EndCheck | undefined =>
+  hints?.ending === true
+    ? (state) => endCheck(state, { tools, below: hints.workspace }, randomUUID())
+    : undefined;
 
 /** The file tools know from the model's profile which media it takes. */
 function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {

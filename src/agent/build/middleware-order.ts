@@ -19,6 +19,7 @@ import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
 import { toolsOnDemandMiddleware } from "../layers/tools-on-demand.ts";
 import { type WebOptions, webMiddleware } from "../layers/web.ts";
+import { workspaceMiddleware } from "../layers/workspace.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
@@ -40,6 +41,7 @@ export function mainStack(
     ...onDemand(params),
     ...programs(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
+    ...listing(params),
     ...skills(params, params.skills, room.skills),
     filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
     ...delegation(params, subagents, room.subagents),
@@ -95,6 +97,11 @@ export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn
 /** The folder for messages that leave the conversation. */
 export const historyFolder = ({ summarization }: DeepAgentParams): string =>
   (summarization || {}).historyPathPrefix ?? HISTORY_FOLDER;
+
+function listing({ hints = {}, backend = StateBackend, log = silentLogger }: DeepAgentParams): Middleware[] {
+  const { workspace: path, listing: isOn = true } = hints;
+  return path !== undefined && isOn ? [workspaceMiddleware({ backend, path, log })] : [];
+}
 
 const planning = ({ todos }: DeepAgentParams): Middleware[] =>
   todos === false ? [] : [todoListMiddleware()];

@@ -92,6 +92,24 @@ export interface CompiledSubAgent {
   isRepeatable?: boolean;
 }
 
+/** Facts and reminders for an agent, which cost tokens only at their moment. */
+export interface Hints {
+  /** Folder of the tree that the agent works in, such as `/workspace`. Default: none. */
+  workspace?: string;
+  /**
+   * True: names, languages, commands and the branch of `workspace` end the first message of a thread, in about 300
+   * tokens at most. Default true.
+   */
+  listing?: boolean;
+  /**
+   * True: an agent that ends while todos are open, or with changes below `workspace` that nothing has checked since, is
+   * told so, once a run, and gives its answer again. Subagents, and agents with a `goal`, are not. Default false.
+   */
+  ending?: boolean;
+  /** False: calls that fail again and again with other arguments, but alike, are not pointed out. Default true. */
+  failures?: boolean;
+}
+
 /**
  * A goal of each run. After an answer a judge, which sees the criteria, the answer, the todos and the files and can
  * only read, gives a verdict for each criterion. What is not met goes back to the agent. A person decides about
@@ -179,6 +197,8 @@ export interface DeepAgentParams<
    * program is checked, asked about, limited and recorded like any other. Default false.
    */
   programs?: boolean;
+  /** Facts and reminders that the agent gets at set moments. Default: of `failures` only. */
+  hints?: Hints;
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];

@@ -14,7 +14,7 @@ import type { SummarizationOptions } from "../layers/summarization.ts";
 import type { ToolsOnDemand } from "../layers/tools-on-demand.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS, type SearchOptions } from "../../web/search/options.ts";
-import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from "./params.ts";
+import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
 
@@ -27,7 +27,7 @@ import type { CompiledSubAgent, DeepAgentParams, GoalOptions, SubAgent } from ".
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
   const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
-  const { toolsOnDemand, goal } = params;
+  const { toolsOnDemand, goal, hints } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -38,6 +38,7 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
+    ...(hints && { hints: readOptions("hints", hints, HINTS) }),
     ...(toolsOnDemand && { toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, ON_DEMAND) }),
     ...(typeof generalPurpose === "object" && {
       generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
@@ -157,6 +158,7 @@ const PARAMS: OptionTable<DeepAgentParams> = {
   web: "anything",
   toolsOnDemand: "a plain object",
   programs: "true or false",
+  hints: "a plain object",
   filesystem: "a plain object",
   permissions: "a list",
   delegation: "a plain object",
@@ -219,6 +221,13 @@ const GOAL: OptionTable<GoalOptions> = {
 const ON_DEMAND: OptionTable<ToolsOnDemand> = {
   names: "a list of non-empty texts",
   tokens: "a number",
+};
+
+const HINTS: OptionTable<Hints> = {
+  workspace: "a text",
+  listing: "true or false",
+  ending: "true or false",
+  failures: "true or false",
 };
 
 const WEB: OptionTable<WebOptions> = {

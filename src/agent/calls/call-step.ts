@@ -36,6 +36,8 @@ export interface CallStep {
 export interface CallingAgent extends EditRules {
   readonly middleware: readonly Middleware[];
   readonly limits: AgentLimits;
+  /** The model is told of calls that fail alike. */
+  readonly tellsFailures: boolean;
   readonly log: Logger;
 }
 

@@ -1,11 +1,11 @@
 /** Reports calls to those who watch the run, and adds notes for the model to their results. */
-import { ToolMessage } from "@langchain/core/messages";
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import type { AgentTool, CallResult } from "../contracts/call.ts";
 import type { Step } from "../contracts/step.ts";
-import { textIn } from "../messages/messages.ts";
-import { REPEATED_NOTE, isRepeated } from "../messages/repeated-calls.ts";
+import { isReply, textIn } from "../messages/messages.ts";
+import { FAILURES_NOTE, REPEATED_NOTE, failsAlike, isRepeated } from "../messages/repeated-calls.ts";
 import { agentSegment, tellReport } from "../step/child-events.ts";
 import type { CallStep } from "./call-step.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
@@ -67,9 +67,22 @@ export function reportEnd(
     if (Array.isArray(todos)) step.tell({ kind: "todos", todos });
   }
   if (inner) return result;
-  const message = new ToolMessage({ content, tool_call_id: callId });
-  return isRepeated(state.messages, message) ? withNote(result, REPEATED_NOTE) : result;
+  const message = new ToolMessage({ content, tool_call_id: callId, status });
+  if (isRepeated(state.messages, message)) return withNote(result, REPEATED_NOTE);
+  const isTold =
+    agent.tellsFailures && !rejected && failsAlike(before(state.messages, callId), call, message);
+  return isTold ? withNote(result, FAILURES_NOTE) : result;
 }
+
+/** The messages before the reply that made a call. */
+const before = (messages: readonly BaseMessage[], callId: string): readonly BaseMessage[] =>
+  messages.slice(
+    0,
+    Math.max(
+      0,
+      messages.findLastIndex((one) => isReply(one) && one.tool_calls?.some(({ id }) => id === callId)),
+    ),
+  );
 
 /** Tells the model that the result is older than its writes in the same reply, which still wait. */
 export function noteOpenWrites(result: CallResult, open: readonly ToolCall[]): CallResult {

@@ -2,7 +2,7 @@
  * An agent after it was built: everything that the nodes of its graph share, and the subagents it can start.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { AIMessage, SystemMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage, SystemMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
@@ -35,6 +35,8 @@ export interface AgentDefinition extends CallingAgent {
   readonly structured: StructuredResponse | undefined;
   /** Replies to earlier requests, where they are to be used again. */
   readonly cache: ReplyCache | undefined;
+  /** Checks once whether the work is done, before the run ends. */
+  readonly endCheck: EndCheck | undefined;
   /** Graph steps per run, unless the program gives LangGraph another limit. */
   readonly recursionLimit: number;
   /** Names of all state channels. */
@@ -42,6 +44,9 @@ export interface AgentDefinition extends CallingAgent {
   /** Names of channels that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
 }
+
+/** Gives the message to an agent that is about to end; `undefined`: it may end. */
+export type EndCheck = (state: Pick<AgentState, "messages" | "todos">) => BaseMessage | undefined;
 
 /** The goal of an agent, and its judge. */
 export interface Goal extends GoalRules {

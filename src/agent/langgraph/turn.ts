@@ -87,8 +87,18 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
       throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
     }
     definition.subagents?.tellQueued(reply, definition, config);
-    return turned;
+    const isAnswer = !strategy && !jumpTo && (reply.tool_calls ?? []).length === 0;
+    return isAnswer ? withEndCheck(turned, { ...turn, state: { ...state, ...update, messages } }) : turned;
   });
+}
+
+/** Sends an agent that is about to end to one more turn, if something is open and its limits allow it. */
+function withEndCheck(turned: Turned, { definition, state, meter }: Turn): Turned {
+  const told = definition.endCheck?.(state);
+  const messages = [...state.messages, ...turned.added];
+  if (told === undefined || meter.reached(messages) !== undefined) return turned;
+  const update = { ...turned.update, messages: [...(turned.update.messages ?? []), told] };
+  return { ...turned, update, added: [...turned.added, told], jumpTo: "model" };
 }
 
 function limitReached({ definition, state, meter, config }: Turn, steps: TurnSteps): Reached | undefined {

@@ -179,11 +179,21 @@ export const withEnd = (content: MessageContent, paragraph: string): MessageCont
   return typeof content === "string" ? content + text : [...content, { type: "text", text }];
 };
 
-/** A message as the model reads it: a task is followed by its note. */
+/** The mark of a task with a listing of the workspace, which only the model reads. */
+const WORKSPACE = "workspace_note";
+
+export const withWorkspaceNote = (message: HumanMessage, note: string): BaseMessage =>
+  copyMessage(message, {
+    content: message.content,
+    additional_kwargs: { ...message.additional_kwargs, [WORKSPACE]: note },
+  });
+
+/** A message as the model reads it: a task is followed by its notes. */
 export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
-  const note: unknown = message.additional_kwargs[START_NOTE];
-  if (typeof note !== "string") return message;
-  return copyMessage(message, { content: withEnd(message.content, note), additional_kwargs: {} });
+  const { [WORKSPACE]: workspace, [START_NOTE]: start } = message.additional_kwargs;
+  const notes = [workspace, start].filter((note): note is string => typeof note === "string");
+  if (notes.length === 0) return message;
+  return copyMessage(message, { content: notes.reduce(withEnd, message.content), additional_kwargs: {} });
 });
 
 /** The mark of a message about the goal of a run, from its judge or from a person who decided about it. */
@@ -192,7 +202,16 @@ const GOAL_SOURCE = "goal";
 export const goalMessage = (id: string, content: string): HumanMessage =>
   new HumanMessage({ id, content, additional_kwargs: { lc_source: GOAL_SOURCE } });
 
-const DURING_WORK: ReadonlySet<unknown> = new Set([SOURCE, GOAL_SOURCE]);
+/** The mark of the message that an agent gets before it ends. */
+const END_CHECK_SOURCE = "end_check";
+
+export const endCheckMessage = (id: string, content: string): HumanMessage =>
+  new HumanMessage({ id, content, additional_kwargs: { lc_source: END_CHECK_SOURCE } });
+
+export const isEndCheck = ({ additional_kwargs: { lc_source: source } }: BaseMessage): boolean =>
+  source === END_CHECK_SOURCE;
+
+const DURING_WORK: ReadonlySet<unknown> = new Set([SOURCE, GOAL_SOURCE, END_CHECK_SOURCE]);
 
 /** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>

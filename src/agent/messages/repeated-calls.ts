@@ -1,6 +1,7 @@
 /** Finds turns in which an agent only repeats calls whose results it already has. */
 import { createHash } from "node:crypto";
 import type { AIMessage, BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import { isPerson, isReply, isResult, textOf } from "./messages.ts";
@@ -12,6 +13,14 @@ const TOLD_AFTER = 1;
 
 export const REPEATED_NOTE =
   "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report the obstacle.]";
+
+/** Calls that fail alike, this one included, from which on the model is told. */
+const ALIKE = 3;
+/** Characters of a failure that are compared. */
+const COMPARED = 300;
+
+export const FAILURES_NOTE =
+  "[Your last calls of this tool failed in the same way, although their arguments differ. Find out why before you try again: look at the facts, or take another way.]";
 
 interface Turn {
   reply: AIMessage;
@@ -43,6 +52,46 @@ export function isRepeated(messages: readonly BaseMessage[], result: ToolMessage
   return exchanges({ reply, results: [result] }).every((exchange) => earlier.includes(exchange));
 }
 
+/**
+ * True if a call failed, and the calls of the same tool before it in this run failed alike, at least two of them, each
+ * with other arguments. Calls of one reply count as one.
+ */
+export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, result: ToolMessage): boolean {
+  const failure = failureOf(call, result);
+  if (failure === undefined) return false;
+  const tried = new Set([JSON.stringify(call.args)]);
+  const turns = newestTurns(messages, LONGEST_CYCLE).filter(({ results }) => results.length > 0);
+  for (const { reply, results } of turns.toReversed()) {
+    const own = (reply.tool_calls ?? []).filter(({ name }) => name === call.name);
+    const failed = own.filter((one) => {
+      const answer = results.find(({ tool_call_id: id }) => id === one.id);
+      return answer !== undefined && failureOf(one, answer) === failure;
+    });
+    if (failed.length < own.length) break;
+    const [newest] = failed;
+    if (newest) tried.add(JSON.stringify(newest.args));
+    if (tried.size >= ALIKE) return true;
+  }
+  return false;
+}
+
+/** The words of a failure without what depends on the arguments; `undefined` for a success. */
+function failureOf({ args }: ToolCall, result: ToolMessage): string | undefined {
+  const text = withoutNotes(textOf(result));
+  if (result.status !== "error" && !COMMAND_FAILED.test(text)) return undefined;
+  const given = Object.values(args)
+    .filter((value): value is string => typeof value === "string" && value.length > 2)
+    .flatMap((value) => [value, ...value.split(/[\s/]+/).filter((part) => part.length > 2)]);
+  const plain = given.reduce((rest, value) => rest.replaceAll(value, "*"), text.slice(0, COMPARED * 4));
+  return plain.replace(/'[^']*'|"[^"]*"|`[^`]*`|\d+/g, "*").slice(0, COMPARED);
+}
+
+/** The last line of a failed command, as `execute` writes it. */
+const COMMAND_FAILED = /\[Command failed with exit code \d+\]/;
+
+const withoutNotes = (text: string): string =>
+  text.replace(REPEATED_NOTE, "").replace(FAILURES_NOTE, "").trim();
+
 /** The newest finished turns since a person last said something, oldest first. */
 function newestTurns(messages: readonly BaseMessage[], most: number): Turn[] {
   const turns: Turn[] = [];
@@ -65,9 +114,9 @@ function exchanges({ reply, results }: Turn): string[] {
   return results.map((result) => `${calls.get(result.tool_call_id) ?? ""} ${digestOf(result)}`);
 }
 
-/** Ignores our note, and the call's id in the path of a file that keeps a long result. */
+/** Ignores our notes, and the call's id in the path of a file that keeps a long result. */
 const digestOf = byIdentity((result: ToolMessage): string => {
-  const text = textOf(result).replace(REPEATED_NOTE, "").trim();
+  const text = withoutNotes(textOf(result));
   const plain = text.replaceAll(sanitizeToolCallId(result.tool_call_id) || "\0", "");
   return createHash("sha256").update(plain).digest("base64url");
 });

@@ -2,7 +2,8 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
 import { trimEndOf } from "../../../core/text.ts";
-import { isTask } from "../../messages/messages.ts";
+import { isEndCheck, isTask } from "../../messages/messages.ts";
+import { WORKSPACE_NOTE } from "../../messages/workspace-note.ts";
 
 /** The tools that are offered: their descriptions by name. */
 export type Tools = ReadonlyMap<string, string>;
@@ -81,9 +82,9 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
   }
   const made = later.flatMap((message) => (AIMessage.isInstance(message) ? (message.tool_calls ?? []) : []));
   return {
-    task: (messages[start]?.text ?? "").replace(START_NOTE, "").trim(),
+    task: (messages[start]?.text ?? "").replace(START_NOTE, "").replace(WORKSPACE_NOTE, "").trim(),
     remarks: later
-      .filter((message) => HumanMessage.isInstance(message))
+      .filter((message) => HumanMessage.isInstance(message) && !isEndCheck(message))
       .map((message) => message.text.trim()),
     calls: made.map(({ id, name, args }) => {
       const message = id === undefined ? undefined : results.get(id);

@@ -4,7 +4,11 @@ import { tool } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent } from "../../../../src/agent/agent.ts";
-import { REPEATED_NOTE, repeatedTurns } from "../../../../src/agent/messages/repeated-calls.ts";
+import {
+  FAILURES_NOTE,
+  REPEATED_NOTE,
+  repeatedTurns,
+} from "../../../../src/agent/messages/repeated-calls.ts";
 import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { sanitizeToolCallId } from "../../../../src/backends/paths.ts";
 import { collect, toolMessages } from "../../../support/run-agent.ts";
@@ -90,5 +94,47 @@ describe("the count of repeated turns", () => {
   it("looks at a bounded part of a long run", () => {
     const long = [new HumanMessage("go"), ...turns(0, 5000, () => "same")];
     expect(repeatedTurns(long, 20)).toBeLessThanOrEqual(27);
+  });
+});
+
+describe("an agent whose calls fail alike", () => {
+  const read = (path: string): ScriptedToolCall => ({ name: "read_file", args: { file_path: path } });
+  const noted = async (plan: (turn: number) => ScriptedToolCall[], failures?: boolean) => {
+    const model = scriptedModel(({ call }) => {
+      const toolCalls = plan(call);
+      return toolCalls.length === 0 ? { text: "end" } : { toolCalls };
+    });
+    const hints = failures === undefined ? {} : { failures };
+    const agent = buildAgent({ model, tools: [say], checkpointer: new MemorySaver(), hints });
+    await collect(agent, { kind: "task", task: "go" });
+    return (await toolMessages(agent)).map(({ text }) => text.startsWith(FAILURES_NOTE));
+  };
+  const paths = ["/src/a.ts", "/src/bb.ts", "/lib/ccc.ts", "/d.ts"];
+
+  it("is told from the third one on", async () => {
+    expect(await noted((turn) => (turn < 4 ? [read(paths[turn] ?? "")] : []))).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it.each<[string, (turn: number) => ScriptedToolCall[], number]>([
+    [
+      "another call of the tool worked in between",
+      (turn) => [turn === 2 ? read("/") : read(paths[turn] ?? "/d")],
+      4,
+    ],
+    ["they were made at once", (turn) => (turn === 0 ? paths.map(read) : []), 4],
+    ["they succeed", (turn) => [SAY(paths[turn] ?? "")], 4],
+  ])("is not told when %s", async (_when, plan, most) => {
+    const told = await noted((turn) => (turn < most ? plan(turn) : []));
+    expect(told.slice(0, 3)).not.toContain(true);
+  });
+
+  it("is not told where that is off", async () => {
+    const told = await noted((turn) => (turn < 4 ? [read(paths[turn] ?? "")] : []), false);
+    expect(told).toEqual([false, false, false, false]);
   });
 });

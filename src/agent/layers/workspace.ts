@@ -1,0 +1,136 @@
+/** Looks at the folder that an agent works in, once a thread, and tells what is there in its first message. */
+import type { Backend, BackendSource } from "../../backends/backend.ts";
+import { readText } from "../../backends/file-data.ts";
+import { GitignoreRules } from "../../backends/filesystem/gitignore.ts";
+import { baseName, joinPath } from "../../backends/paths.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import { isReply, isTask, withWorkspaceNote } from "../messages/messages.ts";
+import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.ts";
+
+export interface WorkspaceOptions {
+  backend: BackendSource;
+  /** Path of the folder. */
+  path: string;
+  log: Logger;
+}
+
+/** Files larger than this are not looked at. */
+const MAX_BYTES = 256 * 1024;
+
+/** The first message of a thread says what the workspace holds. A folder that cannot be read is not told of. */
+export const workspaceMiddleware = ({ backend, path, log }: WorkspaceOptions): Middleware => ({
+  name: "WorkspaceMiddleware",
+  beforeAgent: async (state, runtime) => {
+    const { step } = runtime;
+    const task = state.messages.findLast(isTask);
+    if (step.agent.length > 0 || task === undefined || state.messages.some(isReply)) return undefined;
+    const resolved = await step.backend(backend, state, log);
+    const facts = await lookAt(resolved, path);
+    return facts && { messages: [withWorkspaceNote(task, workspaceNote(facts))] };
+  },
+});
+
+async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | undefined> {
+  const { files, error } = await backend.ls(path);
+  if (files === undefined || error !== undefined) return undefined;
+  const entries = files.map((file) => ({
+    name: baseName(file.path),
+    isFolder: file.is_dir === true,
+  }));
+  const all = new Set(entries.map(({ name }) => name));
+  const textAt = async (name: string): Promise<string> =>
+    all.has(name) ? ((await readText(backend, joinPath(path, name), MAX_BYTES)).text ?? "") : "";
+  const ignored = new GitignoreRules(await textAt(".gitignore"), "", undefined);
+  const shown = entries.filter(({ name, isFolder }) => !isHidden(name) && !ignored.exclude(name, isFolder));
+  return {
+    path,
+    names: shown.sort(foldersFirst).map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
+    languages: languagesOf([...all]),
+    commands: await commandsOf(all, textAt),
+    git: all.has(".git") ? await gitOf(backend, joinPath(path, ".git")) : undefined,
+  };
+}
+
+const isHidden = (name: string): boolean => name.startsWith(".") || name === "node_modules";
+
+interface Entry {
+  name: string;
+  isFolder: boolean;
+}
+
+const foldersFirst = (one: Entry, other: Entry): number =>
+  Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1);
+
+/** Names of files at the top of a project, and its language. */
+const MANIFESTS: ReadonlyArray<readonly [name: RegExp, language: string]> = [
+  [/^tsconfig.*\.json$/, "TypeScript"],
+  [/^(package|deno)\.jsonc?$/, "JavaScript"],
+  [/^(pyproject\.toml|setup\.(py|cfg)|requirements.*\.txt|Pipfile)$/, "Python"],
+  [/^go\.mod$/, "Go"],
+  [/^Cargo\.toml$/, "Rust"],
+  [/^(pom\.xml|build\.gradle(\.kts)?)$/, "Java or Kotlin"],
+  [/^Gemfile$/, "Ruby"],
+  [/^composer\.json$/, "PHP"],
+  [/\.(sln|csproj|fsproj)$/, ".NET"],
+  [/^CMakeLists\.txt$/, "C or C++"],
+  [/^mix\.exs$/, "Elixir"],
+  [/^Package\.swift$/, "Swift"],
+];
+
+function languagesOf(names: readonly string[]): string[] {
+  const found = MANIFESTS.flatMap(([name, language]) =>
+    names.some((one) => name.test(one)) ? [language] : [],
+  );
+  return found.includes("TypeScript") ? found.filter((language) => language !== "JavaScript") : found;
+}
+
+/** Scripts and targets that check or build a project, the most useful first. */
+const TASKS = ["test", "check", "lint", "typecheck", "build"] as const;
+
+type Names = { has(name: string): boolean };
+
+async function commandsOf(all: Names, textAt: (name: string) => Promise<string>): Promise<string[]> {
+  const scripts = scriptsIn(await textAt("package.json"));
+  const runner = all.has("pnpm-lock.yaml") ? "pnpm" : all.has("yarn.lock") ? "yarn" : "npm";
+  const targets = await textAt("Makefile");
+  const python = `${await textAt("pyproject.toml")}\n${(await textAt("pytest.ini")) && "[pytest]"}`;
+  return [
+    ...TASKS.filter((task) => scripts.has(task)).map((task) =>
+      task === "test" ? `${runner} test` : `${runner} run ${task}`,
+    ),
+    ...TASKS.filter((task) => new RegExp(`^${task}:`, "m").test(targets)).map((task) => `make ${task}`),
+    ...(all.has("Cargo.toml") ? ["cargo test"] : []),
+    ...(all.has("go.mod") ? ["go test ./..."] : []),
+    ...(/\bpytest\b/.test(python) ? ["pytest"] : []),
+  ];
+}
+
+function scriptsIn(manifest: string): Names {
+  try {
+    const { scripts } = JSON.parse(manifest) as { scripts?: unknown };
+    return new Set(typeof scripts === "object" && scripts !== null ? Object.keys(scripts) : []);
+  } catch {
+    return new Set();
+  }
+}
+
+/** Entries of `.git` while something is under way. */
+const UNDER_WAY: Readonly<Record<string, string>> = {
+  MERGE_HEAD: "a merge is under way",
+  "rebase-merge": "a rebase is under way",
+  "rebase-apply": "a rebase is under way",
+  CHERRY_PICK_HEAD: "a cherry-pick is under way",
+  REVERT_HEAD: "a revert is under way",
+  BISECT_LOG: "a bisection is under way",
+};
+
+/** Read from files: to run Git here could start programs that the settings of the repository name. */
+async function gitOf(backend: Backend, path: string): Promise<string | undefined> {
+  const head = (await readText(backend, joinPath(path, "HEAD"), 1024)).text?.trim();
+  if (head === undefined) return undefined;
+  const branch = /^ref: refs\/heads\/(.+)$/.exec(head)?.[1];
+  const { files = [] } = await backend.ls(path);
+  const open = files.flatMap((file) => UNDER_WAY[baseName(file.path)] ?? []);
+  return [branch === undefined ? `detached at ${head.slice(0, 12)}` : `branch ${branch}`, ...open].join(", ");
+}

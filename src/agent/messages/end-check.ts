@@ -1,0 +1,75 @@
+/** One look before an agent ends its work: at open todos, and at changes that nothing has checked since. */
+import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { isAtOrBelow } from "../../backends/paths.ts";
+import { displayName, oneLine } from "../../core/text.ts";
+import type { AgentTool } from "../contracts/call.ts";
+import type { AgentState } from "../contracts/state.ts";
+import { endCheckMessage, isEndCheck, isReply, isResult, isTask } from "./messages.ts";
+
+/** Todos and files that are named. */
+const MOST_NAMED = 3;
+
+interface EndChecked {
+  tools: ReadonlyMap<string, AgentTool>;
+  /** Only changes below this path count. Default: all. */
+  below?: string | undefined;
+}
+
+/**
+ * The message to an agent whose last reply is about to end its run; `undefined` if nothing is open, or if it was told
+ * in this run before.
+ */
+export function endCheck(
+  { messages, todos }: Pick<AgentState, "messages" | "todos">,
+  checked: EndChecked,
+  id: string,
+): HumanMessage | undefined {
+  const run = messages.slice(messages.findLastIndex(isTask) + 1);
+  if (run.some(isEndCheck)) return undefined;
+  const problems = [...openTodos(todos), ...uncheckedFiles(run, checked)];
+  if (problems.length === 0) return undefined;
+  const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
+  return endCheckMessage(id, content);
+}
+
+function openTodos(todos: AgentState["todos"]): string[] {
+  const open = todos.filter(({ status }) => status !== "completed");
+  if (open.length === 0) return [];
+  const names = open.map(({ content }) => `"${oneLine(content, 60)}"`);
+  return [`these todos are open: ${listed(names)}.`];
+}
+
+function uncheckedFiles(run: readonly BaseMessage[], checked: EndChecked): string[] {
+  const changed = [...changedUnchecked(run, checked)].map((path) => displayName(path));
+  return changed.length === 0
+    ? []
+    : [`nothing has checked these files since you changed them: ${listed(changed)}.`];
+}
+
+/** Paths that were changed, and neither read nor followed by a command or a subagent. */
+function changedUnchecked(run: readonly BaseMessage[], { tools, below = "/" }: EndChecked): Set<string> {
+  const calls = new Map(
+    run.flatMap((message) =>
+      isReply(message) ? (message.tool_calls ?? []).map((call) => [call.id, call]) : [],
+    ),
+  );
+  const changed = new Set<string>();
+  for (const message of run) {
+    const call =
+      isResult(message) && message.status !== "error" ? calls.get(message.tool_call_id) : undefined;
+    const tool = call && tools.get(call.name);
+    if (!call || !tool || tool.kind === "plan") continue;
+    const path = tool.pathOf(call.args);
+    if (tool.kind === "write" && path !== undefined) {
+      if (isAtOrBelow(path, below)) changed.add(path);
+    } else if (tool.kind === "read" && path !== undefined) {
+      for (const one of changed) if (isAtOrBelow(one, path)) changed.delete(one);
+    } else if (tool.kind !== "read") changed.clear();
+  }
+  return changed;
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length - MOST_NAMED;
+  return [...names.slice(0, MOST_NAMED), ...(more > 0 ? [`${more} more`] : [])].join(", ");
+}

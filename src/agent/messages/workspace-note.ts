@@ -1,0 +1,51 @@
+/** A short listing of the folder that an agent works in, for the first message of a thread. */
+import { displayName } from "../../core/text.ts";
+
+export interface WorkspaceFacts {
+  /** Path of the folder in the tree. */
+  path: string;
+  /** Names at its top, folders with a slash at their end. */
+  names: readonly string[];
+  languages: readonly string[];
+  /** Commands that its files name, such as `npm test`. */
+  commands: readonly string[];
+  /** Branch and what is under way, such as `branch main, a merge is under way`. */
+  git?: string | undefined;
+}
+
+const MOST_NAMES = 40;
+const MOST_COMMANDS = 8;
+/** Characters of the names: the whole note is about 300 tokens at most. */
+const NAMES = 600;
+const MOST_LINE = 200;
+
+/** Matches the note in the text of a task. */
+export const WORKSPACE_NOTE = /\n\n<workspace path="[^"\n]*">\n[^<]*<\/workspace>/;
+
+/** The note is quoted: no name in it can end it. */
+export function workspaceNote({ path, names, languages, commands, git }: WorkspaceFacts): string {
+  const lines = [
+    names.length === 0 ? "The folder is empty." : `Top level: ${withinRoom(names)}`,
+    ...(languages.length === 0 ? [] : [`Languages: ${languages.join(", ")}`]),
+    ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, MOST_COMMANDS).join(", ")}`]),
+    ...(git === undefined ? [] : [`Git: ${git}`]),
+  ];
+  const body = lines.map((line) => quoted(line, line.startsWith("Top level") ? NAMES * 2 : MOST_LINE));
+  return `<workspace path="${quoted(path, MOST_LINE).replaceAll('"', "'")}">\n${body.join("\n")}\n</workspace>`;
+}
+
+function withinRoom(names: readonly string[]): string {
+  const shown: string[] = [];
+  let length = 0;
+  for (const name of names.slice(0, MOST_NAMES)) {
+    const one = displayName(name);
+    if (length + one.length > NAMES) break;
+    shown.push(one);
+    length += one.length + 2;
+  }
+  const more = names.length - shown.length;
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}
+
+const quoted = (text: string, most: number): string =>
+  displayName(text.slice(0, most)).replaceAll(/[<>]/g, "?");
