@@ -49,9 +49,10 @@ const OWN_WORK = [
   "SELECT count(*) AS pending FROM questions",
   "SELECT count(*) FROM",
   // For the operator, of all principals.
-  "SELECT id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at FROM runs WHERE number <",
+  "SELECT id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at, runnable, schedule_id, schedule_name, occurrence FROM runs WHERE number <",
   // The wall would refuse a row that is no longer the principal's.
   "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = $1 AND principal = $2",
+  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE parent_id =",
   // Whoever follows a link to a run is not known before its row is.
   "SELECT s.id, s.run_id, s.created_at, s.expires_at, s.opened, r.principal FROM run_shares AS s",
   "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
