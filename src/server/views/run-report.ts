@@ -141,6 +141,9 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   if (answer !== run.answer) truncated.push("answer");
   const structured = boundedJson(run.structured, MAX.answer);
   if (structured === undefined && run.structured !== undefined) truncated.push("structured");
+  const whole = view.goal && goalReport(view.goal, isFinal(run.status));
+  const goal = whole && shortGoal(whole);
+  if (JSON.stringify(goal) !== JSON.stringify(whole)) truncated.push("goal");
   const report: Omit<RunReport, "message"> = {
     run_id: run.id,
     thread_id: run.threadId,
@@ -158,7 +161,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     questions: capped("questions", view.questions.toSorted(pendingFirst), MAX.questions).map(questionReport),
-    ...(view.goal && { goal: goalReport(view.goal, isFinal(run.status)) }),
+    ...(goal && { goal }),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: {
       input_tokens: run.usage.inputTokens,
@@ -179,6 +182,19 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
 }
+
+/** A goal with its long texts cut. */
+const shortGoal = ({ criteria, ...goal }: GoalReport): GoalReport => ({
+  ...goal,
+  criteria: criteria.map(({ criterion, evidence, missing, ...finding }) => ({
+    ...finding,
+    criterion: cutMiddle(criterion, MAX.line),
+    ...defined({
+      evidence: evidence && cutMiddle(evidence, MAX.line),
+      missing: missing && cutMiddle(missing, MAX.line),
+    }),
+  })),
+});
 
 const inReport = (approval: Approval): ShownCall => shownCall(approval, MAX.detail);
 

@@ -94,6 +94,15 @@ test("text of models, files, tools and people is shown as it is and is never mar
   const view = aView({
     run: { task: EVIL, answer: EVIL, todos: [{ content: EVIL, status: "pending" }], status: "completed" },
     activity: EVIL,
+    goal: {
+      criteria: [EVIL],
+      judged: {
+        round: 1,
+        rounds: 5,
+        verdicts: [{ criterion: EVIL, verdict: "uncertain", evidence: EVIL, missing: EVIL }],
+      },
+      ended: { round: 1, outcome: "not_met", reason: EVIL },
+    },
     filesChanged: [EVIL],
     subagents: [{ ...agent(["c"], EVIL), description: EVIL, step: EVIL }],
     approvals: [
