@@ -72,6 +72,7 @@ const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
   model_not_configured: "model",
   model_not_allowed: "model",
   limit_not_allowed: "limit",
+  invalid_goal: "goal",
   workspace_missing: "folder",
 };
 

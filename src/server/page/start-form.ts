@@ -20,6 +20,10 @@ const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
 
 export function readChoices(form: URLSearchParams): ReadChoices {
   const model = text(form, "model");
+  const goal = text(form, "goal")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
   const limits: RunLimits = {};
   const wanted = text(form, "cost");
   const cost = wanted === "other" ? text(form, "costOther").replace(/^\$\s*/, "") : wanted;
@@ -41,6 +45,7 @@ export function readChoices(form: URLSearchParams): ReadChoices {
     ok: true,
     choices: {
       ...(model === "" ? {} : { model }),
+      ...(goal.length === 0 ? {} : { goal }),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
     },
   };

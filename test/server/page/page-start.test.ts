@@ -42,7 +42,7 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
 
   test("chips tell what counts, and their menus change it for this run, by mouse and by keys", async () => {
     const { page, messages, newest } = await opened();
-    expect(await chips(page)).toEqual(["tide-alarms", "a:main", "Limit $5.00, 2.00M tokens"]);
+    expect(await chips(page)).toEqual(["tide-alarms", "a:main", "No goal", "Limit $5.00, 2.00M tokens"]);
     await page.locator("#chip-folder summary").click();
     await page.getByText("The setting workspace names it.").waitFor();
     await page.locator("#chip-model summary").click();
@@ -73,6 +73,29 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     expect(messages).toEqual([]);
   });
 
+  test("criteria of a goal, one a line, are those of the run; a wrong list is refused where it was written", async () => {
+    const { page, messages, newest } = await opened();
+    await page.getByLabel("New task").fill("Look around");
+    await page.locator("#chip-goal summary").click();
+    const field = page.getByLabel("Criteria that a judge checks, one a line");
+    await field.fill("There is a report\n\nThere is a report\n");
+    expect(await chips(page)).toContain("Goal: 2 criteria");
+    expect(await problemsOf(page)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Start run" }).click();
+    await page.getByRole("alert").getByText("Criterion 2 of the goal is given twice").waitFor();
+    expect(await page.locator("#chip-goal.fault").count()).toBe(1);
+    expect(await newest()).toBeUndefined();
+    await page.locator("#chip-goal summary").click();
+    expect(await field.inputValue()).toBe("There is a report\n\nThere is a report\n");
+    await field.fill("There is a report\n  The tests pass ");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.waitForURL(/\/runs\//);
+    expect(await newest()).toMatchObject({ goal: ["There is a report", "The tests pass"] });
+    expect(messages).toEqual([expect.stringContaining("422")]);
+  });
+
   test("a limit above the server's is refused where it was written; text and choices stay", async () => {
     const { page, newest, service } = await opened();
     await page.getByLabel("New task").fill("Look around");
@@ -83,13 +106,13 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     await page.getByLabel("Tokens").fill("3 000 000");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.getByRole("alert").getByText("this server allows at most 2000000").waitFor();
-    expect(await chips(page)).toEqual(["tide-alarms", "b:small", "Limit 3 000 000 tokens"]);
+    expect(await chips(page)).toEqual(["tide-alarms", "b:small", "No goal", "Limit 3 000 000 tokens"]);
     expect(await page.locator("#chip-limit.fault").count()).toBe(1);
     expect(await newest()).toBeUndefined();
     // News of other runs change the screen, and nothing that was chosen.
     await service.start(ME, { task: "another one" });
     await page.locator(".run-row").getByText("another one").waitFor();
-    expect(await chips(page)).toEqual(["tide-alarms", "b:small", "Limit 3 000 000 tokens"]);
+    expect(await chips(page)).toEqual(["tide-alarms", "b:small", "No goal", "Limit 3 000 000 tokens"]);
     await page.locator("#chip-limit summary").click();
     await page.getByLabel("Tokens").fill("");
     await page.getByRole("button", { name: "Try again" }).click();

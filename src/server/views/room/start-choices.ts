@@ -35,7 +35,7 @@ export function startChips(
   const isMissing = model === undefined && refusal !== undefined;
   return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen) })}
-  ${isMissing ? NO_MODEL : undefined}${show(limitChip(limits, models, chosen))}`;
+  ${isMissing ? NO_MODEL : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
 
 const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
@@ -121,6 +121,19 @@ function nameOf(spec: string): [provider: string, name: string] {
 
 const priceText = (price: OfferedModel["price"]): string =>
   price === undefined ? "no price" : `$${price.input} · $${price.output}`;
+
+function goalChip(chosen: URLSearchParams): Chip {
+  const menu = html`<h2><label for="goal">Criteria that a judge checks, one a line</label></h2>
+    <div class="goal-lines">
+      <textarea class="field" id="goal" name="goal" rows="4" maxlength="20000" data-lines="criteria">
+${chosen.get("goal") ?? ""}</textarea>
+    </div>
+    <p class="note menu-text">
+      After each answer a judge, which only reads, checks them. The agent works on what is not met, and you
+      decide what the judge cannot settle.
+    </p>`;
+  return { kind: "goal", plain: "No goal", lead: "Goal: ", menu };
+}
 
 /** Costs that are offered, as far as they are below the server's. */
 const COSTS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];

@@ -1,10 +1,17 @@
 /** Chips of a new run: they say what is chosen for it, also after an update from the server. */
 import { setText } from "./set-text.js";
 
-const wordOf = ({ type, checked, value, dataset: { word, unit, before = "" } }) => {
+const wordOf = ({ type, checked, value, dataset: { word, unit, lines, before = "" } }) => {
+  if (lines !== undefined) return linesOf(value, lines);
   if (type === "radio") return checked ? (word ?? "") : "";
   const text = value.trim();
   return text === "" ? "" : `${before}${text}${unit === undefined ? "" : ` ${unit}`}`;
+};
+
+/** Such as `3 criteria`. */
+const linesOf = (text, word) => {
+  const count = text.split("\n").filter((line) => line.trim() !== "").length;
+  return count === 0 ? "" : `${count} ${word}`;
 };
 
 /** Another cost counts only where it is chosen. */
@@ -13,7 +20,7 @@ const counts = (field) =>
 
 export function showChoices() {
   for (const chip of document.querySelectorAll("details.chip")) {
-    const words = [...chip.querySelectorAll("input")].filter(counts).map(wordOf).filter(Boolean);
+    const words = [...chip.querySelectorAll("input, textarea")].filter(counts).map(wordOf).filter(Boolean);
     const { plain, lead } = chip.dataset;
     const text = words.length === 0 ? plain : lead + words.join(", ");
     setText(chip.querySelector("[data-chip]"), text);
