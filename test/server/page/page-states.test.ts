@@ -64,6 +64,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     expect(await textsOf(page.locator(".chip.still, .chip [data-chip]"))).toEqual([
       settings.folder,
       "No model yet",
+      "No goal",
       "Limit $5.00, 2.00M tokens",
     ]);
     const start = page.getByRole("button", { name: "Start run" });
