@@ -41,8 +41,10 @@ const checkTool = defineTool({
   kind: "read",
   description: "Wait for a background task to end, or for any message to you.",
   schema: ofTask,
-  handle: ({ task_id: id }, context) =>
-    withTasks(context, "check_async_task", async (tasks) => report(id, await tasks.wait(id))),
+  handle: async ({ task_id: id }, context) =>
+    context.isProgram
+      ? toolError("a program cannot wait for background tasks; return their ids, and check them after it.")
+      : withTasks(context, "check_async_task", async (tasks) => report(id, await tasks.wait(id))),
 });
 
 const updateTool = defineTool({
@@ -95,12 +97,12 @@ export const backgroundTaskTools: readonly ToolSpec[] = [
 ];
 
 const withTasks = (
-  { background, signal, isProgram }: ToolContext,
+  { background, signal }: ToolContext,
   name: string,
   work: (tasks: NonNullable<ToolContext["background"]>) => Promise<ToolResult>,
 ): Promise<ToolResult> =>
   cancellable(name, signal, async () =>
-    background === undefined || isProgram === true
+    background === undefined
       ? toolError("background tasks are not available here; use `task`, or do the work yourself.")
       : work(background),
   );

@@ -4,6 +4,7 @@ import type { RunService } from "../../src/runs/service.ts";
 import { stepRows } from "../../src/server/views/room/steps.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
+import { agentWith, repliesIn, reportsIn, resultsIn } from "./background/support.ts";
 import {
   APPROVE,
   ME,
@@ -196,4 +197,34 @@ test("the journal says which calls a program made", async () => {
   expect(steps.map(({ text }) => text).filter((row) => row.includes("inner"))).toEqual([
     expect.stringContaining("Called note"),
   ]);
+});
+
+test("a program starts subagents in the background once, and cannot wait for them", async () => {
+  const source = `
+    const started = await Promise.all([1, 2, 3].map((n) =>
+      tools.start_async_task({ description: "child " + n, subagent_type: "general-purpose" })));
+    await tools.note({ text: "asked" });
+    const id = /task (\\S+)\\./.exec(started[0])[1];
+    const waited = await tools.check_async_task({ task_id: id }).catch((error) => error.message);
+    return [started.length, waited];`;
+  const notes: string[] = [];
+  const agent = agentWith(
+    (request) =>
+      repliesIn(request) === 0
+        ? { toolCalls: [program(source)] }
+        : { text: [...resultsIn(request), ...reportsIn(request).toSorted()].join("\n") },
+    ({ messages }) => ({
+      text: `report: ${messages.find(({ type }) => type === "human")?.text.slice(0, 7)}`,
+    }),
+    { ...SETTINGS, notes },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "three children");
+  await nth(service, run.id, 1, ({ kind }) => kind === "approval_requested");
+  await approve(service, run.id, "asked");
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended.answer).toContain('[3,"a program cannot wait for background tasks; return their ids');
+  for (const n of [1, 2, 3])
+    expect(ended.answer?.match(new RegExp(`report: child ${n}`, "g"))).toHaveLength(1);
+  expect(notes).toEqual(["asked"]);
 });

@@ -61,6 +61,7 @@ export function innerStep(outer: CallStep, call: ToolCall, { inner, ask, begun }
   const { scope, program } = outer;
   const { context } = scope;
   const effects = program.effectsFor(inner);
+  const background = program.backgroundFor(inner);
   return {
     ...outer,
     inner,
@@ -77,6 +78,7 @@ export function innerStep(outer: CallStep, call: ToolCall, { inner, ask, begun }
         backend: context.backend,
         isProgram: true,
         versionSeen: (path) => context.versionSeen?.(path),
+        ...(background ? { background } : {}),
         ...(context.hold ? { hold: context.hold } : {}),
         ...(context.ask ? { ask: ask.askPerson } : {}),
       },

@@ -1,6 +1,6 @@
 /** Programs that call tools: the calls that they make, and what is kept of them until the program has ended. */
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { AskPerson } from "../../tools/tool.ts";
+import type { AskPerson, BackgroundTasks } from "../../tools/tool.ts";
 import type { HitlRequest } from "./question.ts";
 import type { StateUpdate } from "./state.ts";
 
@@ -70,6 +70,8 @@ export interface ProgramScope {
   readonly records: ProgramRecords;
   /** Reads the questions so far, and answers to them. @throws a pause while one of them is open. */
   questions(): Promise<ProgramQuestions>;
+  /** Subagents in the background, as a call of the program sees them. */
+  backgroundFor(inner: InnerCall): BackgroundTasks | undefined;
   /** The configuration of its calls: a tool of LangChain cannot stop the graph with it. */
   readonly config: RunnableConfig;
 }

@@ -47,6 +47,7 @@ export async function callStep(
   const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);
   const own = { ...config, configurable: withRuntime(ofBackend, config.configurable) };
   const identity = { agent: step.agent, messageId, callId };
+  const background = (id: string) => backgroundTasks(agent, { messageId, callId: id, state, config });
   const made: CallStep = {
     agent,
     reply,
@@ -55,7 +56,7 @@ export async function callStep(
     meter: await loadedMeter(config, state, agent.limits),
     questions: questionsOf(config, step),
     effects: effects ? storedEffects(effects, identity) : noEffects,
-    program: programScope(config, own, step, identity),
+    program: programScope(config, own, step, identity, background),
     accountsForCalls: (name) => subagents?.accountsForCalls(name) ?? true,
     adopt: toAgentTool,
     scope: {
@@ -69,7 +70,7 @@ export async function callStep(
           const { runProgram } = await import("../calls/program.ts");
           return runProgram(source, made, govern);
         },
-        ...defined({ background: backgroundTasks(agent, { messageId, callId, state, config }) }),
+        ...defined({ background: background(callId) }),
         ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
       },
       config: own,

@@ -5,6 +5,7 @@
  * that lost the thread cannot add any, and they go when the next checkpoint has the result of the program.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BackgroundTasks } from "../../tools/tool.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
 import type { CallIdentity } from "../contracts/call.ts";
@@ -31,6 +32,7 @@ export function programScope(
   own: RunnableConfig,
   step: Step,
   at: CallIdentity,
+  backgroundOf: (callId: string) => BackgroundTasks | undefined,
 ): CallStep["program"] {
   const { effects } = contextOf(config);
   const isKept = typeof config.configurable?.[CHECKPOINTER_KEY] === "object";
@@ -41,6 +43,7 @@ export function programScope(
       const { [CHECKPOINTER_KEY]: _checkpointer, ...configurable } = own.configurable ?? {};
       return { ...own, configurable };
     },
+    backgroundFor: ({ outer, number }) => backgroundOf(`${outer}:${number}`),
     effectsFor: ({ number }) => (effects ? storedEffects(effects, { ...at, inner: number }) : noEffects),
   };
 }
