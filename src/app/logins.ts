@@ -1,16 +1,24 @@
 /** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { mkdir, open, readFile, readdir, rename, rm, stat } from "node:fs/promises";
+import { rmSync, statSync } from "node:fs";
+import { mkdir, open, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { Login, LoginOptions, LoginStore } from "../agent/mcp-tools/login.ts";
+import {
+  type McpServerConfig,
+  type RemoteMcpServer,
+  expandServer,
+  takesLogin,
+} from "../agent/mcp-tools/server-config.ts";
+import { inProcessLock } from "../backends/filesystem/process-lock.ts";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { keyIn, readKey } from "../core/key-file.ts";
-import { keepSecret, readSecret } from "../core/keychain.ts";
+import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
 
@@ -33,6 +41,35 @@ export function loginsOf({ dataDir, web }: Settings, env: Environment): LoginOpt
   };
 }
 
+/** A server that can be logged in at, with its variables filled in, and the secrets of its configuration. */
+export interface LoginPlace {
+  server: RemoteMcpServer;
+  secrets: readonly string[];
+}
+
+/** Finds out whether a person can log in at a server; otherwise why not, in words that follow its name. */
+export function loginPlace(
+  given: McpServerConfig,
+  env: Environment,
+): ({ ok: true } & LoginPlace) | { ok: false; problem: string } {
+  const cannot = (problem: string) => ({ ok: false, problem }) as const;
+  if (!("url" in given)) return cannot("is started by a command, so nobody logs in there.");
+  if (!takesLogin(given)) {
+    return cannot(
+      "has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.",
+    );
+  }
+  try {
+    const { server, secrets } = expandServer(given, env);
+    if (!("url" in server) || !URL.canParse(server.url))
+      return cannot("has a url that is not a valid address.");
+    return { ok: true, server, secrets };
+  } catch (error) {
+    if (error instanceof McpUnavailableError) return cannot(`cannot be logged in at: ${error.message}.`);
+    throw error;
+  }
+}
+
 /** Permissions that mean themselves in every shell: a person pastes the line, and another server wrote them. */
 const PASTED = /^[\w.:/@+-][\w.:/@+ -]*$/;
 
@@ -45,6 +82,8 @@ const TAG_BYTES = 16;
 /** Time after which a lock is left over from a process that ended, in ms. A renewal takes at most 20 s. */
 const STALE_MS = 45_000;
 const POLL_MS = 50;
+/** Held while the first key is made. No server has such a name. */
+const KEY_LOCK = "logins.key";
 
 /** Encrypts with a key of the system's keychain; where there is none, with one in a file beside them. */
 class LoginFiles implements LoginStore {
@@ -145,8 +184,8 @@ class LoginFiles implements LoginStore {
       } catch (error) {
         if (codeOf(error) !== "EEXIST") throw error;
       }
-      const since = await stat(path).then(({ mtimeMs }) => mtimeMs, systemClock);
-      if (systemClock() - since > STALE_MS) await rm(path, { force: true });
+      // Others that found it stale, too, may have broken it, and one of them may have it by now.
+      if (isStale(path)) await inProcessLock(path, () => isStale(path) && rmSync(path, { force: true }));
       else await wait(POLL_MS);
     }
   }
@@ -170,14 +209,31 @@ class LoginFiles implements LoginStore {
     const keychain = { platform: process.platform, env: this.#env };
     const kept = await readSecret(KEY_NAME, keychain);
     if (kept.ok) {
-      if (kept.secret !== undefined) return Buffer.from(kept.secret, "base64");
-      const key = randomBytes(32);
-      if ((await keepSecret(KEY_NAME, key.toString("base64"), keychain)) === undefined) return key;
+      const key = kept.secret ?? (await this.#firstKey(keychain));
+      if (key !== undefined) return Buffer.from(key, "base64");
     } else if (await this.#hasLogins()) {
       throw new McpUnavailableError(`its log-in cannot be read: ${kept.problem}`);
     }
     return keyIn(this.#folder, KEY);
   }
+
+  /** Makes the key in the keychain, unless another process has just made it; `undefined`: the keychain refuses. */
+  async #firstKey(keychain: KeychainOptions): Promise<string | undefined> {
+    const unlock = await this.#lock(KEY_LOCK);
+    try {
+      const kept = await readSecret(KEY_NAME, keychain);
+      if (kept.ok && kept.secret !== undefined) return kept.secret;
+      const key = randomBytes(32).toString("base64");
+      return (await keepSecret(KEY_NAME, key, keychain)) === undefined ? key : undefined;
+    } finally {
+      await unlock();
+    }
+  }
+}
+
+function isStale(lock: string): boolean {
+  const stats = statSync(lock, { throwIfNoEntry: false });
+  return stats !== undefined && systemClock() - stats.mtimeMs > STALE_MS;
 }
 
 /** An error of the file system names a path of this machine, and models read why a server is missing. */

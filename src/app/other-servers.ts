@@ -9,13 +9,13 @@ import {
   leftOutText,
   openMcpTools,
 } from "../agent/mcp-tools/open-mcp-tools.ts";
-import { type RemoteMcpServer, expandServer, takesLogin } from "../agent/mcp-tools/server-config.ts";
+import { takesLogin } from "../agent/mcp-tools/server-config.ts";
 import type { Environment } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { OtherServers, ServerState } from "../runs/other-servers.ts";
-import { loginsOf } from "./logins.ts";
+import { loginPlace, loginsOf } from "./logins.ts";
 
 type Settings = Pick<Config, "dataDir" | "mcpServers" | "web">;
 
@@ -59,13 +59,11 @@ export class ServersForPeople implements OtherServers {
 
   beginLogin: OtherServers["beginLogin"] = async (name, redirectUrl) => {
     const given = this.#config.mcpServers[name];
-    if (given === undefined || !takesLogin(given)) return { ok: false, problem: "Nobody logs in there." };
-    let secrets: readonly string[] = [];
+    if (given === undefined) return { ok: false, problem: "It is not configured any more." };
+    const place = loginPlace(given, this.#env);
+    if (!place.ok) return { ok: false, problem: `It ${place.problem}` };
+    const { server, secrets } = place;
     try {
-      const expanded = expandServer(given, this.#env);
-      const server = expanded.server as RemoteMcpServer; // it has a url, as before
-      ({ secrets } = expanded);
-      if (!URL.canParse(server.url)) return { ok: false, problem: "Its url is not a valid address." };
       const login = await beginLogin({
         server,
         redirectUrl,

@@ -1,12 +1,11 @@
 /** Logs a person in and out at other MCP servers, whose tools the agent may use. */
 import { createInterface } from "node:readline/promises";
 import { type LoginCallback, openLoginCallback } from "../app/login-callback.ts";
-import { loginsOf } from "../app/logins.ts";
+import { loginPlace, loginsOf } from "../app/logins.ts";
 import { checkTools } from "../app/checks/servers.ts";
 import { beginLogin, LoginFailed, revokeLogin } from "../agent/mcp-tools/authorize.ts";
-import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import { type RemoteMcpServer, expandServer, takesLogin } from "../agent/mcp-tools/server-config.ts";
+import type { RemoteMcpServer } from "../agent/mcp-tools/server-config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
@@ -87,17 +86,9 @@ function placeOf(
   const given = config.mcpServers[name];
   if (given === undefined)
     return `mcpServers has no server "${name}".${didYouMean(name, names) || ` ${known}`}`;
-  if (!("url" in given)) return `${name} is started by a command, so nobody logs in there.`;
-  if (!takesLogin(given))
-    return `${name} has headers.Authorization, which is used instead of a log-in. Remove it from the configuration first.`;
-  try {
-    const { server } = expandServer(given, host.env);
-    if (!("url" in server) || !URL.canParse(server.url)) return `${name}: its url is not a valid address.`;
-    return { name, server, logins: loginsOf(config, host.env), config };
-  } catch (error) {
-    if (error instanceof McpUnavailableError) return `${name}: ${error.message}.`;
-    throw error;
-  }
+  const place = loginPlace(given, host.env);
+  if (!place.ok) return `${name} ${place.problem}`;
+  return { name, server: place.server, logins: loginsOf(config, host.env), config };
 }
 
 const NONE = "The configuration has no server with a url; add one to mcpServers.";

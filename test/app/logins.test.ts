@@ -7,6 +7,7 @@ import {
   rmSync,
   rmdirSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,10 +16,12 @@ import { expect, onTestFinished, test } from "vitest";
 import { beginLogin } from "../../src/agent/mcp-tools/authorize.ts";
 import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
 import type { RemoteMcpServer } from "../../src/agent/mcp-tools/server-config.ts";
+import type { Login } from "../../src/agent/mcp-tools/login.ts";
 import { loginsOf } from "../../src/app/logins.ts";
 import { webSchema } from "../../src/config/sections.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { type ProtectedServer, logInAs, protectedServer } from "../support/oauth-server.ts";
+import { fakeKeychain } from "../support/fake-keychain.ts";
 import { json, refuse, sloppyHttp } from "../support/sloppy-mcp-server.ts";
 
 const BACK = "http://127.0.0.1:9/callback";
@@ -251,4 +254,46 @@ test("a server without OAuth says so", async () => {
   await expect(
     beginLogin({ server, redirectUrl: BACK, fetch: logins.fetchFor(url), clock: logins.clock }),
   ).rejects.toThrow(/describes no log-in by OAuth\. Set headers\.Authorization instead/);
+});
+
+const settings = (dataDir: string) => ({ dataDir, web: webSchema.parse({}) });
+const LOGIN = { url: "https://a.example/", authorizationServer: "https://b.example/" };
+const login = (token: string): Login => ({
+  ...LOGIN,
+  client: { client_id: "c" },
+  tokens: { access_token: token, token_type: "Bearer" },
+});
+
+test("of many that find the lock of a process that ended, one at a time changes a log-in", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "logins-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const lock = join(dataDir, "logins", "notes.lock");
+  mkdirSync(join(dataDir, "logins"));
+  let [inside, most] = [0, 0];
+  for (let round = 0; round < 5; round += 1) {
+    writeFileSync(lock, "");
+    utimesSync(lock, 1000, 1000);
+    const changes = Array.from({ length: 8 }, (_, number) =>
+      loginsOf(settings(dataDir), {}).store.change("notes", async () => {
+        inside += 1;
+        most = Math.max(most, inside);
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        inside -= 1;
+        return login(`token ${number}`);
+      }),
+    );
+    await Promise.all(changes);
+  }
+  expect(most).toBe(1);
+});
+
+test("first log-ins at several servers at once share one key in the keychain", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "logins-"));
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const { path } = fakeKeychain();
+  const store = () => loginsOf(settings(dataDir), { PATH: path }).store;
+  const names = ["one", "two", "three"];
+  await Promise.all(names.map((name) => store().change(name, async () => login(name))));
+  const read = await Promise.all(names.map((name) => store().read(name)));
+  expect(read.map((one) => one?.tokens.access_token)).toEqual(names);
 });
