@@ -148,11 +148,13 @@ async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
 }
 
 const cancel: FormWork["work"] = async (sent) => {
-  const { context, reply, show } = sent;
+  const { context, runId, reply, show } = sent;
   const { runs, session } = context;
   const whom = await meantBy(sent);
   const cancelled = whom && (await runs.cancel(session.principal, whom.runId, "cancelled on the page"));
-  return whom && cancelled?.ok ? reply.redirect(whom.path) : show(404, undefined);
+  if (!whom || !cancelled?.ok) return show(404, undefined);
+  // A run that was cancelled shows its outcome.
+  return reply.redirect(whom.runId === runId ? runPath(runId) : whom.path);
 };
 
 const rename: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply, show }) => {
