@@ -241,6 +241,8 @@ export {
   type SpawnSubagent,
   type Todo,
   type TodoStatus,
+  type BackgroundTask,
+  type BackgroundTasks,
   type RunProgram,
   type ToolContext,
   type ToolKind,
