@@ -245,8 +245,11 @@ export const FILE_TASKS: readonly OracleTask[] = [
   {
     name: "edited",
     asked: ["Write greeting.txt, and tell what stands in it."],
-    *oracle() {
-      yield [write(at("edited", "greeting.txt"), "Hi")];
+    *oracle({ request }) {
+      // The history has an edited call as it ran.
+      const shown = request.messages.flatMap(({ toolCalls }) => toolCalls);
+      const written = shown.find(({ name }) => name === "write_file")?.args["content"];
+      yield [write(at("edited", "greeting.txt"), String(written ?? "Hi"))];
       const [page] = yield [read(at("edited", "greeting.txt"))];
       return plain(page!);
     },
