@@ -80,10 +80,12 @@ async function measure(tool) {
     concurrentRuns: SUBAGENTS + 1,
     log: sources.silentLogger,
   });
+  const before = process.cpuUsage();
   const begun = performance.now();
   const { run } = await service.start("local", { task: tool });
   for await (const _event of service.watch("local", run.id, { signal: new AbortController().signal }));
   const milliseconds = performance.now() - begun;
+  const { user, system } = process.cpuUsage(before);
   const { subagents } = await service.view("local", run.id);
   const done = subagents.filter(({ status }) => status === "completed").length;
   if (done !== SUBAGENTS) throw new Error(`${tool}: ${done} of ${SUBAGENTS} subagents completed`);
@@ -94,7 +96,7 @@ async function measure(tool) {
   }
   const bytes = readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
   rmSync(folder, { recursive: true, force: true });
-  return { milliseconds, bytes };
+  return { milliseconds, cpu: (user + system) / 1000, bytes };
 }
 
 const median = (values) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
@@ -106,19 +108,27 @@ for (let round = 0; round < ROUNDS; round += 1) {
 console.log(
   `${SUBAGENTS} subagents of ${STEPS} calls, Node ${process.version}, ${process.platform}, median of ${ROUNDS}\n`,
 );
-console.log("| subagents | ms for each | ratio | kB for each | ratio |\n|---|---|---|---|---|");
-const rows = Object.entries(found).map(([tool, runs]) => ({
-  tool,
-  ms: median(runs.map(({ milliseconds }) => milliseconds)) / SUBAGENTS,
-  kB: median(runs.map(({ bytes }) => bytes)) / SUBAGENTS / 1000,
-}));
-for (const { tool, ms, kB } of rows) {
-  const ratio = (value, key) => (value / rows[0][key]).toFixed(2);
-  console.log(
-    `| \`${tool}\` | ${ms.toFixed(1)} | ${ratio(ms, "ms")} | ${kB.toFixed(1)} | ${ratio(kB, "kB")} |`,
-  );
-}
-const [inline, background] = rows;
 console.log(
-  `\nA subagent in the background takes ${(background.ms - inline.ms).toFixed(1)} ms and ${(background.kB - inline.kB).toFixed(1)} kB more than one of \`task\`.`,
+  "| subagents | ms for each | ratio | CPU ms for each | ratio | kB for each | ratio |\n|---|---|---|---|---|---|---|",
+);
+const rows = Object.entries(found).map(([tool, runs]) => {
+  const each = (value) => median(runs.map(value)) / SUBAGENTS;
+  return {
+    tool,
+    ms: each((run) => run.milliseconds),
+    cpu: each((run) => run.cpu),
+    kB: each((run) => run.bytes) / 1000,
+  };
+});
+const [inline, background] = rows;
+for (const row of rows) {
+  const cells = ["ms", "cpu", "kB"].flatMap((key) => [
+    row[key].toFixed(1),
+    (row[key] / inline[key]).toFixed(2),
+  ]);
+  console.log(`| \`${row.tool}\` | ${cells.join(" | ")} |`);
+}
+const more = (key) => (background[key] - inline[key]).toFixed(1);
+console.log(
+  `\nA subagent in the background takes ${more("ms")} ms (CPU ${more("cpu")} ms) and ${more("kB")} kB more than one of \`task\`.`,
 );

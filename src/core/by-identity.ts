@@ -7,3 +7,13 @@ export function byIdentity<Key extends object, Value>(make: (key: Key) => Value)
     return known.value;
   };
 }
+
+/** The same for numbers, of which there are few: values are kept for ever. */
+export function byNumber<Value>(make: (key: number) => Value): (key: number) => Value {
+  const made = new Map<number, Value>();
+  return (key) => {
+    const known = made.get(key) ?? make(key);
+    made.set(key, known);
+    return known;
+  };
+}

@@ -12,6 +12,7 @@ import {
   withSlash,
   withoutSlash,
 } from "../backends/paths.ts";
+import { byIdentity } from "../core/by-identity.ts";
 import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
@@ -221,8 +222,11 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
  * JSON Schema of the arguments as a model is offered it: arguments with a default are optional. Bounds,
  * and the defaults 0 and false, are left out.
  */
-export function parametersOf(spec: ToolSpec): Record<string, unknown> {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
+export const parametersOf = (spec: ToolSpec): Record<string, unknown> => jsonSchemaOf(spec.schema);
+
+/** Agents are built often, of the same few schemas. */
+const jsonSchemaOf = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(parameters, {
     io: "input",
     override: ({ jsonSchema }) => {
       // Each request has these bytes, and they tell a model nothing. Arguments are checked all the same.
@@ -232,7 +236,7 @@ export function parametersOf(spec: ToolSpec): Record<string, unknown> {
     },
   });
   return schema;
-}
+});
 
 const BOUNDS = [
   "minLength",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byNumber } from "../core/by-identity.ts";
 import type { GrepMatch, GrepResult } from "../backends/backend.ts";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, compileSearch, excerpt } from "../backends/search.ts";
@@ -103,7 +104,7 @@ function cutNotice(lines: number): string {
 
 const ELLIPSIS = "…";
 
-const schemaFor = (maxCount: number) =>
+const schemaFor = byNumber((maxCount) =>
   z.strictObject({
     pattern: patternText().describe("Literal text, unless `regex`."),
     path: pathText().optional().describe("Directory or file. Default: /"),
@@ -113,7 +114,8 @@ const schemaFor = (maxCount: number) =>
     regex: z.boolean().default(false).describe("Read the pattern as RE2."),
     case_sensitive: z.boolean().default(true),
     context_lines: z.int().min(0).max(100).default(0),
-  });
+  }),
+);
 
 type GrepSchema = ReturnType<typeof schemaFor>;
 type GrepArguments = z.output<GrepSchema>;

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
+import { byNumber } from "../core/by-identity.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { hasNul } from "../backends/mime.ts";
@@ -162,13 +163,14 @@ function howManyFit(pieces: readonly string[], room: number): number {
   return tooMany < 0 ? pieces.length : tooMany;
 }
 
-const schemaFor = (readLimit: number) =>
+const schemaFor = byNumber((readLimit) =>
   z.strictObject({
     file_path: pathText(),
     offset: z.int().default(0).describe("First line, counted from 0."),
     limit: z.int().min(1).default(readLimit).describe("Number of lines."),
     piece: z.int().min(0).default(0).describe("Piece of a very long first line."),
-  });
+  }),
+);
 
 type ReadSchema = ReturnType<typeof schemaFor>;
 

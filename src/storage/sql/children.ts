@@ -162,7 +162,8 @@ export class StoredChildren implements ChildRuns {
   async newThread(): Promise<string> {
     const { engine, clock, newThreadId } = this.#context;
     const id = newThreadId();
-    await engine.write(() => beginCopy(this.#lease.principal, id, clock()));
+    // Lost in a power cut, it leaves a thread that `runs prune --orphans` finds.
+    await engine.note(() => beginCopy(this.#lease.principal, id, clock()));
     return id;
   }
 
