@@ -99,7 +99,7 @@ async function commandsOf(all: Names, textAt: (name: string) => Promise<string>)
     ...TASKS.filter((task) => scripts.has(task)).map((task) =>
       task === "test" ? `${runner} test` : `${runner} run ${task}`,
     ),
-    ...TASKS.filter((task) => new RegExp(`^${task}:`, "m").test(targets)).map((task) => `make ${task}`),
+    ...TASKS.filter((task) => `\n${targets}`.includes(`\n${task}:`)).map((task) => `make ${task}`),
     ...(all.has("Cargo.toml") ? ["cargo test"] : []),
     ...(all.has("go.mod") ? ["go test ./..."] : []),
     ...(/\bpytest\b/.test(python) ? ["pytest"] : []),
