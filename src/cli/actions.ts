@@ -76,7 +76,7 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
   {
     name: "add",
     words: 'EXPRESSION "TASK"',
-    summary: "Add a schedule: a cron expression, such as 0 7 * * 1-5, and the task of its runs.",
+    summary: "Add a schedule: a cron expression, and the task of its runs.",
     flags: ["name", "time-zone", "catch-up", "catch-up-limit", "overlap", "json"],
     examples: [
       'schedule add "0 7 * * 1-5" "Summarize what changed in this folder since yesterday"',
@@ -87,7 +87,7 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
   {
     name: "edit",
     words: "SCHEDULE",
-    summary: "Change a schedule: its times, its task or its name. Whatever is not given stays.",
+    summary: "Change its times, its task or its name. The rest stays.",
     flags: [
       "cron",
       "task",

@@ -149,7 +149,7 @@ const schedule: Command = {
       name: "time-zone",
       kind: "text",
       hint: "ZONE",
-      help: "Time zone of the expression, such as Europe/Berlin. Default: that of this machine.",
+      help: "Time zone, such as Europe/Berlin. Default: this machine's.",
     },
     {
       name: "catch-up",
@@ -161,7 +161,7 @@ const schedule: Command = {
       name: "catch-up-limit",
       kind: "text",
       hint: "N",
-      help: "With --catch-up all, the maximum number of missed runs. Default 10.",
+      help: "Most missed runs of --catch-up all. Default 10.",
     },
     { name: "overlap", kind: "boolean", help: "Start a run even if an earlier one has not ended." },
     {
