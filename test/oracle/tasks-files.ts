@@ -249,7 +249,7 @@ export const FILE_TASKS: readonly OracleTask[] = [
       // The history has an edited call as it ran.
       const shown = request.messages.flatMap(({ toolCalls }) => toolCalls);
       const written = shown.find(({ name }) => name === "write_file")?.args["content"];
-      yield [write(at("edited", "greeting.txt"), String(written ?? "Hi"))];
+      yield [write(at("edited", "greeting.txt"), typeof written === "string" ? written : "Hi")];
       const [page] = yield [read(at("edited", "greeting.txt"))];
       return plain(page!);
     },
