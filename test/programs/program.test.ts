@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
+  ENGINE,
   PROGRAM_LIMITS,
   type ProgramEnd,
   type ProgramLimits,
@@ -105,4 +107,12 @@ test("a program makes so many calls and no more", async () => {
 test("calls that nobody waits for are not answered after the end", async () => {
   const { outcome } = await run("tools.add({ a: 1, b: 2 }); return 1;", { add });
   expect(outcome).toEqual({ value: "1" });
+});
+
+test("records name the engine that runs programs", () => {
+  const { name, version } = JSON.parse(readFileSync("node_modules/quickjs-wasi/package.json", "utf8")) as {
+    name: string;
+    version: string;
+  };
+  expect(ENGINE).toBe(`${name} ${version}`);
 });
