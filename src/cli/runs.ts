@@ -235,6 +235,9 @@ export async function showRun(
   const lines = [
     colors.cyan(showControl(view.run.task.trim())),
     colors.dim(`thread ${view.run.threadId}`),
+    ...(view.run.parent === undefined
+      ? []
+      : [colors.dim(`background task of run ${view.run.parent.runId}, which shows its steps`)]),
     ...(view.run.schedule === undefined
       ? []
       : [colors.dim(oneLine(showControl(startedBy(view.run.schedule)), 150))]),

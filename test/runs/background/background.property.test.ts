@@ -84,6 +84,6 @@ test("every report comes once, every effect at most once, and nothing is left op
         await server.service.close();
       },
     ),
-    attempts(24),
+    attempts(12),
   );
 });
