@@ -20,7 +20,8 @@ export interface ChildReport {
 
 /** The report of a run that has ended. */
 export function childReport(run: Run): ChildReport {
-  const { id, answer = "", failure, cancelReason, stopReason, parent } = run;
+  const { id, structured, failure, cancelReason, stopReason, parent } = run;
+  const answer = structured === undefined ? (run.answer ?? "") : JSON.stringify(structured);
   const isCut = stopReason === "max_output_tokens";
   const status = run.status === "completed" && (stopReason === undefined || isCut) ? "success" : "error";
   const reason = failure?.message ?? cancelReason;
