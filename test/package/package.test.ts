@@ -122,7 +122,7 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
   for (const name of ["dist", "demo", "docs", "examples", "README.md", "LICENSE", "package.json"])
     expect(top).toContain(name);
   expect(files.filter((path) => path.startsWith("bench/"))).toEqual(["bench/README.md"]);
-  for (const name of ["src", "test", "scripts"]) expect(top).not.toContain(name);
+  for (const name of ["src", "test", "evals", "scripts"]) expect(top).not.toContain(name);
   expect(files).toEqual(
     expect.arrayContaining([
       "dist/index.js",

@@ -1,16 +1,29 @@
-import { expect } from "vitest";
-import { call, delegate, edit, find, markOf, type OracleTask, plain, read, write } from "./oracle.ts";
+import {
+  call,
+  delegate,
+  edit,
+  type EvalTask,
+  expectParts,
+  expectThat,
+  find,
+  markOf,
+  plain,
+  read,
+  write,
+} from "../task.ts";
 
 const at = (task: string, file: string): string => `/workspace/${task}/${file}`;
 const texts = (results: readonly { text: string }[]): string => results.map(({ text }) => text).join(" ");
 const AREAS = ["north", "east", "south"];
 
 /** Tasks about subagents, memory, threads, skills, and what providers do to replies and conversations. */
-export const AGENT_TASKS: readonly OracleTask[] = [
+export const AGENT_TASKS: readonly EvalTask[] = [
   {
     name: "delegate",
     files: { "north.txt": "snow", "east.txt": "rain", "south.txt": "sun" },
-    asked: ["Have the weather of each area looked up, and combine it."],
+    asked: [
+      "Have the weather of each area, which is in north.txt, east.txt and south.txt, looked up by a subagent of its own, all at the same time. Answer with AREA: WEATHER for each.",
+    ],
     *oracle() {
       const reports = yield AREAS.map((area) =>
         delegate(`${markOf("delegate")} Report the weather of ${area}.`),
@@ -23,17 +36,17 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       return `${area}: ${plain(page!)}`;
     },
     check: ({ answer, views }) => {
-      expect(answer).toBe("north: snow east: rain south: sun");
-      expect(views[0]?.subagents.map(({ status }) => status)).toEqual([
-        "completed",
-        "completed",
-        "completed",
-      ]);
+      expectParts(answer, /north\W+snow/i, /east\W+rain/i, /south\W+sun/i);
+      const statuses = views[0]?.subagents.map(({ status }) => status) ?? [];
+      const isDone = statuses.length === AREAS.length && statuses.every((status) => status === "completed");
+      expectThat(isDone, "three completed subagents", statuses);
     },
   },
   {
     name: "worker-writes",
-    asked: ["Have a draft written, and check it."],
+    asked: [
+      "Have a subagent write a draft of one line to draft.md, and name its path. Then read it, and answer with its line.",
+    ],
     *oracle() {
       const [report] = yield [delegate(`${markOf("worker-writes")} Write a draft and name its path.`)];
       const [page] = yield [read(find(report!.text, /path: (\S+)/))];
@@ -43,11 +56,17 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       yield [write(at("worker-writes", "draft.md"), "a fine draft")];
       return `path: ${at("worker-writes", "draft.md")}`;
     },
-    check: ({ answer, file }) => expect([answer, file("draft.md")]).toEqual(["a fine draft", "a fine draft"]),
+    check: ({ answer, file }) => {
+      const draft = file("draft.md")?.trim();
+      expectThat(Boolean(draft), "a draft in draft.md", draft);
+      expectParts(answer, draft!);
+    },
   },
   {
     name: "unknown-worker",
-    asked: ["Ask the oracle of Delphi."],
+    asked: [
+      "Have a subagent of the type pythia answer yes. If that type does not exist, take another. Answer with its answer.",
+    ],
     *oracle() {
       const [tried] = yield [delegate(`${markOf("unknown-worker")} Say yes.`, "pythia")];
       const name = find(tried!.text, /allowed types are `([\w-]+)`/);
@@ -58,11 +77,13 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       yield [call("ls", { path: "/workspace" })];
       return "yes";
     },
-    check: ({ answer }) => expect(answer).toBe("yes"),
+    check: ({ answer }) => expectParts(answer, /\byes\b/i),
   },
   {
     name: "shared-file",
-    asked: ["Have two parts of one file of the thread done at the same time."],
+    asked: [
+      'Write /shared.md with the lines "first: ?", "middle" and "last: ?", and three empty lines between them. Have two subagents work at the same time: one makes it "first: done", the other "last: done". Then read it, and answer with all of it.',
+    ],
     *oracle() {
       yield [write("/shared.md", "first: ?\n\n\n\nmiddle\n\n\n\nlast: ?\n")];
       yield ["first", "last"].map((part) => delegate(`${markOf("shared-file")} Fill in part ${part}.`));
@@ -75,12 +96,12 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       yield [edit("/shared.md", `${part}: ?`, `${part}: done`)];
       return "done";
     },
-    check: ({ answer }) => expect(answer).toMatch(/first: done[\s\S]*middle[\s\S]*last: done/),
+    check: ({ answer }) => expectParts(answer, /first: done[\s\S]*middle[\s\S]*last: done/),
   },
   {
     name: "two-rounds",
     files: { "hint.txt": "look into vault.txt", "vault.txt": "gold" },
-    asked: ["Have the hint read, then have followed what it says."],
+    asked: ["Have a subagent read hint.txt, then another follow what it says. Answer with what was found."],
     *oracle() {
       const [hint] = yield [delegate(`${markOf("two-rounds")} Read hint.txt`)];
       const [gold] = yield [delegate(`${markOf("two-rounds")} Read ${find(hint!.text, /look into (\S+)/)}`)];
@@ -90,7 +111,7 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       const [page] = yield [read(at("two-rounds", find(task, /Read (\S+)/)))];
       return plain(page!);
     },
-    check: ({ answer }) => expect(answer).toBe("Found gold"),
+    check: ({ answer }) => expectParts(answer, "gold"),
   },
   {
     name: "remember",
@@ -103,26 +124,31 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       const [found] = yield [call("grep", { pattern: "door code", path: "/memories" })];
       return find(found!.text, /door code: (\d+)/);
     },
-    check: ({ answer }) => expect(answer).toBe("8512"),
+    check: ({ answer }) => expectParts(answer, "8512"),
   },
   {
     name: "standing-orders",
-    asked: ["From now on sign with Zephyr.", { anew: "Write one line." }],
+    asked: [
+      "From now on sign all answers with Zephyr, also in later conversations.",
+      { anew: "Answer with one line about the sea." },
+    ],
     *oracle({ task, system }) {
       if (task.includes("From now on")) {
-        yield [write("/memories/AGENTS.md", `Sign all answers with ${find(task, /sign with (\w+)/)}.\n`)];
+        yield [write("/memories/AGENTS.md", `Sign all answers with ${find(task, /answers with (\w+)/)}.\n`)];
         return "Noted.";
       }
       return `A line. ${find(system, /Sign all answers with (\w+)/)}`;
     },
-    check: ({ answer }) => expect(answer).toBe("A line. Zephyr"),
+    check: ({ answer }) => expectParts(answer, "Zephyr"),
   },
   {
     name: "corrected-memory",
     asked: [
-      "The train leaves at 9.",
-      "It leaves at 10.",
-      { anew: "Have somebody look up when the train leaves." },
+      "Remember that the train leaves at 9.",
+      "It leaves at 10; remember that instead.",
+      {
+        anew: "Have a subagent look up when the train leaves; it is in your memories. Answer with the time.",
+      },
     ],
     *oracle({ task }) {
       if (task.includes("look up")) {
@@ -138,12 +164,12 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       const [page] = yield [read("/memories/train.md")];
       return find(page!.text, /train: (\d+)/);
     },
-    check: ({ answer }) => expect(answer).toBe("10"),
+    check: ({ answer }) => expectParts(answer, /\b10\b/),
   },
   {
     name: "follow-up",
     files: { "list.txt": "apples\npears\n" },
-    asked: ["Read the list.", "What was second on it? Do not look again."],
+    asked: ["Read list.txt.", "What was second on it? Do not look again."],
     *oracle({ task, before, request }) {
       if (!task.includes("second")) {
         yield [read(at("follow-up", "list.txt"))];
@@ -152,20 +178,26 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       const known = request.messages.flatMap(({ toolResults }) => toolResults);
       return `${find(texts(known), /1\t\w+\n\t(\w+)/)} (${find(before, /(Read)\./)})`;
     },
-    check: ({ answer }) => expect(answer).toBe("pears (Read)"),
+    check: ({ answer }) => expectParts(answer, "pears"),
   },
   {
     name: "skill",
-    asked: ["Find out why the test fails, by the skill for it."],
+    files: {
+      "sum.js": "export const sum = (a, b) => a + b + 1;\n",
+      "test.log": "FAIL sum.test.js: sum(1, 2): expected 3, received 4\n",
+    },
+    asked: [
+      "Find out why the test in test.log fails, by the skill for failures, and keep its notes file. Change nothing else.",
+    ],
     *oracle({ system }) {
       const [skill] = yield [read(find(system, /(\/skills\/\S*failure-analysis\/SKILL\.md)/))];
       const notes = find(skill!.text, /notes file \(`(\S+?)`\)/);
-      yield [write(notes, "Seen: nothing.")];
+      yield [write(notes, "Seen: sum adds one too many.")];
       return `The notes are in ${notes}.`;
     },
-    check: async ({ answer, read: readFile }) => {
-      expect(answer).toBe("The notes are in /failure.md.");
-      expect(await readFile("/failure.md")).toContain("Seen");
+    check: async ({ read: readFile }) => {
+      const notes = await readFile("/failure.md");
+      expectThat(Boolean(notes), "notes in /failure.md", notes);
     },
   },
   {
@@ -176,7 +208,7 @@ export const AGENT_TASKS: readonly OracleTask[] = [
         `value of ${name}: ${n + 2}\n`.padEnd(4000, "-"),
       ]),
     ),
-    asked: ["Multiply the four values."],
+    asked: ["Multiply the values in p.txt, q.txt, r.txt and s.txt."],
     *oracle({ request }) {
       // What the summary tells need not be read again.
       const told = request.messages.map(({ text }) => text).join("\n");
@@ -197,12 +229,12 @@ export const AGENT_TASKS: readonly OracleTask[] = [
       !JSON.stringify(request.messages).includes("SUMMARY")
         ? { status: 400, message: "prompt is too long: 3000 tokens > 1500 maximum" }
         : undefined,
-    check: ({ answer }) => expect(answer).toBe("The product is 120."),
+    check: ({ answer }) => expectParts(answer, "120"),
   },
   {
     name: "cut-and-silent",
     files: { "poem.txt": "roses are red" },
-    asked: ["Read the poem and recite it."],
+    asked: ["Read poem.txt, and recite it."],
     *oracle({ request }) {
       const last = request.messages.at(-1)?.text ?? "";
       const [page] = yield [read(at("cut-and-silent", "poem.txt"))];
@@ -211,6 +243,6 @@ export const AGENT_TASKS: readonly OracleTask[] = [
         return { text: `It goes: ${plain(page!).split(" ")[0]}`, truncated: true };
       return {};
     },
-    check: ({ answer }) => expect(answer).toBe("It goes: roses are red."),
+    check: ({ answer }) => expectParts(answer, "roses are red"),
   },
 ];

@@ -1,5 +1,17 @@
-import { expect } from "vitest";
-import { call, edit, failed, find, type OracleTask, plain, read, write } from "./oracle.ts";
+import {
+  call,
+  edit,
+  type EvalTask,
+  expectFile,
+  expectNoFile,
+  expectParts,
+  expectThat,
+  failed,
+  find,
+  plain,
+  read,
+  write,
+} from "../task.ts";
 
 const at = (task: string, file = ""): string => `/workspace/${task}${file === "" ? "" : `/${file}`}`;
 const lines = (text: string): string[] => text.split("\n").filter((line) => line !== "");
@@ -7,22 +19,22 @@ const many = (count: number, line: (n: number) => string): string =>
   Array.from({ length: count }, (_, n) => line(n)).join("\n");
 
 /** Tasks about files, commands and the person who approves. */
-export const FILE_TASKS: readonly OracleTask[] = [
+export const FILE_TASKS: readonly EvalTask[] = [
   {
     name: "three-facts",
     files: { "a.txt": "code north: 17\n", "in/b.txt": "x\ncode east: 4\n", "in/c.md": "code south: 230\n" },
-    asked: ["Find the three codes and add them up."],
+    asked: ["Find the three codes in the files, and add them up."],
     *oracle() {
       const [found] = yield [call("grep", { pattern: "code ", path: at("three-facts") })];
       const codes = [...found!.text.matchAll(/code \w+: (\d+)/g)].map(([, code]) => Number(code));
       return `The sum is ${codes.reduce((sum, code) => sum + code, 0)}.`;
     },
-    check: ({ answer }) => expect(answer).toBe("The sum is 251."),
+    check: ({ answer }) => expectParts(answer, "251"),
   },
   {
     name: "rename",
     files: { "a.ts": "oldName();\noldName();\n", "lib/b.ts": "const x = oldName;\n", "c.ts": "other();\n" },
-    asked: ["Rename oldName to newName everywhere."],
+    asked: ["Rename oldName to newName in all files."],
     *oracle() {
       const grep = call("grep", {
         pattern: "oldName",
@@ -34,12 +46,10 @@ export const FILE_TASKS: readonly OracleTask[] = [
       const [rest] = yield [grep];
       return rest!.text;
     },
-    check: ({ file }) => {
-      expect([file("a.ts"), file("lib/b.ts"), file("c.ts")]).toEqual([
-        "newName();\nnewName();\n",
-        "const x = newName;\n",
-        "other();\n",
-      ]);
+    check: (end) => {
+      expectFile(end, "a.ts", "newName();\nnewName();\n");
+      expectFile(end, "lib/b.ts", "const x = newName;\n");
+      expectFile(end, "c.ts", "other();\n");
     },
   },
   {
@@ -50,7 +60,9 @@ export const FILE_TASKS: readonly OracleTask[] = [
       "deep/three.md": "# Third\n",
       "no.txt": "# No\n",
     },
-    asked: ["Write index.md with the title of each Markdown file."],
+    asked: [
+      'Write index.md: one line "PATH: TITLE" for each other Markdown file, sorted by path, and nothing else.',
+    ],
     *oracle() {
       const [found] = yield [call("glob", { pattern: "**/*.md", path: at("index") })];
       const files = lines(found!.text).filter((line) => line.endsWith(".md"));
@@ -59,12 +71,10 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [write(at("index", "index.md"), entries.sort().join("\n"))];
       return "done";
     },
-    check: ({ file }) =>
-      expect(lines(file("index.md") ?? "").map((line) => line.replace(/.*: /, ""))).toEqual([
-        "Third",
-        "First",
-        "Second",
-      ]),
+    check: ({ file }) => {
+      const titles = lines(file("index.md") ?? "").map((line) => line.replace(/.*: /, ""));
+      expectThat(titles.join() === "Third,First,Second", "the titles Third, First and Second", titles);
+    },
   },
   {
     name: "pages",
@@ -78,7 +88,7 @@ export const FILE_TASKS: readonly OracleTask[] = [
       }
       return find(page!.text, /\t(the key is .*)/);
     },
-    check: ({ answer }) => expect(answer).toBe("the key is under the mat"),
+    check: ({ answer }) => expectParts(answer, "under the mat"),
   },
   {
     name: "failed-edit",
@@ -93,7 +103,7 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [edit(file, line ?? "", "port = 8080")];
       return "done";
     },
-    check: ({ file }) => expect(file("conf.ini")).toBe("port = 8080\n"),
+    check: ({ file }) => expectParts(file("conf.ini") ?? "", /^port\s*=\s*8080\s*$/),
   },
   {
     name: "ambiguous-edit",
@@ -106,19 +116,21 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [edit(file, "prod:\n  retries: 1", "prod:\n  retries: 5")];
       return "done";
     },
-    check: ({ file }) => expect(file("a.yml")).toBe("test:\n  retries: 1\nprod:\n  retries: 5\n"),
+    check: (end) => expectFile(end, "a.yml", "test:\n  retries: 1\nprod:\n  retries: 5\n"),
   },
   {
     name: "scaffold",
-    asked: ["Make a package with three files, then list it."],
+    asked: [
+      "Write package.json, src/a.js and README.md, each with its own path as its only line. Then list the folder, and answer with what it has.",
+    ],
     *oracle() {
       yield ["package.json", "src/a.js", "README.md"].map((name) => write(at("scaffold", name), `${name}\n`));
       const [listed] = yield [call("ls", { path: at("scaffold") })];
       return listed!.text;
     },
-    check: ({ answer, file }) => {
-      expect(answer).toMatch(/README\.md[\s\S]*package\.json[\s\S]*src/);
-      expect(file("src/a.js")).toBe("src/a.js\n");
+    check: (end) => {
+      expectParts(end.answer, "README.md", "package.json", "src");
+      for (const name of ["package.json", "src/a.js", "README.md"]) expectFile(end, name, name);
     },
   },
   {
@@ -131,13 +143,15 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [call("delete", { file_path: at("move", "old/name.txt") })];
       return "moved";
     },
-    check: ({ file }) =>
-      expect([file("new/name.txt"), file("old/name.txt")]).toEqual(["kept\nas it is", undefined]),
+    check: (end) => {
+      expectFile(end, "new/name.txt", "kept\nas it is");
+      expectNoFile(end, "old/name.txt");
+    },
   },
   {
     name: "csv",
     files: { "sales.csv": `item,price\n${many(40, (n) => `i${n},${n}`)}\n` },
-    asked: ["Write the sum of the prices to total.txt."],
+    asked: ["Write the sum of the prices in sales.csv, the number alone, to total.txt."],
     *oracle() {
       const [page] = yield [read(at("csv", "sales.csv"))];
       const sum = lines(plain(page!))
@@ -146,19 +160,19 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [write(at("csv", "total.txt"), String(sum))];
       return "done";
     },
-    check: ({ file }) => expect(file("total.txt")).toBe("780"),
+    check: (end) => expectFile(end, "total.txt", "780"),
   },
   {
     name: "trail",
     files: { start: "next: b7", b7: "next: q2", q2: "next: end", end: "the treasure is tea" },
-    asked: ["Follow the trail from start."],
+    asked: ["Follow the trail that begins in the file start, and answer with what the last file says."],
     *oracle() {
       let [page] = yield [read(at("trail", "start"))];
       while (page!.text.includes("next: "))
         [page] = yield [read(at("trail", find(page!.text, /next: (\w+)/)))];
       return plain(page!);
     },
-    check: ({ answer }) => expect(answer).toContain("the treasure is tea"),
+    check: ({ answer }) => expectParts(answer, "treasure is tea"),
   },
   {
     name: "missing-file",
@@ -171,12 +185,14 @@ export const FILE_TASKS: readonly OracleTask[] = [
       const [page] = yield [read(lines(found!.text)[0] ?? "")];
       return find(page!.text, /colour: (\w+)/);
     },
-    check: ({ answer }) => expect(answer).toBe("green"),
+    check: ({ answer }) => expectParts(answer, "green"),
   },
   {
     name: "scratch",
     files: { "in.txt": "blue 3\nred 5\n" },
-    asked: ["Take notes in a file of the thread, and answer from them."],
+    asked: [
+      "Copy in.txt to /scratch/notes.md, with = in the place of each space. Correct red to 6 there, read it again, and answer with its lines, joined by a comma.",
+    ],
     *oracle() {
       const [page] = yield [read(at("scratch", "in.txt"))];
       yield [write("/scratch/notes.md", plain(page!).replaceAll(" ", "="))];
@@ -184,15 +200,17 @@ export const FILE_TASKS: readonly OracleTask[] = [
       const [notes] = yield [read("/scratch/notes.md")];
       return lines(plain(notes!)).join(",");
     },
-    check: async ({ answer, file, read: readFile }) => {
-      expect(answer).toBe("blue=3,red=6");
-      expect(file("notes.md")).toBeUndefined();
-      expect(await readFile("/scratch/notes.md")).toContain("red=6");
+    check: async (end) => {
+      expectParts(end.answer, "blue=3,red=6");
+      expectNoFile(end, "notes.md");
+      expectParts((await end.read("/scratch/notes.md")) ?? "", "red=6");
     },
   },
   {
     name: "todos",
-    asked: ["Plan three steps, and do one after the other."],
+    asked: [
+      "Plan three steps in your list of todos: write one to /todos/0.txt, two to /todos/1.txt, and three to /todos/2.txt. Do one after the other, and keep the list up to date.",
+    ],
     *oracle() {
       const steps = ["one", "two", "three"];
       const planned = (done: number) =>
@@ -206,12 +224,11 @@ export const FILE_TASKS: readonly OracleTask[] = [
       yield [planned(steps.length)];
       return "all done";
     },
-    check: ({ views }) => {
-      expect(views.at(-1)?.run.todos.map(({ status }) => status)).toEqual([
-        "completed",
-        "completed",
-        "completed",
-      ]);
+    check: async ({ views, read: readFile }) => {
+      const todos = views.at(-1)?.run.todos.map(({ status }) => status) ?? [];
+      const isDone = todos.length >= 3 && todos.every((status) => status === "completed");
+      expectThat(isDone, "three completed todos", todos);
+      expectParts((await readFile("/todos/2.txt")) ?? "", "three");
     },
   },
   {
@@ -219,32 +236,37 @@ export const FILE_TASKS: readonly OracleTask[] = [
     files: {
       "big.txt": many(6000, (n) => `entry ${n} ${"x".repeat(60)} ${n === 5990 ? "needle-42" : "hay"}`),
     },
-    asked: ["Search for entry, and find the needle in the result."],
+    asked: [
+      "Search big.txt for all lines with entry. One of them has a needle with a number, such as needle-1: answer with it.",
+    ],
     *oracle() {
       const [all] = yield [call("grep", { pattern: "entry", path: at("large-result"), max_count: 6000 })];
       const path = find(all!.text, /is saved in (\S+)\. It begins/);
       const [found] = yield [call("grep", { pattern: "needle-\\d+", path, regex: true })];
       return find(found!.text, /(needle-\d+)/);
     },
-    check: ({ answer }) => expect(answer).toBe("needle-42"),
+    check: ({ answer }) => expectParts(answer, "needle-42"),
   },
   {
     name: "rejected",
-    asked: ["Write plan.md."],
+    asked: ["Write a plan of one line to plan.md."],
     *oracle() {
       const [tried] = yield [write(at("rejected", "plan.md"), "plan")];
-      yield [write(`/${find(tried!.text, /put it in (\w+)/)}/plan.md`, "plan")];
+      yield [write(find(tried!.text, /write it to (\S+\.md)/), "plan")];
       return /reject/i.test(tried!.text) ? "put elsewhere" : "written";
     },
-    person: async () => ({ type: "reject", message: "No, put it in drafts instead." }),
-    check: async ({ file, read: readFile }) => {
-      expect(file("plan.md")).toBeUndefined();
-      expect(await readFile("/drafts/plan.md")).toContain("plan");
+    person: async () => ({ type: "reject", message: "No, write it to /drafts/plan.md instead." }),
+    check: async (end) => {
+      expectNoFile(end, "plan.md");
+      const plan = await end.read("/drafts/plan.md");
+      expectThat(Boolean(plan), "a plan in /drafts/plan.md", plan);
     },
   },
   {
     name: "edited",
-    asked: ["Write greeting.txt, and tell what stands in it."],
+    asked: [
+      "Write Hi to greeting.txt. Then read it, and answer with what it says; a person may have changed it, which is right.",
+    ],
     *oracle({ request }) {
       // The history has an edited call as it ran.
       const shown = request.messages.flatMap(({ toolCalls }) => toolCalls);
@@ -253,16 +275,20 @@ export const FILE_TASKS: readonly OracleTask[] = [
       const [page] = yield [read(at("edited", "greeting.txt"))];
       return plain(page!);
     },
-    person: async ({ tool, args }) => ({
-      type: "edit",
-      editedAction: { name: tool, args: { ...args, content: "Good morning" } },
-    }),
-    check: ({ answer, file }) =>
-      expect([answer, file("greeting.txt")]).toEqual(["Good morning", "Good morning"]),
+    person: async ({ tool, args }) =>
+      tool === "write_file"
+        ? { type: "edit", editedAction: { name: tool, args: { ...args, content: "Good morning" } } }
+        : { type: "approve" },
+    check: (end) => {
+      expectParts(end.answer, "Good morning");
+      expectFile(end, "greeting.txt", "Good morning");
+    },
   },
   {
     name: "told",
-    asked: ["Write the report, in the language that you are told."],
+    asked: [
+      "Write a report of one word to report.txt. If you are told a language for it, write the name of the language to report.LANGUAGE.txt, too.",
+    ],
     *oracle({ told }) {
       yield [write(at("told", "report.txt"), "report")];
       const language = find(told, /in (\w+), please/);
@@ -273,13 +299,14 @@ export const FILE_TASKS: readonly OracleTask[] = [
       if (String(args["file_path"]).endsWith("report.txt")) await tell("Make it in Esperanto, please.");
       return { type: "approve" };
     },
-    check: ({ answer, file }) =>
-      expect([answer, file("report.Esperanto.txt")]).toEqual(["Written in Esperanto.", "Esperanto"]),
+    check: (end) => expectFile(end, "report.Esperanto.txt", "Esperanto"),
   },
   {
     name: "commands",
     files: { "data.txt": "3\n1\n2\n" },
-    asked: ["Sort data.txt with a command; mind its exit code."],
+    asked: [
+      "Sort nothing.txt with a command. If that fails, sort data.txt with one, and answer with its lines, joined by commas.",
+    ],
     *oracle() {
       const cwd = at("commands");
       const [failed] = yield [call("execute", { command: "sort nothing.txt", cwd })];
@@ -287,6 +314,6 @@ export const FILE_TASKS: readonly OracleTask[] = [
       const [sorted] = yield [call("execute", { command: "sort data.txt", cwd })];
       return lines(sorted!.text).slice(0, 3).join(",");
     },
-    check: ({ answer }) => expect(answer).toBe("1,2,3"),
+    check: ({ answer }) => expectParts(answer, /1, ?2, ?3/),
   },
 ];
