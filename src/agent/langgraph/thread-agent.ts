@@ -63,12 +63,12 @@ export class ThreadAgent implements Agent {
       const asked = yield* this.#stream(threadId, next, options);
       options.signal.throwIfAborted();
       const waiting = asked && whatWaits(await this.#open(threadId), asked);
-      if (waiting) return yield { kind: "paused", ...waiting };
-      // A limit has closed the requests.
+      if (waiting && !waiting.childAwaited) return yield { kind: "paused", ...waiting };
+      // A limit has closed the requests, or a call that waits looked before another one saw the message.
       const thread = await this.#thread(threadId);
       const told = await newMessages(options.inbox, thread.values["messages"] ?? []);
-      if (told.length === 0) return yield finishedEvent(thread);
-      next = await received(told, valuesOf(thread), this.#readChild);
+      if (told.length === 0) return yield waiting ? { kind: "paused", ...waiting } : finishedEvent(thread);
+      next = waiting ? null : await received(told, valuesOf(thread), this.#readChild);
     }
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { deferred } from "../../support/harness-deferred.ts";
 import { findings, isJudge, met } from "../../support/judge.ts";
 import { ME, approve, databaseFile, follow, kinds, note, openServer, reach, startRun } from "../support.ts";
-import type { ScriptedReply, ScriptedRequest } from "../../support/scripted-model.ts";
+import type { ScriptedReply, ScriptedRequest, ScriptedToolCall } from "../../support/scripted-model.ts";
 import { agentWith, repliesIn, reportsIn, resultsIn, start, startedIn } from "./support.ts";
 
 describe("a subagent in the background", () => {
@@ -56,6 +56,47 @@ describe("a subagent in the background", () => {
     expect(ended.answer).toMatch(/has completed\. Its report is a message to you\.; .*found it/s);
     expect(agent.model.requests).toHaveLength(4);
   });
+
+  test("is not waited for while its parent has a message that another call has seen", async () => {
+    const [first, second] = [deferred(), deferred()];
+    const agent = agentWith(
+      (request) => {
+        const started = startedIn(request);
+        if (started.length === 0) return { toolCalls: [start("child: one"), start("child: two")] };
+        if (repliesIn(request) === 1) {
+          return { toolCalls: started.map((id) => ({ name: "check_async_task", args: { task_id: id } })) };
+        }
+        if (reportsIn(request).length > 0) second.resolve();
+        return { text: reportsIn(request).join() || "I wait." };
+      },
+      async ({ messages }) => {
+        const isFirst = messages.some(({ text }) => text.startsWith("child: one"));
+        await (isFirst ? first : second).promise;
+        return { text: isFirst ? "one found" : "two found" };
+      },
+      {
+        middleware: [
+          { name: "Late", wrapCall: async (request, next) => (await late(request.toolCall), next(request)) },
+        ],
+      },
+    );
+    const { service } = openServer(databaseFile(), agent);
+    const run = await startRun(service, "the task");
+    /** The second look comes after the end of the child that the first look found at work. */
+    const late = async ({ name, args }: ScriptedToolCall) => {
+      const [one, two] = await service.children(ME, run.id);
+      if (name !== "check_async_task" || args["task_id"] !== two?.id) return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      first.resolve();
+      await follow(
+        service,
+        run.id,
+        ({ kind, agent: [of] }) => kind === "subagent_finished" && of?.callId === one?.id,
+      );
+    };
+    const { run: ended } = await reach(service, run.id, "completed");
+    expect(ended.answer).toContain("two found");
+  }, 10_000);
 
   test("asks a person at the run that started it, and goes on with the answer", async () => {
     const notes: string[] = [];
