@@ -303,9 +303,11 @@ class Supervisor implements RunService {
     }
     const run = await this.#runs.read.run(principal, runId);
     if (run === undefined) return noRun(runId);
-    const message = isFinal(run.status)
-      ? `Run ${runId} is still being stopped. Try again in a moment.`
-      : `Run ${runId} has not ended. Cancel it first, then delete it.`;
+    const message = run.parent
+      ? `Run ${runId} is a background task of run ${run.parent.runId} and is deleted with it.`
+      : isFinal(run.status)
+        ? `Run ${runId} is still being stopped. Try again in a moment.`
+        : `Run ${runId} has not ended. Cancel it first, then delete it.`;
     return { ok: false, code: "open", message };
   }
 

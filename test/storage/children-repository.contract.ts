@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type Claim, LeaseLostError, type RunRepository } from "../../src/runs/ports.ts";
+import type { Retention } from "../../src/runs/retention.ts";
 import type { Run } from "../../src/runs/run.ts";
 import { entryOf } from "../../src/runs/events.ts";
 import type { RunData } from "./run-repository.contract.ts";
@@ -65,6 +66,10 @@ export function childrenRepositoryContract(
     const status = async (id: string) => (await runs.read.run(ME, id))?.status;
     const kinds = async (id: string) =>
       (await runs.read.journal(ME, id, 0, 100))?.events.map(({ kind }) => kind) ?? [];
+    const prune = async (retention: Retention, time = NOW) => {
+      const signal = new AbortController().signal;
+      return (await runs.prune(retention, { checkpoints: undefined, now: time, signal })).runs;
+    };
     const finish = ({ lease }: Claim, answer: string) =>
       work().complete(lease, { answer }, work().inbox(lease), NOW);
 
@@ -264,6 +269,61 @@ export function childrenRepositoryContract(
       ]);
       expect(await runs.read.pending(ME, 100)).toEqual([]);
       expect(["cancelled", "completed"]).toContain(await status(started.id));
+    });
+
+    test("it is deleted with its parent, and not before", async () => {
+      const { run, parent, started, child } = await family();
+      expect(await finish(parent, "I wait.")).toBe("waiting");
+      await finish(child, "found");
+      expect(await runs.disown(ME, started.id)).toBe(false);
+      const woken = await claim();
+      const inbox = work().inbox(woken.lease);
+      expect(await inbox.messages()).toMatchObject([{ id: started.id, from: { name: "researcher" } }]);
+      await work().complete(woken.lease, { answer: "done" }, inbox, NOW);
+      expect(await runs.disown(ME, started.id)).toBe(false);
+      expect(await runs.disown(ME, run.id)).toBe(true);
+      await prune({});
+      expect([await status(run.id), await status(started.id)]).toEqual([undefined, undefined]);
+    });
+
+    test("a parent is not deleted while a server still stops its child", async () => {
+      const { run, parent, started, child } = await family();
+      await runs.cancel(ME, run.id, "enough", NOW);
+      await runs.release(parent.lease);
+      expect(await runs.disown(ME, run.id)).toBe(false);
+      await runs.release(child.lease);
+      expect(await runs.disown(ME, run.id)).toBe(true);
+      await prune({});
+      expect(await status(started.id)).toBeUndefined();
+    });
+
+    test("it is forgotten with its parent, not when it is old enough itself", async () => {
+      const { run, parent, started, child } = await family();
+      expect(await finish(parent, "I wait.")).toBe("waiting");
+      await finish(child, "found");
+      await runs.cancel(ME, run.id, "enough", NOW + 5000);
+      const retention = { maxAgeMs: 1000 };
+      expect((await runs.planPrune(retention, undefined, NOW + 3000)).runs).toBe(0);
+      expect(await prune(retention, NOW + 3000)).toBe(0);
+      expect(await status(started.id)).toBe("completed");
+      expect((await runs.planPrune(retention, undefined, NOW + 7000)).runs).toBe(1);
+      expect(await prune(retention, NOW + 7000)).toBe(1);
+      expect([await status(run.id), await status(started.id)]).toEqual([undefined, undefined]);
+    });
+
+    test("whoever follows its parent hears of a message to it, and of its end after crashes", async () => {
+      const { run, started, child } = await family();
+      const changed: string[] = [];
+      const listener = { changed: (id: string) => void changed.push(id), changedElsewhere() {}, failed() {} };
+      const watching = runs.watch(listener, 60_000);
+      onTestFinished(() => watching.close());
+      await runs.send(ME, started.id, { id: "m1", text: "more", now: NOW });
+      expect(changed).toContain(run.id);
+      await runs.revoke({ ...child.lease, heartbeatAt: NOW });
+      changed.length = 0;
+      await runs.claimNext({ owner: "b", environment: "e", now: NOW, expiresAt: NOW + 1 }, 1);
+      expect(await status(started.id)).toBe("failed");
+      expect(changed).toContain(run.id);
     });
   });
 }

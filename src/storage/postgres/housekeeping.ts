@@ -100,7 +100,12 @@ async function forget(client: PoolClient, endedBefore: number, limit: number): P
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
     [endedBefore, limit],
   );
-  const runs = rows.map(({ id }) => id);
+  const { rows: children } = await client.query<{ id: string; thread_id: string }>(
+    "SELECT id, thread_id FROM runs WHERE parent_id = ANY($1) FOR UPDATE",
+    [rows.map(({ id }) => id)],
+  );
+  const all = [...rows, ...children];
+  const runs = all.map(({ id }) => id);
   for (const table of TABLES_OF_RUN)
     await client.query(`DELETE FROM ${table} WHERE run_id = ANY($1)`, [runs]);
   await client.query("DELETE FROM runs WHERE id = ANY($1)", [runs]);
@@ -109,9 +114,9 @@ async function forget(client: PoolClient, endedBefore: number, limit: number): P
        DELETE FROM threads WHERE id = ANY($1) AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id)
        RETURNING id)
      INSERT INTO pruned_threads (id) SELECT id FROM gone ON CONFLICT DO NOTHING`,
-    [rows.map(({ thread_id }) => thread_id)],
+    [all.map(({ thread_id }) => thread_id)],
   );
-  return runs.length;
+  return rows.length;
 }
 
 /** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */

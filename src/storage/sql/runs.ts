@@ -134,9 +134,13 @@ export const countNext = (after: number): Steps<{ status: RunStatus; count: numb
     { after },
   );
 
-/** Condition of runs that may be forgotten: nobody is still stopping them, and nobody reads their report. */
-export const IS_FORGETTABLE = `lease_owner IS NULL
-  AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id AND parent.ended_at IS NULL)`;
+/** True of a run that has children which a server is still stopping. */
+const HAS_LEASED_CHILD =
+  "EXISTS (SELECT 1 FROM runs child WHERE child.parent_id = runs.id AND child.lease_owner IS NOT NULL)";
+
+/** Condition of runs that may be forgotten: nobody is still stopping them, and they go with no other run. */
+export const IS_FORGETTABLE = `lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}
+  AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id)`;
 
 /** Counts runs that ended before then and may be forgotten. */
 export function* countForgettable(endedBefore: number): Steps<number> {
@@ -304,14 +308,15 @@ export function* rename(principal: Principal, runId: string, name: string | null
 /** Takes a run away from its principal, so that nobody finds it any more. It is then the first to be pruned. */
 export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1";
 
-/** Disowns a run that has ended. False: somebody works on it or is stopping it, or there is no such run. */
+/**
+ * Disowns a run that has ended, and its children. False: somebody works on them or is stopping them, it is a child
+ * itself, or there is no such run.
+ */
 export function* disown(principal: Principal, runId: string): Steps<boolean> {
-  const sql = `${DISOWN} WHERE id = @id AND principal = @principal AND ended_at IS NOT NULL AND lease_owner IS NULL`;
+  const sql = `${DISOWN} WHERE id = @id AND principal = @principal AND parent_id IS NULL AND ended_at IS NOT NULL
+    AND lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}`;
   if ((yield* change(sql, { id: runId, principal })) === 0) return false;
-  yield* change(`${DISOWN} WHERE parent_id = @id AND principal = @principal AND lease_owner IS NULL`, {
-    id: runId,
-    principal,
-  });
+  yield* change(`${DISOWN} WHERE parent_id = @id AND principal = @principal`, { id: runId, principal });
   return true;
 }
 

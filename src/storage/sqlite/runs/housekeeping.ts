@@ -121,10 +121,14 @@ function prepareForgetting(database: Database): (endedBefore: number, limit: num
   );
   const deleteOfRun = TABLES_OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
   const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");
+  const childrenOf = database.prepare<[string], { id: string; thread_id: string }>(
+    "SELECT id, thread_id FROM runs WHERE parent_id = ?",
+  );
   const runOf = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?");
   const deleteThread = database.prepare("DELETE FROM threads WHERE id = ?");
   const noteThread = database.prepare("INSERT INTO pruned_threads (id) VALUES (?)");
   const forget = (id: string, threadId: string): void => {
+    for (const child of childrenOf.all(id)) forget(child.id, child.thread_id);
     for (const statement of deleteOfRun) statement.run(id);
     deleteRun.run(id);
     if (runOf.get(threadId) !== undefined) return;
