@@ -103,12 +103,11 @@ export class StoredRuns implements RunRepository {
     }
   }
 
-  send(principal: Principal, runId: string, message: NewMessage): Promise<Sent> {
-    return this.#change(
-      [principal, runId],
-      () => runs.send(principal, runId, message),
-      ({ kind }) => kind === "sent",
-    );
+  async send(principal: Principal, runId: string, message: NewMessage): Promise<Sent> {
+    const steps = () => runs.send(principal, runId, message);
+    const sent = await this.#change([principal, runId], steps, ({ kind }) => kind === "sent");
+    if (sent.kind === "sent" && sent.run.parent) this.#notify(sent.run.parent.runId, false);
+    return sent;
   }
 
   async cancel(principal: Principal, runId: string, reason: string, now: number) {
@@ -179,6 +178,7 @@ export class StoredRuns implements RunRepository {
       const options = { now: request.now, rules: this.news.rules };
       await this.#engine.of(lease.principal).write(() => fail(lease, failure, options));
       this.#notify(lease.runId, false);
+      if (lease.rootId !== lease.runId) this.#notify(lease.rootId, false);
       this.news.posted();
     }
     return undefined;
