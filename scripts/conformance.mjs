@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { threadTexts } from "./thread-texts.mjs";
 import { output, startServer } from "./processes.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -90,6 +91,7 @@ async function startFixture() {
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
     // As in scripts/build.mjs.
     alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
+    plugins: [threadTexts],
   });
   // Its files go with the others, however it ends.
   return startServer([join(bundled, "fixture-server.js")], { ...process.env, TMPDIR: scratch });
