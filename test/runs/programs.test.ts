@@ -228,3 +228,24 @@ test("a program starts subagents in the background once, and cannot wait for the
     expect(ended.answer?.match(new RegExp(`report: child ${n}`, "g"))).toHaveLength(1);
   expect(notes).toEqual(["asked"]);
 });
+
+test("a subagent that a program starts in the background has the files that the program wrote before", async () => {
+  const source = `
+    await tools.write_file({ file_path: "/draft.md", content: "the draft" });
+    return tools.start_async_task({ description: "child", subagent_type: "general-purpose" });`;
+  const agent = agentWith(
+    (request) =>
+      repliesIn(request) === 0
+        ? { toolCalls: [program(source)] }
+        : { text: reportsIn(request).join() || "I wait." },
+    (request) =>
+      repliesIn(request) === 0
+        ? { toolCalls: [{ name: "read_file", args: { file_path: "/draft.md" } }] }
+        : { text: `read: ${resultsIn(request).join()}` },
+    { programs: true },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "the task");
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended.answer).toContain("the draft");
+});

@@ -99,7 +99,7 @@ async function startChild(
 ): ReturnType<BackgroundTasks["start"]> {
   const threadId = await children.newThread();
   const checkpointer = config.configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // a run has one
-  const files = Object.fromEntries(threadFiles(config, callId).atStart().entries());
+  const files = Object.fromEntries(threadFiles(config, callId).entries());
   const begun = { ...sharedState(state), [GIVEN_FILES]: files };
   await graph.keptBy(checkpointer).updateState({ configurable: { thread_id: threadId } }, begun, START);
   const started = await children.start({ ...child, threadId });
