@@ -186,6 +186,28 @@ export function childrenRepositoryContract(
       expect(await status(limited.started.id)).toBe("cancelled");
     });
 
+    test("whoever follows it hears that it ended with its parent", async () => {
+      const changed: string[] = [];
+      const listener = { changed: (id: string) => void changed.push(id), changedElsewhere() {}, failed() {} };
+      const watching = runs.watch(listener, 60_000);
+      onTestFinished(() => watching.close());
+      const cancelled = await family();
+      changed.length = 0;
+      await runs.cancel(ME, cancelled.run.id, "enough", NOW);
+      expect(changed).toContain(cancelled.started.id);
+      for (const { lease } of [cancelled.parent, cancelled.child]) await runs.release(lease);
+      const failed = await family();
+      changed.length = 0;
+      await work().fail(failed.parent.lease, { reason: "internal", message: "x" }, NOW);
+      expect(changed).toContain(failed.started.id);
+      await runs.release(failed.child.lease);
+      const limited = await family();
+      changed.length = 0;
+      const end = { answer: "so far", stopReason: "max_tokens" };
+      await work().complete(limited.parent.lease, end, work().inbox(limited.parent.lease), NOW);
+      expect(changed).toContain(limited.started.id);
+    });
+
     test("it is cancelled alone from outside, and its parent hears of it", async () => {
       const { run, parent, started } = await family();
       expect(await finish(parent, "I wait.")).toBe("waiting");

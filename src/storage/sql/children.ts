@@ -26,12 +26,17 @@ export function* hasOpenChildren(parent: string): Steps<boolean> {
   return (yield* first(`SELECT id ${OPEN_CHILDREN} LIMIT 1`, { parent })) !== undefined;
 }
 
-/** Cancels all open children of a run that ends. Their questions are withdrawn with those of the run. */
-export function* cancelChildren(parent: string, reason: string, now: number): Steps<void> {
-  for (const row of yield* all<OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent })) {
+/**
+ * Cancels all open children of a run that ends, and gives their ids. Their questions are withdrawn with those of the
+ * run.
+ */
+export function* cancelChildren(parent: string, reason: string, now: number): Steps<string[]> {
+  const open = yield* all<OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent });
+  for (const row of open) {
     const ending = { now, cancelReason: reason, isSilent: true as const };
     yield* status.end(row.id, breakOff(row.status, "cancelled"), ending);
   }
+  return open.map(({ id }) => id);
 }
 
 /** Everything that a child gets from the run that starts it. */

@@ -114,6 +114,7 @@ export class StoredRuns implements RunRepository {
     const steps = () => runs.cancel(principal, runId, reason, now);
     const cancelled = await this.#change([principal, runId], steps, (done) => done?.ended === false);
     if (cancelled?.run.parent) this.#notify(cancelled.run.parent.runId, true);
+    for (const id of cancelled?.children ?? []) this.#notify(id, true);
     return cancelled;
   }
 
@@ -176,8 +177,9 @@ export class StoredRuns implements RunRepository {
       if (crashes < crashLimit) return { lease, run, recovered };
       const failure = leases.crashFailure(crashes);
       const options = { now: request.now, rules: this.news.rules };
-      await this.#engine.of(lease.principal).write(() => fail(lease, failure, options));
+      const ended = await this.#engine.of(lease.principal).write(() => fail(lease, failure, options));
       this.#notify(lease.runId, false);
+      for (const id of ended) this.#notify(id, true);
       if (lease.rootId !== lease.runId) this.#notify(lease.rootId, false);
       this.news.posted();
     }

@@ -280,23 +280,24 @@ function* addMessage(
 }
 
 /**
- * `ended`: it had ended before, and nothing changed. The server that works on it keeps its lease until it has stopped.
+ * `ended`: it had ended before, and nothing changed. `children` end with it. The server that works on it keeps its lease until it has stopped.
  */
 export function* cancel(
   principal: Principal,
   runId: string,
   reason: string,
   now: number,
-): Steps<{ run: Run; ended: boolean } | undefined> {
+): Steps<{ run: Run; ended: boolean; children: string[] } | undefined> {
   const run = yield* getToChange(principal, runId);
-  if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
+  if (run === undefined || isFinal(run.status)) return run && { run, ended: true, children: [] };
+  let children: string[] = [];
   yield* withdraw(treeOf({ id: runId, parent_id: run.parent?.runId ?? null }), "end of the run", now);
   if (run.parent === undefined) {
-    yield* cancelChildren(runId, reason, now);
+    children = yield* cancelChildren(runId, reason, now);
     yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
   }
   yield* status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
-  return { run: yield* existing(principal, runId), ended: false };
+  return { run: yield* existing(principal, runId), ended: false, children };
 }
 
 /** False: no such run. */

@@ -119,20 +119,22 @@ const askedBy = ({ id, parent_id }: leases.OpenRunRow) => (parent_id === null ? 
 /** The run that the news of a run are about. */
 const rootRow = (row: leases.OpenRunRow) => ({ ...row, id: rootOf(row) });
 
-/** Ends a run as failed. Belongs into a transaction. */
+/** Ends a run as failed, and gives the runs that end with it. Belongs into a transaction. */
 export function* fail(
   lease: Lease,
   failure: FailureDetails,
   { now, rules }: { now: number; rules: readonly NewsRule[] },
-): Steps<void> {
+): Steps<string[]> {
+  let cancelled: string[] = [];
   const row = yield* leases.heldToChange(lease);
   yield* withdraw(treeOf(row), "end of the run", now);
   if (row.parent_id === null) {
-    yield* cancelChildren(row.id, "The run that started it failed.", now);
+    cancelled = yield* cancelChildren(row.id, "The run that started it failed.", now);
     yield* news.append(row, { kind: "run_failed", agent: [], data: failure }, { now, rules });
   }
   yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
   yield* leases.release(lease);
+  return cancelled;
 }
 
 /** A run that starts a minute or more after its schedule's time. */
@@ -332,13 +334,16 @@ export class StoredWork implements WorkLog {
     return new messages.StoredInbox(this.#engine.of(lease.principal), lease.runId);
   }
 
-  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome> {
+  async complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome> {
     const { answer, structured, stopReason } = result;
     const { rules } = this.#news;
-    return this.#announce(lease, function* (row): Steps<CompleteOutcome> {
+    let cancelled: string[] = [];
+    const outcome = await this.#announce(lease, function* (row): Steps<CompleteOutcome> {
+      cancelled = [];
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
       // An agent that a limit ends does not wait for its children, which share the limit.
-      if (stopReason !== undefined) yield* cancelChildren(row.id, "The run that started it ended.", now);
+      if (stopReason !== undefined)
+        cancelled = yield* cancelChildren(row.id, "The run that started it ended.", now);
       else if (yield* hasOpenChildren(row.id)) {
         yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
         yield* leases.release(lease);
@@ -357,6 +362,8 @@ export class StoredWork implements WorkLog {
       yield* leases.release(lease);
       return "completed";
     });
+    for (const id of cancelled) this.#changed(id, true);
+    return outcome;
   }
 
   children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns {
@@ -384,7 +391,8 @@ export class StoredWork implements WorkLog {
 
   async fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
     const { rules } = this.#news;
-    await this.#announce(lease, () => fail(lease, failure, { now, rules }));
+    const cancelled = await this.#announce(lease, () => fail(lease, failure, { now, rules }));
+    for (const id of cancelled) this.#changed(id, true);
   }
 
   async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
