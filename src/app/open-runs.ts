@@ -5,7 +5,7 @@ import { closeInherited } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
-import type { Principal } from "../runs/run.ts";
+import type { Principal, Run } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -103,12 +103,14 @@ function assemble(
     runs: storage.runs,
     clock: storage.clock,
     agentFor: async (run, lender) =>
-      (await agents()).agentFor(run, lender, () => endOf(service, run.principal, run.id)),
+      (await agents()).agentFor(await inFoldersOfParent(run, storage), lender, () =>
+        endOf(service, run.principal, run.id),
+      ),
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
     tree: async (principal) => (await agents()).tree.mounts({ principal }),
-    treeWithThread: async (run) => (await agents()).tree.withThread(run),
+    treeWithThread: async (run) => (await agents()).tree.withThread(await inFoldersOfParent(run, storage)),
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
     otherServers: async () => (await agents()).otherServers,
@@ -133,6 +135,12 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
   questionHoldMs: questions.hold * 1000,
   ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
 });
+
+/** A run whose files are those of its thread. A background agent has the folders of the run that started it. */
+async function inFoldersOfParent(run: Run, { runs }: Storage): Promise<Run> {
+  const parent = run.parent && (await runs.read.run(run.principal, run.parent.runId));
+  return parent === undefined ? run : { ...run, threadId: parent.threadId };
+}
 
 /** Resolved when a run has ended, or this process is done with all of them. */
 async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {

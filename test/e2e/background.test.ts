@@ -46,6 +46,21 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
   });
 });
 
+test("a background agent works in the folder of its run's thread", async () => {
+  const world = await openWorld("memory", {
+    env: { DEEPAGENT_WORKSPACE_FOLDER: "{thread}" },
+    think: play({
+      "Send somebody out": [{ toolCalls: [start("write the file")] }, { text: "I wait." }, { text: "done" }],
+      "write the file": [{ toolCalls: [writeFile("/workspace/made.md", "made\n")] }, repeat],
+    }),
+  });
+  const { answer } = person({ "made.md": APPROVE });
+  const client = await world.connect("v2-modern", answer);
+  const { structured } = await client.call("run_deep_agent", { task: "Send somebody out" });
+  expect(structured).toMatchObject({ status: "completed", answer: "done" });
+  expect(inWorkspace(world, `${String(structured["thread_id"])}/made.md`)).toBe("made\n");
+});
+
 test("a killed server loses neither the background agent nor its parent", { tags: "long" }, async () => {
   let silent = true;
   const asked = deferred();
