@@ -28,8 +28,8 @@ export async function attempt(service: PrincipalRuns, task: EvalTask, workspace:
       if (!started.ok) throw new Error(started.message);
       const view = await followRun(service, started.run.id, task);
       views.push(view);
-      const { status, failure } = view.run;
-      if (status !== "completed") throw new Error(failure?.message ?? `the run was ${status}`);
+      const { status, failure, cancelReason } = view.run;
+      if (status !== "completed") throw new Error(failure?.message ?? cancelReason ?? `the run is ${status}`);
     }
     await checkEnd(service, task, views, workspace);
     return { views };
@@ -86,6 +86,6 @@ async function followRun(service: PrincipalRuns, runId: string, task: EvalTask):
   }
   const view = await look();
   if (isFinal(view.run.status)) return view;
-  await service.cancel("local", runId, "It took too long.");
-  throw new Error(`the run did not end within ${PATIENCE_MS / 60_000} minutes`);
+  await service.cancel("local", runId, `The run did not end within ${PATIENCE_MS / 60_000} minutes.`);
+  return look();
 }

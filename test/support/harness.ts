@@ -1,10 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
-import { serverParts } from "../../src/app/server-deps.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { silentLogger } from "../../src/core/logger.ts";
 import {
   CLIENT_KINDS,
   connectClient,
@@ -13,6 +7,7 @@ import {
   type Person,
   type TestClient,
 } from "./clients.ts";
+import { makeFolders, openParts } from "./folders.ts";
 import { openBrain, type Brain, type Think } from "./harness-brain.ts";
 import { memoryConnector } from "./harness-memory.ts";
 import { program, stdioServer, type StdioServer } from "./harness-stdio.ts";
@@ -39,28 +34,12 @@ export interface HomeOptions {
 }
 
 export async function openHome({ think, files = {}, env = {} }: HomeOptions): Promise<Home> {
-  const root = mkdtempSync(join(tmpdir(), "deepagent-e2e-"));
-  // A process that a client has left may take a moment to end, and still write.
-  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 20 }));
-  const workspace = join(root, "workspace");
-  const dataDir = join(root, "data");
-  mkdirSync(workspace);
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(workspace, path)), { recursive: true });
-    writeFileSync(join(workspace, path), content);
-  }
+  const folders = makeFolders(files);
+  onTestFinished(folders.remove);
   const brain = await openBrain(think);
   onTestFinished(() => brain.close());
-  const settings = {
-    PATH: process.env["PATH"] ?? "",
-    HOME: root,
-    DEEPAGENT_WORKSPACE: workspace,
-    DEEPAGENT_DATA_DIR: dataDir,
-    DEEPAGENT_LOG_LEVEL: "silent",
-    ...brain.env,
-    ...env,
-  };
-  return { workspace, dataDir, brain, env: settings };
+  const { workspace, dataDir } = folders;
+  return { workspace, dataDir, brain, env: { ...folders.env, ...brain.env, ...env } };
 }
 
 /** The product over both transports, with clients of both eras; test/e2e/matrix has every kind on both. */
@@ -102,15 +81,7 @@ async function openConnector(transport: TransportName, home: Home): Promise<Conn
 
 /** The product in this process. */
 export function openDeps({ env }: Home) {
-  const loaded = loadConfig({
-    flags: {},
-    cwd: tmpdir(),
-    home: env["HOME"] ?? "",
-    platform: process.platform,
-    env,
-  });
-  if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
-  const parts = serverParts({ config: loaded.config, env, version: "0.0.0-test", logger: silentLogger });
+  const parts = openParts(env);
   onTestFinished(() => parts.close());
   return parts.deps;
 }

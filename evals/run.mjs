@@ -1,0 +1,32 @@
+// Measures a model on the tasks: npm run evals -- --model provider:model
+// README.md says more. The sources are bundled once, as they are now.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { threadTexts } from "../scripts/thread-texts.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = join(root, "build", `evals-${process.pid}`);
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+await build({
+  absWorkingDir: root,
+  entryPoints: { main: "evals/main.ts" },
+  outdir: folder,
+  outExtension: { ".js": ".mjs" },
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  packages: "external",
+  logLevel: "warning",
+  plugins: [threadTexts],
+});
+const { main } = await import(pathToFileURL(join(folder, "main.mjs")));
+process.exitCode = await main({
+  args: process.argv.slice(2),
+  env: process.env,
+  print: (text) => console.log(text),
+  note: (text) => console.error(text),
+});
