@@ -105,10 +105,15 @@ export async function tell(
       return {
         ok: false,
         code: "ended",
-        message: `Run ${runId} has already ended (${sent.run.status}). To continue, start a new run in its thread ${sent.run.threadId}.`,
+        message: `Run ${runId} has already ended (${sent.run.status}).${goesOn(sent.run)}`,
       };
   }
 }
+
+const goesOn = ({ threadId, parent }: Run): string =>
+  parent === undefined
+    ? ` To continue, start a new run in its thread ${threadId}.`
+    : ` It was a background task of run ${parent.runId}.`;
 
 export interface StartContext {
   runs: RunRepository;

@@ -341,3 +341,13 @@ test("a goal before its first round", () => {
   const over = aView({ goal, run: { status: "completed", stopReason: "max_tokens" } });
   expect(runReport(over, FORMS).goal?.outcome).toBe("Goal: not judged");
 });
+
+test.each(["working", "input_required", "completed"] as const)(
+  "a background run that is %s refers to the run that has its steps and questions",
+  (status) => {
+    const parent = { runId: "run_parent", agent: [{ callId: "run_1", name: "researcher" }] };
+    const { message } = runReport(aView({ run: { status, parent } }), FORMS);
+    expect(message).toMatch(/^Run run_1 is a background task of run run_parent: .*run_id: run_parent/);
+    expect(message).not.toMatch(/thread_id|lends/);
+  },
+);

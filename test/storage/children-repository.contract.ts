@@ -208,6 +208,19 @@ export function childrenRepositoryContract(
       expect(changed).toContain(limited.started.id);
     });
 
+    test("nobody else works in its thread, or begins another at a point of it", async () => {
+      const { started, child } = await family();
+      const fresh = { runId: "run_other", newThreadId: "thr_other", environment: "e", now: NOW };
+      for (const threadId of [started.threadId, `${started.threadId}@1`]) {
+        expect(await runs.create(ME, { task: "mine", threadId }, fresh)).toEqual({
+          kind: "thread_not_found",
+        });
+      }
+      await finish(child, "found");
+      const again = { task: "mine", threadId: started.threadId };
+      expect(await runs.create(ME, again, fresh)).toEqual({ kind: "thread_not_found" });
+    });
+
     test("it is cancelled alone from outside, and its parent hears of it", async () => {
       const { run, parent, started } = await family();
       expect(await finish(parent, "I wait.")).toBe("waiting");

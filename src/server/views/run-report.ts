@@ -6,6 +6,7 @@ import { beginningOf, cutMiddle, displayName, firstSentence, oneLine } from "../
 import {
   type Approval,
   DEADLINE,
+  STATUS_WORDS,
   type OpenQuestion,
   GENERAL_PURPOSE,
   type Run,
@@ -343,6 +344,10 @@ function questionText({ id, asked_by: by, text, expires_at: at }: RunReport["que
 
 function statusMessage(view: RunView, ways: AnswerWays): string {
   const { run } = view;
+  if (run.parent !== undefined) {
+    const { runId: parent } = run.parent;
+    return `Run ${run.id} is a background task of run ${parent}: ${STATUS_WORDS[run.status]}. Its steps, questions and report are in that run: call check_deep_agent with run_id: ${parent}.`;
+  }
   switch (run.status) {
     case "working":
       return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id and after: ${run.lastSeq} to wait for it.`;

@@ -183,7 +183,9 @@ export function* obstacle(
   if (unanswered !== undefined) return { kind: "joined", run: unanswered };
   if (threadId !== undefined) {
     const point = parsePoint(threadId);
-    const sql = "SELECT id FROM threads WHERE id = @id AND principal = @principal";
+    // The thread of a child belongs to its subagent and to its parent, which reads it.
+    const sql = `SELECT id FROM threads WHERE id = @id AND principal = @principal
+      AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id AND parent_id IS NOT NULL)`;
     if ((yield* first(sql, { id: point?.threadId ?? threadId, principal })) === undefined) {
       return { kind: "thread_not_found" };
     }
