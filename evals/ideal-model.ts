@@ -11,9 +11,17 @@ import { TASKS } from "./tasks/tasks.ts";
 /** Replaces every fourth answer of a task; `count` counts the requests of that task. */
 type Fault = (answer: WireReply, count: number) => WireReply;
 
+/** Breaks an answer in its middle; an error of the task's own provider stays as it is. */
+const broken =
+  (fault: "cut" | "end"): Fault =>
+  (answer) =>
+    isFault(answer) || isWireError(answer) ? answer : { fault, answer };
+
 /** Faults of a provider that the ideal model can be disturbed by. */
 export const FAULTS: Readonly<Record<string, Fault>> = {
-  cut: (answer) => (isFault(answer) || isWireError(answer) ? answer : { fault: "cut", answer }),
+  cut: broken("cut"),
+  end: broken("end"),
+  refuse: () => ({ fault: "refuse" }),
   overloaded: (_answer, count) => {
     const error = { status: 529, message: "Overloaded", type: "overloaded_error" };
     return count % 8 === 3 ? error : { fault: "report", error };

@@ -10,7 +10,7 @@ import type { EvalTask } from "./task.ts";
 import { TASKS } from "./tasks/tasks.ts";
 
 const USAGE =
-  "Usage: npm run evals -- --model provider:model|oracle [--tasks name,…] [--runs N] [--fault cut|overloaded] [--json FILE] [--compare FILE]";
+  "Usage: npm run evals -- --model provider:model|oracle [--tasks name,…] [--runs N] [--fault cut|end|refuse|overloaded] [--json FILE] [--compare FILE]";
 
 const ORACLE = "oracle";
 

@@ -33,6 +33,8 @@ test.each([["anthropic:claude-test", "nothing"]])(SOLVES, isSolved);
 test.each([
   ["openai:gpt-4.1", "cut"],
   ["anthropic:claude-test", "cut"],
+  ["anthropic:claude-test", "end"],
+  ["anthropic:claude-test", "refuse"],
   ["anthropic:claude-test", "overloaded"],
 ])(SOLVES, { tags: "long" }, isSolved);
 
