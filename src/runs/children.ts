@@ -1,7 +1,7 @@
 /** The report of a background subagent to the agent that started it. */
 import { createHash } from "node:crypto";
 import { cutMiddle, oneLine } from "../core/text.ts";
-import { type Run, STATUS_WORDS, endedEarly } from "./run.ts";
+import { type Run, STATUS_WORDS, endedEarly, isCut } from "./run.ts";
 
 /** The id of the run that a call of another one starts: a call that is made again finds it. */
 export const childId = (parent: string, call: string): string =>
@@ -22,12 +22,12 @@ export interface ChildReport {
 export function childReport(run: Run): ChildReport {
   const { id, structured, failure, cancelReason, stopReason, parent } = run;
   const answer = structured === undefined ? (run.answer ?? "") : JSON.stringify(structured);
-  const isCut = stopReason === "max_output_tokens";
-  const status = run.status === "completed" && (stopReason === undefined || isCut) ? "success" : "error";
+  const hasAnswer = stopReason === undefined || isCut(stopReason);
+  const status = run.status === "completed" && hasAnswer ? "success" : "error";
   const reason = failure?.message ?? cancelReason;
   const said = answer === "" ? [] : [reason === undefined ? answer : `What it said before:\n${answer}`];
   const report = [...(reason === undefined ? [] : [reason]), ...said].join("\n\n") || "Task completed";
-  const end = stopReason === undefined || isCut ? STATUS_WORDS[run.status] : endedEarly(stopReason);
+  const end = hasAnswer ? STATUS_WORDS[run.status] : endedEarly(stopReason);
   const name = parent?.agent.at(-1)?.name ?? "";
   return { status, report, message: quoted({ id, name, end }, cutMiddle(report, MOST)) };
 }

@@ -136,6 +136,9 @@ const LIMITS: Readonly<Record<string, string>> = {
 
 const NOT_MET = "goal_not_met";
 
+/** True of an answer that is as long as the model may answer, and so may lack its end. */
+export const isCut = (stopReason: string | undefined): boolean => stopReason === "max_output_tokens";
+
 /** The status in words of a run that ended early, such as `stopped at a limit (steps)`. */
 export const endedEarly = (stopReason: string): string =>
   stopReason === NOT_MET

@@ -221,6 +221,15 @@ export function childrenRepositoryContract(
       expect(await runs.create(ME, again, fresh)).toEqual({ kind: "thread_not_found" });
     });
 
+    test("it does not end with an answer of its parent that is only cut", async () => {
+      const { run, parent, started, child } = await family();
+      const cut = { answer: "I wait for", stopReason: "max_output_tokens" };
+      expect(await work().complete(parent.lease, cut, work().inbox(parent.lease), NOW)).toBe("waiting");
+      expect(await status(started.id)).toBe("working");
+      await finish(child, "found");
+      expect((await claim()).lease.runId).toBe(run.id);
+    });
+
     test("it is cancelled alone from outside, and its parent hears of it", async () => {
       const { run, parent, started } = await family();
       expect(await finish(parent, "I wait.")).toBe("waiting");

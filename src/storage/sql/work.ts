@@ -41,6 +41,7 @@ import {
   type FailureDetails,
   type OpenQuestion,
   breakOff,
+  isCut,
   isWithin,
   sameAs,
 } from "../../runs/run.ts";
@@ -342,7 +343,7 @@ export class StoredWork implements WorkLog {
       cancelled = [];
       if (yield* messages.hasNewerThan(row.id, inbox.read)) return "unread";
       // An agent that a limit ends does not wait for its children, which share the limit.
-      if (stopReason !== undefined)
+      if (stopReason !== undefined && !isCut(stopReason))
         cancelled = yield* cancelChildren(row.id, "The run that started it ended.", now);
       else if (yield* hasOpenChildren(row.id)) {
         yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
