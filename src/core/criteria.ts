@@ -1,4 +1,4 @@
-/** Checks the criteria of a goal. */
+/** Criteria of a goal, and verdicts about them. */
 
 /** Most criteria of a goal. */
 const MOST = 20;
@@ -20,3 +20,15 @@ export function criteriaProblem(criteria: readonly string[]): string | undefined
   const twice = texts.findIndex((text, index) => texts.indexOf(text) !== index);
   return twice < 0 ? undefined : `Criterion ${twice + 1} of the goal is given twice; leave one out.`;
 }
+
+/** `impossible`: nothing that the agent does can meet it. `uncertain`: the judge cannot find out. */
+export const VERDICTS = ["met", "not_met", "impossible", "uncertain"] as const;
+
+export type Verdict = (typeof VERDICTS)[number];
+
+export const VERDICT_WORDS: Readonly<Record<Verdict, string>> = {
+  met: "met",
+  not_met: "not met",
+  impossible: "impossible",
+  uncertain: "uncertain",
+};

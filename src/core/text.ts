@@ -142,3 +142,10 @@ function escaped(character: string): string {
   }
   return shown;
 }
+
+/**
+ * Text from outside for a block `<name>` in what a model reads: it can neither end nor begin a block of these names,
+ * which are plain words of our own.
+ */
+export const quotedIn = (names: readonly string[], text: string): string =>
+  text.replaceAll(new RegExp(`<(?=\\s*(?:/\\s*)?(?:${names.join("|")})\\b)`, "gi"), () => "&lt;");

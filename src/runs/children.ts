@@ -1,6 +1,6 @@
 /** The report of a background subagent to the agent that started it. */
 import { createHash } from "node:crypto";
-import { cutMiddle, oneLine } from "../core/text.ts";
+import { cutMiddle, oneLine, quotedIn } from "../core/text.ts";
 import { type Run, STATUS_WORDS, endedEarly, isCut } from "./run.ts";
 
 /** The id of the run that a call of another one starts: a call that is made again finds it. */
@@ -37,6 +37,6 @@ const quoted = ({ id, name, end }: Record<"id" | "name" | "end", string>, report
   [
     `The background task ${id} has ended. This is its report, not a message from the user.`,
     `<task_report task_id="${id}" subagent_type=${JSON.stringify(oneLine(name, 100))} status=${JSON.stringify(end)}>`,
-    report.replaceAll(/<(\/?task_report)/gi, "&lt;$1"),
+    quotedIn(["task_report"], report),
     "</task_report>",
   ].join("\n");

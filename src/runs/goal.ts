@@ -1,12 +1,13 @@
 /** The goal of a run: its criteria, what its judge found, and the words for that. */
 import { z } from "zod";
+import { VERDICTS, VERDICT_WORDS } from "../core/criteria.ts";
 import { oneLine } from "../core/text.ts";
 
 const Text = z.string();
 
 export const CriterionFinding = z.object({
   criterion: Text,
-  verdict: z.enum(["met", "not_met", "impossible", "uncertain"]),
+  verdict: z.enum(VERDICTS),
   evidence: Text,
   /** Work that is left to do. */
   missing: Text.optional(),
@@ -35,13 +36,6 @@ const LINE = 200;
 export const judgedLine = ({ round, rounds, verdicts }: GoalJudged): string => {
   const met = verdicts.filter(({ verdict }) => verdict === "met").length;
   return `goal: ${met} of ${verdicts.length} criteria met (round ${round} of ${rounds})`;
-};
-
-export const VERDICT_WORDS: Readonly<Record<CriterionFinding["verdict"], string>> = {
-  met: "met",
-  not_met: "not met",
-  impossible: "impossible",
-  uncertain: "uncertain",
 };
 
 /** A finding as text: the verdict and its criterion, then the evidence, then the missing work. */

@@ -392,7 +392,7 @@ class Supervisor implements RunService {
     return {
       changed: (runId, fromOutside) => {
         this.#feed.notify(runId);
-        if (fromOutside) this.#worker.review();
+        if (fromOutside) this.#worker.changed(runId);
       },
       changedElsewhere: () => {
         this.#worker.review();

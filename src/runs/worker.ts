@@ -184,6 +184,12 @@ export class Worker {
     }
   }
 
+  /** After a run was changed from outside: stops it if it ended and is at work here, takes what waits. */
+  changed(runId: string): void {
+    if (this.#slots.has(runId)) this.review();
+    else this.pump();
+  }
+
   /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
   review(): void {
     void this.#stopLost()

@@ -9,6 +9,7 @@ import {
   type ToolResult,
   type ToolSpec,
   defineTool,
+  isOpenTask,
   toolError,
 } from "./tool.ts";
 
@@ -55,7 +56,7 @@ const updateTool = defineTool({
   handle: ({ task_id: id, message }, context) =>
     withTasks(context, "update_async_task", async (tasks) => {
       const task = await tasks.tell(id, message);
-      if (task === undefined || isOpen(task)) return report(id, task, "It was told.");
+      if (task === undefined || isOpenTask(task)) return report(id, task, "It was told.");
       return toolError(`${stateOf(task)} Start another task for what is left.`);
     }),
 });
@@ -68,7 +69,7 @@ const cancelTool = defineTool({
   handle: ({ task_id: id }, context) =>
     withTasks(context, "cancel_async_task", async (tasks) => {
       const before = await tasks.cancel(id);
-      if (before === undefined || !isOpen(before)) return report(id, before);
+      if (before === undefined || !isOpenTask(before)) return report(id, before);
       return { content: `Background task ${before.id} is cancelled.` };
     }),
 });
@@ -107,8 +108,6 @@ const withTasks = (
       : work(background),
   );
 
-const isOpen = ({ status }: BackgroundTask): boolean => status === "working" || status === "input_required";
-
 const WORDS: Readonly<Record<BackgroundTask["status"], string>> = {
   working: "is at work",
   input_required: "waits for the user's answer",
@@ -119,14 +118,14 @@ const WORDS: Readonly<Record<BackgroundTask["status"], string>> = {
 
 /** `Background task run_x (researcher) is at work: reads notes.md.` */
 function stateOf(task: BackgroundTask): string {
-  const step = isOpen(task) && task.step !== "" ? `: ${oneLine(task.step, LINE)}` : ".";
-  return `Background task ${task.id} (${displayName(task.subagentType)}) ${WORDS[task.status]}${step}`;
+  const step = isOpenTask(task) && task.step !== "" ? `: ${oneLine(task.step, LINE)}` : ".";
+  return `Background task ${task.id} (${displayName(task.name)}) ${WORDS[task.status]}${step}`;
 }
 
 function report(id: string, task: BackgroundTask | undefined, more?: string): ToolResult {
   if (task === undefined) {
     return toolError(`there is no background task ${displayName(id)}; list_async_tasks lists them.`);
   }
-  const rest = more ?? (isOpen(task) ? "You were sent a message." : "Its report is a message to you.");
+  const rest = more ?? (isOpenTask(task) ? "You were sent a message." : "Its report is a message to you.");
   return { content: `${stateOf(task)} ${rest}` };
 }

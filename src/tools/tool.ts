@@ -124,9 +124,12 @@ export type HoldQuestion = (question: Question) => Promise<Answer | undefined>;
 
 /** A subagent that works in the background. */
 export interface BackgroundTask {
+  /** Id of its run. */
   readonly id: string;
-  readonly subagentType: string;
+  /** Type of the subagent. */
+  readonly name: string;
   readonly description: string;
+  /** `input_required`: it waits for a person. The last three are final. */
   readonly status: "working" | "input_required" | "completed" | "failed" | "cancelled";
   /** One line: its newest step; empty before the first. */
   readonly step: string;
@@ -134,6 +137,10 @@ export interface BackgroundTask {
   readonly startedAt: number;
   readonly endedAt?: number;
 }
+
+/** True until it has ended. */
+export const isOpenTask = ({ status }: Pick<BackgroundTask, "status">): boolean =>
+  status === "working" || status === "input_required";
 
 /** Subagents that work in the background. `undefined` as a result: there is none with this id. */
 export interface BackgroundTasks {

@@ -17,7 +17,3 @@ export const webCall = (
       return toolError(error.message, { code: error.code });
     }
   });
-
-/** A text of the web for the block `<name>`, which it cannot end. */
-export const quotedIn = (name: "web_page" | "web_results", text: string): string =>
-  text.replaceAll(new RegExp(`<(?=\\s*(?:/\\s*)?${name}\\b)`, "gi"), "&lt;");

@@ -1,13 +1,13 @@
 /** Reads a page of the web. */
 import { z } from "zod";
 import { isoTime } from "../core/clock.ts";
-import { headOf, stripControl } from "../core/text.ts";
+import { headOf, quotedIn, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
 import { type IsNamed, MAX_URL, readUrl, siteOf } from "../web/url.ts";
 import { argumentsPreview } from "./call-preview.ts";
 import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
-import { quotedIn, webCall } from "./web-call.ts";
+import { webCall } from "./web-call.ts";
 
 export interface WebFetchOptions {
   reader: PageReader;
@@ -61,7 +61,7 @@ function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
   const day = isoTime(retrieved).slice(0, 10);
   const named = title === undefined ? "" : ` title="${attribute(title)}"`;
   const begin = `<web_page url="${attribute(url)}"${named} retrieved="${day}">`;
-  const body = quotedIn("web_page", stripControl(page.text)).trim();
+  const body = quotedIn(["web_page"], stripControl(page.text)).trim();
   const text = `${begin}\n${body === "" ? "[no text]" : body}\n${END}`;
   const remarks = notes.map((note) => `[${note}]`);
   const artifact = { url, ...(title === undefined ? {} : { title }), retrieved: isoTime(retrieved) };

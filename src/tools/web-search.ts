@@ -1,9 +1,9 @@
 /** Searches the web. */
 import { z } from "zod";
-import { stripControl } from "../core/text.ts";
+import { quotedIn, stripControl } from "../core/text.ts";
 import type { FoundPage, SearchPages } from "../web/search/results.ts";
 import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
-import { quotedIn, webCall } from "./web-call.ts";
+import { webCall } from "./web-call.ts";
 
 const COUNT = 8;
 const MAX_COUNT = 20;
@@ -30,7 +30,7 @@ function resultOf(pages: readonly FoundPage[]): ToolResult {
     ({ title, url, snippet, date }, index) =>
       `${index + 1}. ${title}\n${url}${date === undefined ? "" : ` (${date})`}\n${snippet}`,
   );
-  const list = quotedIn("web_results", stripControl(shown.join("\n\n")));
+  const list = quotedIn(["web_results"], stripControl(shown.join("\n\n")));
   const content = pages.length === 0 ? "Nothing was found." : `<web_results>\n${list}\n</web_results>`;
   return { content, artifact: { results: pages } };
 }

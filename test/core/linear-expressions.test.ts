@@ -10,7 +10,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
-  "tools/web-call.ts": "names of our own blocks; the rest of the pattern takes linear time",
+  "core/text.ts": "names of our own blocks; the rest of the pattern takes linear time",
 };
 
 /**

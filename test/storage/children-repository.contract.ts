@@ -51,6 +51,7 @@ export function childrenRepositoryContract(
       return children.start({
         call,
         name: "researcher",
+        title: `look at ${call}`,
         description: `look at ${call}. Then more.`,
         threadId,
       });
@@ -81,8 +82,8 @@ export function childrenRepositoryContract(
         description: "look at c1. Then more.",
       });
       expect(await startChild(parent)).toEqual(started);
-      expect(await ofParent(parent).find("c1")).toEqual(started);
-      expect(await ofParent(parent).find("c2")).toBeUndefined();
+      expect(await ofParent(parent).find({ call: "c1" })).toEqual(started);
+      expect(await ofParent(parent).find({ call: "c2" })).toBeUndefined();
       expect(child.lease).toMatchObject({ runId: started.id, rootId: run.id });
       expect(child.run.parent).toEqual({
         runId: run.id,

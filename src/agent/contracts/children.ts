@@ -1,33 +1,19 @@
 /** Background subagents as the agent that starts them sees them: each is a run of its own. */
+import type { BackgroundTask } from "../../tools/tool.ts";
 import type { Spent } from "./limits.ts";
 import type { AgentState, InboxMessage, ReportingChild } from "./state.ts";
 
 /** One background subagent. */
-export interface ChildRun {
-  /** Id of its run, by which the model names it. */
-  readonly id: string;
-  /** Type of the subagent. */
-  readonly name: string;
-  readonly description: string;
-  readonly status: ChildStatus;
+export interface ChildRun extends BackgroundTask {
   readonly threadId: string;
-  /** Milliseconds since the epoch. */
-  readonly startedAt: number;
-  readonly endedAt?: number;
-  /** One line: its newest step; empty before the first. */
-  readonly step: string;
 }
-
-/** `input_required`: it waits for a person. The last three are final. */
-type ChildStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
-
-export const hasEnded = ({ status }: Pick<ChildRun, "status">): boolean =>
-  status !== "working" && status !== "input_required";
 
 export interface NewChild {
   /** Names the call for ever: one that is made again finds its child. */
   readonly call: string;
   readonly name: string;
+  /** Its task in a few words, as in its place among the agents. */
+  readonly title: string;
   readonly description: string;
   /** The thread that `newThread` gave, with the state from which the child begins. */
   readonly threadId: string;
@@ -35,8 +21,10 @@ export interface NewChild {
 
 /** The background subagents of a run. They outlive a step, and the process. */
 export interface ChildRuns {
-  /** The child that a call started. */
-  find(call: string): Promise<ChildRun | undefined>;
+  /** The child that a call started, or the one with an id. */
+  find(which: { call: string } | { id: string }): Promise<ChildRun | undefined>;
+  /** True if one of them has not ended. */
+  hasOpen(): Promise<boolean>;
   /** Notes a thread for a child, so that it is found and deleted if no child follows. */
   newThread(): Promise<string>;
   /** `too_many`: as many are at work as may be. */

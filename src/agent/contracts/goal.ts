@@ -1,7 +1,6 @@
 /** Criteria that the work must meet, and the findings of the judge who checks them. */
 
-/** `impossible`: nothing that the agent does can meet it. `uncertain`: the judge cannot find out. */
-export type Verdict = "met" | "not_met" | "impossible" | "uncertain";
+import type { Verdict } from "../../core/criteria.ts";
 
 export interface CriterionVerdict {
   criterion: string;

@@ -5,7 +5,6 @@ import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { CriterionVerdict } from "../contracts/goal.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { currentRun, stopReasonOf } from "../budget/limits.ts";
-import { type Meter, SPENT } from "../budget/meter.ts";
 import { judgeTask } from "../messages/goal-texts.ts";
 import { isTask, lastAnswer, taskMessage, textOf } from "../messages/messages.ts";
 import { directAnswer } from "../models/answers.ts";
@@ -13,6 +12,7 @@ import { criterionName, readFindings } from "../models/verdicts.ts";
 import { tellChild, tellReport } from "../step/child-events.ts";
 import type { AgentDefinition, AgentGraph, Goal } from "./definition.ts";
 import { graphFailure } from "./graph-failure.ts";
+import { spentUpdate } from "./nested-children.ts";
 import { contextOf, meterOf, subagentConfig, taskStep, threadFiles } from "./step-of-task.ts";
 
 /** Name of the judge in events and traces. */
@@ -48,7 +48,8 @@ export async function judgeRound(
   const text = verdicts.map(({ criterion, verdict }) => `${verdict}: ${criterion}`).join("; ");
   const isDone = reached.structuredResponse !== undefined;
   tellReport(segment, isDone ? { text } : { text: failure, status: "error" }, step);
-  return { verdicts, update: spentBy(reached, meterOf(nested, {}), state, config) };
+  const update = spentUpdate(reached, { config, readState: () => state }, meterOf(nested, {}));
+  return { verdicts, update };
 }
 
 /** Works until the judge ends. `failure`: why it gave no findings, if it gave none. */
@@ -76,16 +77,3 @@ const judgedIn = ({ messages, todos }: AgentState, { tools }: AgentDefinition) =
   messages: currentRun(messages).messages,
   isCommand: (name: string) => tools.get(name)?.kind === "execute",
 });
-
-/** The judge's use for the agent's state, if a limit needs it. */
-function spentBy(
-  { messages = [], ...state }: Partial<AgentState>,
-  account: Meter,
-  agent: AgentState,
-  config: RunnableConfig,
-): Record<string, unknown> {
-  if (!meterOf(config, {}).countsSubagents) return {};
-  // A judge that ended in an earlier process was not counted while it worked.
-  if (account.spent.tokens === 0) account.load({ ...state, messages });
-  return { [SPENT]: { run: currentRun(agent.messages).id, ...account.spent } };
-}

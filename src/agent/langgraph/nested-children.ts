@@ -348,9 +348,9 @@ function report(
 }
 
 /** The subagent's use, for the delegating agent's state, if a limit needs it. */
-function spentUpdate(
+export function spentUpdate(
   { messages = [], ...state }: Partial<AgentState>,
-  scope: SpawnScope,
+  scope: Pick<SpawnScope, "config" | "readState">,
   account: Meter,
 ): Record<string, unknown> {
   if (!meterOf(scope.config, {}).countsSubagents) return {};

@@ -1,5 +1,6 @@
 /** Texts about a goal: for the agent, for its judge, and for the person who decides. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { VERDICT_WORDS } from "../../core/criteria.ts";
 import { cutMiddle, tailOf } from "../../core/text.ts";
 import type { Question, Todo } from "../../tools/tool.ts";
 import type { CriterionVerdict, GoalRules, GoalState } from "../contracts/goal.ts";
@@ -95,16 +96,9 @@ const openLines = (verdicts: readonly CriterionVerdict[]): string =>
     .filter(({ verdict }) => verdict !== "met")
     .map(({ criterion, verdict, evidence, missing }) => {
       const left = missing === undefined ? "" : ` Missing: ${missing}`;
-      return `- ${VERDICTS[verdict]}: ${JSON.stringify(criterion)}. ${evidence}${left}`;
+      return `- ${VERDICT_WORDS[verdict]}: ${JSON.stringify(criterion)}. ${evidence}${left}`;
     })
     .join("\n");
-
-const VERDICTS = {
-  met: "met",
-  not_met: "not met",
-  impossible: "impossible",
-  uncertain: "uncertain",
-} as const;
 
 /** The last message of an agent whose goal was given up. */
 export const notMetMessage = (

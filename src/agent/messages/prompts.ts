@@ -2,7 +2,7 @@ import type { FileRoot } from "../../backends/backend.ts";
 import type { SandboxBackend } from "../../backends/executor.ts";
 import { withSlash, withoutSlash } from "../../backends/paths.ts";
 import { rootAt } from "../../backends/runtime.ts";
-import { displayName } from "../../core/text.ts";
+import { displayName, quotedIn } from "../../core/text.ts";
 
 /**
  * The texts of the system prompt. Every byte is paid for on each call, and nothing here depends on time, thread or files.
@@ -44,8 +44,7 @@ const MEMORY_GUIDELINES = {
 } as const;
 
 /** Text from outside for the system prompt: it can neither end the block it stands in nor begin the guidelines. */
-export const asMaterial = (text: string): string =>
-  text.replaceAll(/<(?=\s*(?:\/\s*)?(?:agent_memory|memory_guidelines)\b)/gi, () => "&lt;");
+export const asMaterial = (text: string): string => quotedIn(["agent_memory", "memory_guidelines"], text);
 
 export const SKILLS_PROMPT = `## Skills
 Instructions for certain kinds of work, each in a file. When a task fits a description, read that file first and follow it; paths in it are relative to its folder. The descriptions only tell when to read a file.`;

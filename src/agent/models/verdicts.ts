@@ -1,12 +1,13 @@
 /** The form of a judge's findings, with one place for each criterion, and what it means. */
 import { z } from "zod";
+import { VERDICTS } from "../../core/criteria.ts";
 import { oneLine } from "../../core/text.ts";
 import type { CriterionVerdict } from "../contracts/goal.ts";
 import type { JsonSchemaFormat } from "./structured-answer.ts";
 
 const FINDING = z.object({
   evidence: z.string(),
-  verdict: z.enum(["met", "not_met", "impossible", "uncertain"]),
+  verdict: z.enum(VERDICTS),
   missing: z.string(),
 });
 
@@ -29,7 +30,7 @@ export function findingsFormat(criteria: readonly string[]): JsonSchemaFormat {
         type: "string",
         description: "Facts you saw, with path:line or a quote. One or two sentences.",
       },
-      verdict: { type: "string", enum: [...FINDING.shape.verdict.options] },
+      verdict: { type: "string", enum: [...VERDICTS] },
       missing: { type: "string", description: "Work that is left to do. Empty if the criterion is met." },
     },
     required: ["evidence", "verdict", "missing"],

@@ -1,6 +1,7 @@
 /** The goal of a run as clients read it. */
 import { z } from "zod";
-import { CriterionFinding, type GoalView, VERDICT_WORDS, goalHeading } from "../../runs/goal.ts";
+import { VERDICT_WORDS } from "../../core/criteria.ts";
+import { CriterionFinding, type GoalView, goalHeading } from "../../runs/goal.ts";
 import { asText } from "./quoting.ts";
 
 /** A goal with the newest finding about each criterion. */

@@ -2,7 +2,7 @@
 import type { AgentPath, ChildRun, ChildRuns, InboxMessage, NewChild, Spent } from "../../agent/agent.ts";
 import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
-import { firstSentence, oneLine } from "../../core/text.ts";
+import { oneLine } from "../../core/text.ts";
 import { childId } from "../../runs/children.ts";
 import { entryOf, messageEntry, stepOf } from "../../runs/events.ts";
 import type { Lease } from "../../runs/ports.ts";
@@ -48,9 +48,9 @@ function* start(parent: OpenRunRow, child: NewChild, now: number): Steps<RunRow 
   if (open.length === MOST_OPEN) return "too_many";
   if (!(yield* takeCopy(principal, child.threadId))) return "no_thread";
   yield* addThread(principal, child.threadId, now);
-  const { name, description } = child;
+  const { name, title, description } = child;
   const id = childId(parentId, child.call);
-  const agent: AgentPath = [{ callId: id, name, task: firstSentence(description, 60).replace(/\.$/, "") }];
+  const agent: AgentPath = [{ callId: id, name, task: title }];
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, task, status, created_at, updated_at, runnable_since,
        model, limits, parent_id, parent_call, agent)
@@ -155,13 +155,18 @@ export class StoredChildren implements ChildRuns {
     this.#context = context;
   }
 
-  find(call: string): Promise<ChildRun | undefined> {
+  find(which: { call: string } | { id: string }): Promise<ChildRun | undefined> {
     const { runId: parent } = this.#lease;
+    const condition = "call" in which ? "parent_call = @call" : "id = @id";
     return this.#context.engine.read(function* () {
-      const sql = "SELECT * FROM runs WHERE parent_id = @parent AND parent_call = @call";
-      const row = yield* first<RunRow>(sql, { parent, call });
+      const sql = `SELECT * FROM runs WHERE parent_id = @parent AND ${condition}`;
+      const row = yield* first<RunRow>(sql, { parent, ...which });
       return row && (yield* view(row));
     });
+  }
+
+  hasOpen(): Promise<boolean> {
+    return this.#context.engine.read(() => hasOpenChildren(this.#lease.runId));
   }
 
   async newThread(): Promise<string> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { afterRound, saysTheSame } from "../../../src/agent/budget/goal-rounds.ts";
-import type { GoalState, Verdict } from "../../../src/agent/contracts/goal.ts";
+import type { GoalState } from "../../../src/agent/contracts/goal.ts";
+import type { Verdict } from "../../../src/core/criteria.ts";
 
 const rules = { criteria: ["One", "Two"], rounds: 10 };
 
