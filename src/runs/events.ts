@@ -1,17 +1,16 @@
 import { z } from "zod";
-import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
+import type { AgentEvent, AgentPath, TokenUsage } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { cutDiff } from "../core/diff.ts";
-import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
+import { cutMiddle, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
-import { answerText, questionText } from "../tools/check-answer.ts";
-import type { Answer, CallPreview, Todo } from "../tools/tool.ts";
-import { type AskedCall, answeredText, askedCall, askedCallText, decidedText } from "./asked-words.ts";
+import type { Todo } from "../tools/tool.ts";
+import { answeredText, askedCallText, decidedText } from "./asked-words.ts";
 import { GoalEnded, GoalJudged, endedLine, judgedLine } from "./goal.ts";
-import { type Approval, type OpenQuestion, agentName, endedEarly } from "./run.ts";
+import { agentName, endedEarly } from "./run.ts";
 
 /** Longest line, in characters. */
-const LINE = 200;
+export const LINE = 200;
 
 const Text = z.string();
 const Call = z.object({ callId: Text });
@@ -272,9 +271,8 @@ export type JournalledEvent = Exclude<
   { kind: "approval_requested" | "question_asked" | "paused" | "finished" }
 >;
 
-const TEXT = 2000;
-/** Longest arguments that a person is shown where a tool has no preview of its own. */
-const PREVIEW = 20_000;
+/** Longest text of an event, in characters. */
+export const TEXT = 2000;
 const DIFF = 16_000;
 const TODOS = 100;
 
@@ -326,74 +324,12 @@ export function isRepeat(
   return entry.kind === "todos" ? latest.data === toJson(entry.data) : latest.kind === entry.kind;
 }
 
-export const approvalId = (interruptId: string, index: number): string => `${interruptId}:${index}`;
-
-/** The approvals one interrupt asks for, as yet undecided. */
-export function approvalsOf(
-  runId: string,
-  interruptId: string,
-  agent: AgentPath,
-  request: HitlRequest,
-  { now, deadlineMs }: { now: number; deadlineMs: number | undefined },
-): Approval[] {
-  return request.actionRequests.map((action, index) => ({
-    id: approvalId(interruptId, index),
-    runId,
-    interruptId,
-    index,
-    agent,
-    tool: action.name,
-    args: action.args,
-    preview: action.preview ?? argumentsPreview(action),
-    allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
-    status: "pending",
-    requestedAt: now,
-    ...defined({ same: action.same, expiresAt: deadlineMs === undefined ? undefined : now + deadlineMs }),
-  }));
-}
-
-export function requestedEntry(approval: Approval): JournalEntry {
-  return {
-    kind: "approval_requested",
-    agent: approval.agent,
-    data: {
-      approvalId: approval.id,
-      tool: approval.tool,
-      summary: oneLine(approval.preview.summary, LINE),
-      call: storedCall(approval),
-    },
-  };
-}
-
-export function decidedEntry(approval: Approval, decision: string, by: string): JournalEntry {
-  return {
-    kind: "approval_decided",
-    agent: approval.agent,
-    data: { approvalId: approval.id, tool: approval.tool, decision, by, call: storedCall(approval) },
-  };
-}
-
-function storedCall(approval: Approval): AskedCall {
-  const call = askedCall(approval);
-  return { ...call, object: headOf(call.object, TEXT) };
-}
-
 export function messageEntry(messageId: string, text: string, agent: AgentPath = []): JournalEntry {
   return { kind: "message_received", agent, data: { messageId, text: cutMiddle(text, TEXT) } };
 }
 
 /** The beginning of a final answer, for the journal. */
 export const answerExcerpt = (answer: string): string => cutMiddle(answer, TEXT);
-
-function argumentsPreview(action: ActionRequest): CallPreview {
-  const pretty = JSON.stringify(action.args, null, 2);
-  return {
-    kind: "arguments",
-    summary: oneLine(displayText(headOf(action.description, TEXT)), LINE) || displayName(action.name),
-    detail: displayText(cutMiddle(pretty, PREVIEW)),
-    ...(pretty.length <= PREVIEW ? {} : { isPart: true }),
-  };
-}
 
 function todosEntry(agent: AgentPath, all: Todo[]): JournalEntry {
   const todos = all
@@ -469,36 +405,3 @@ function callEntry(event: CallEvent): JournalEntry {
 
 const identity = (subject: string, agent: AgentPath, ...rest: string[]): string =>
   JSON.stringify([subject, agent.map((segment) => segment.callId), ...rest]);
-
-export function askedEntry({ id, agent, question }: OpenQuestion): JournalEntry {
-  const server = question.kind === "elicitation" ? { server: oneLine(question.server, LINE) } : {};
-  const text = oneLine(questionText(question), TEXT);
-  const data = { questionId: id, kind: question.kind, ...server, text };
-  return { kind: "question_asked", agent, data };
-}
-
-/** `answer`: absent if the question was withdrawn. */
-export function answeredEntry(
-  { id, agent, question }: OpenQuestion,
-  answer: Answer | undefined,
-  by: string,
-): JournalEntry {
-  const outcome = answer === undefined ? ("withdrawn" as const) : OUTCOMES[answer.type];
-  const said = answer && answerText(answer);
-  const data = {
-    questionId: id,
-    kind: question.kind,
-    outcome,
-    by,
-    ...defined({ answer: said && oneLine(said, TEXT) }),
-  };
-  return { kind: "question_answered", agent, data };
-}
-
-const OUTCOMES = {
-  fields: "answered",
-  value: "answered",
-  opened: "answered",
-  decline: "declined",
-  expired: "expired",
-} as const;

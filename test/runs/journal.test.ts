@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent.ts";
-import {
-  approvalsOf,
-  entryOf,
-  isRepeat,
-  requestedEntry,
-  type JournalledEvent,
-} from "../../src/runs/events.ts";
+import { approvalsOf, requestedEntry } from "../../src/runs/asked-events.ts";
+import { entryOf, isRepeat, type JournalledEvent } from "../../src/runs/events.ts";
 import { toJson } from "../../src/core/json.ts";
 
 const MAIN: [] = [];

@@ -1,6 +1,6 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
 import type { Decision, SamplingReply } from "../../agent/agent.ts";
-import { answeredEntry, decidedEntry } from "../../runs/events.ts";
+import { answeredEntry, decidedEntry } from "../../runs/asked-events.ts";
 import type { AnsweredQuestion, AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
 import {
   type Approval,

@@ -1,4 +1,4 @@
-import { answeredEntry, decidedEntry } from "../../runs/events.ts";
+import { answeredEntry, decidedEntry } from "../../runs/asked-events.ts";
 import * as journal from "./journal.ts";
 import * as questions from "./questions.ts";
 import { type Asker, toApproval, toQuestion } from "./rows.ts";

@@ -15,15 +15,14 @@ import type {
 import { type Clock, shortTime } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import {
-  type JournalEntry,
-  answerExcerpt,
   approvalId,
   approvalsOf,
   answeredEntry,
   askedEntry,
   decidedEntry,
   requestedEntry,
-} from "../../runs/events.ts";
+} from "../../runs/asked-events.ts";
+import { type JournalEntry, answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
 import type {
   CompleteOutcome,
