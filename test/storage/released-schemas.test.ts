@@ -50,7 +50,7 @@ it("no step that a database may have been made by changes", () => {
         "13 934117278cef",
       ],
       "store": [
-        "1 c4d724ae837a",
+        "1 4b55d3eff00e",
         "2 30742d555d0b",
       ],
     }

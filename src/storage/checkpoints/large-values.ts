@@ -1,7 +1,5 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { GraphAddress } from "./address.ts";
-import { PIECES, joinedFromAfar } from "./pieces.ts";
-import { mentions } from "./serializer.ts";
 
 /** A serialised value. */
 type Encoded = [type: string, data: Uint8Array];
@@ -18,8 +16,6 @@ const BLOBS = "blobs:";
 
 /** Serialised values by the hash of their content. */
 export interface BlobStore {
-  /** Number of values that are fetched at the same time. */
-  readonly atOnce: number;
   /** Stores a value that the graph refers to, and returns its name. */
   put(owner: GraphAddress, content: Uint8Array): Promise<Uint8Array>;
   /** Throws StorageError if the value is missing. */
@@ -42,19 +38,13 @@ export class LargeValues {
 
   async dumpsTyped(value: unknown, owner: GraphAddress, atLeast = LARGE): Promise<Encoded> {
     const [type, data] = await this.#serde().dumpsTyped(value);
-    // A text that looks like a reference of an earlier version must not be read as one.
-    if (data.length < atLeast && !mentionsPieces(data)) return [type, data];
+    if (data.length < atLeast) return [type, data];
     return [BLOB + type, await this.#blobs.put(owner, data)];
   }
 
   async loadsTyped(type: string, data: Uint8Array | string): Promise<unknown> {
-    if (type.startsWith(BLOB))
-      return this.#serde().loadsTyped(type.slice(BLOB.length), await this.whole(type, data));
-    if (type !== "json" || !mentionsPieces(data)) return this.#serde().loadsTyped(type, data);
-    const pieceOf = async (name: string): Promise<string> =>
-      Buffer.from(await this.#blobs.get(Buffer.from(name, "base64url"))).toString();
-    const value = await joinedFromAfar(Buffer.from(data).toString(), pieceOf, this.#blobs.atOnce);
-    return this.#serde().loadsTyped(type, JSON.stringify(value));
+    if (!type.startsWith(BLOB)) return this.#serde().loadsTyped(type, data);
+    return this.#serde().loadsTyped(type.slice(BLOB.length), await this.whole(type, data));
   }
 
   /** Returns the serialised value, even if it is stored apart. */
@@ -70,8 +60,7 @@ export class LargeValues {
   ): Promise<[type: string, checkpoint: Uint8Array, metadata: Uint8Array]> {
     const [, facts] = await this.#serde().dumpsTyped(metadata);
     const [type, whole] = await this.#serde().dumpsTyped(checkpoint);
-    if (whole.length < LARGE_IN_CHECKPOINT && !mentionsPieces(whole) && !mentionsPieces(facts))
-      return [type, whole, facts];
+    if (whole.length < LARGE_IN_CHECKPOINT) return [type, whole, facts];
     const divided: Required<Divided> = { ...checkpoint, channel_values: {}, blobs: {} };
     for (const [channel, value] of Object.entries(checkpoint.channel_values)) {
       const [blob, name] = await this.dumpsTyped(value, owner, LARGE_IN_CHECKPOINT);
@@ -100,10 +89,6 @@ export class LargeValues {
   }
 
   #loadsDivided(type: string, data: Uint8Array): Promise<unknown> {
-    return type.startsWith(BLOBS)
-      ? this.#serde().loadsTyped(type.slice(BLOBS.length), data)
-      : this.loadsTyped(type, data);
+    return this.#serde().loadsTyped(type.startsWith(BLOBS) ? type.slice(BLOBS.length) : type, data);
   }
 }
-
-const mentionsPieces = (data: Uint8Array | string): boolean => mentions(data, PIECES);

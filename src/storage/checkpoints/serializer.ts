@@ -1,5 +1,7 @@
 import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
-import { BYTES, bytesRecord } from "./bytes-record.ts";
+
+/** Type of bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them. */
+const BYTES = "deepagent_bytes";
 
 /**
  * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
@@ -30,7 +32,11 @@ export const mentions = (data: Uint8Array | string, text: string): boolean =>
 
 const toRecord = (value: object): object =>
   value instanceof Uint8Array
-    ? bytesRecord(Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"))
+    ? {
+        lc: 2,
+        type: BYTES,
+        base64: Buffer.from(value.buffer, value.byteOffset, value.length).toString("base64"),
+      }
     : value;
 
 const toBytes = (value: object): object =>

@@ -46,7 +46,6 @@ interface BlobRow {
 
 /** Serialised values by the hash of their content. */
 export class PostgresBlobs implements BlobStore {
-  readonly atOnce = AT_ONCE;
   readonly #access: Access;
   readonly #objects: LargeObjects | undefined;
   readonly #lookUps = new Semaphore(LOOK_UPS);

@@ -22,7 +22,6 @@ import type { Principal } from "../../../runs/run.ts";
 import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
 import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
-import { PIECES } from "../../checkpoints/pieces.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
 import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
@@ -121,7 +120,7 @@ const DELETE_NESTED = [
     SELECT 1 FROM checkpoints AS c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns)
     AND NOT EXISTS (
     SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns
-      AND (w.value = b.hash OR w.type = 'json' AND position('${PIECES}'::bytea IN w.value) > 0))`,
+      AND w.value = b.hash)`,
 ];
 
 const LIST = `${CHECKPOINT}

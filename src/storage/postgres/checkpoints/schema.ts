@@ -4,7 +4,9 @@ import type { Migration } from "../../sql/migration.ts";
  * Checkpoints in the order of `seq`, because the ids that LangGraph makes are in the order of time only as long as
  * no clock is set back and all servers have the same. `channels` are those whose values a checkpoint holds. A large
  * text belongs to one graph of one thread, so that whoever deletes the graph deletes it, without counting uses; it
- * is found by its hash alone.
+ * is found by its hash alone. It has either its content or an object in S3. `unused_since` is the time at which nothing
+ * referred to the object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted
+ * in S3.
  */
 const TABLES = `
 CREATE TABLE checkpoints (
@@ -34,25 +36,6 @@ CREATE TABLE checkpoint_writes (
   value BYTEA NOT NULL,
   PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
 );
-CREATE TABLE checkpoint_blobs (
-  thread_id TEXT COLLATE "C" NOT NULL,
-  checkpoint_ns TEXT COLLATE "C" NOT NULL,
-  hash BYTEA NOT NULL,
-  content BYTEA NOT NULL,
-  PRIMARY KEY (thread_id, checkpoint_ns, hash)
-);
-CREATE INDEX checkpoint_blobs_by_hash ON checkpoint_blobs (hash);
-CREATE TABLE thread_fences (
-  thread_id TEXT COLLATE "C" PRIMARY KEY,
-  run BIGINT NOT NULL,
-  claim BIGINT NOT NULL
-);`;
-
-/**
- * A text has either its content or an object in S3. `unused_since` is the time at which nothing referred to the
- * object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted in S3.
- */
-const OBJECTS = `
 CREATE TABLE checkpoint_objects (
   id UUID PRIMARY KEY,
   bytes BIGINT NOT NULL,
@@ -60,15 +43,26 @@ CREATE TABLE checkpoint_objects (
   unused_since TIMESTAMPTZ DEFAULT now()
 );
 CREATE TABLE deleted_objects (id UUID PRIMARY KEY);
-ALTER TABLE checkpoint_blobs
-  ALTER COLUMN content DROP NOT NULL,
-  ADD COLUMN object UUID REFERENCES checkpoint_objects,
-  ADD CHECK ((content IS NULL) <> (object IS NULL));
-CREATE INDEX checkpoint_blobs_by_object ON checkpoint_blobs (object) WHERE object IS NOT NULL;`;
+CREATE TABLE checkpoint_blobs (
+  thread_id TEXT COLLATE "C" NOT NULL,
+  checkpoint_ns TEXT COLLATE "C" NOT NULL,
+  hash BYTEA NOT NULL,
+  content BYTEA,
+  object UUID REFERENCES checkpoint_objects,
+  PRIMARY KEY (thread_id, checkpoint_ns, hash),
+  CHECK ((content IS NULL) <> (object IS NULL))
+);
+CREATE INDEX checkpoint_blobs_by_hash ON checkpoint_blobs (hash);
+CREATE INDEX checkpoint_blobs_by_object ON checkpoint_blobs (object) WHERE object IS NOT NULL;
+CREATE TABLE thread_fences (
+  thread_id TEXT COLLATE "C" PRIMARY KEY,
+  run BIGINT NOT NULL,
+  claim BIGINT NOT NULL
+);`;
 
 export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
-  { version: 1, name: "checkpoints, their writes and large texts", sql: TABLES },
-  { version: 2, name: "large texts in S3", sql: OBJECTS },
-  // The tables stay the same. Earlier versions cannot read the new values, so they must stop.
-  { version: 3, name: "large values whole", sql: "" },
+  // These numbers were used before the first release. Data that has them is refused, because its tables exist.
+  { version: 1, name: "none", sql: "" },
+  { version: 2, name: "none", sql: "" },
+  { version: 3, name: "checkpoints, their writes and large values", sql: TABLES },
 ];

@@ -40,7 +40,7 @@ CREATE TABLE writes (
   value BLOB,
   PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS thread_fences (
+CREATE TABLE thread_fences (
   thread_id TEXT PRIMARY KEY,
   run INTEGER NOT NULL,
   claim INTEGER NOT NULL
