@@ -1,5 +1,9 @@
 /** The actions of commands that have several. */
 import type { Action } from "./command.ts";
+import { CHOICE_FLAGS, REMOVAL_FLAGS } from "./schedule-choices.ts";
+
+const CHOICES = CHOICE_FLAGS.map(({ name }) => name);
+const REMOVALS = REMOVAL_FLAGS.map(({ name }) => name);
 
 export const RUN_ACTIONS: readonly Action[] = [
   {
@@ -77,17 +81,18 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
     name: "add",
     words: 'EXPRESSION "TASK"',
     summary: "Add a schedule: a cron expression, and the task of its runs.",
-    flags: ["name", "time-zone", "catch-up", "catch-up-limit", "overlap", "json"],
+    flags: ["name", "time-zone", "catch-up", "catch-up-limit", "overlap", ...CHOICES, "json"],
     examples: [
       'schedule add "0 7 * * 1-5" "Summarize what changed in this folder since yesterday"',
       'schedule add @weekly "Look for outdated pages" --name pages --time-zone Europe/Berlin',
       'schedule add "0 * * * *" "Read the new tickets" --catch-up all --catch-up-limit 5',
+      'schedule add @daily "Sort the notes" --model anthropic:claude-haiku-4-5 --limits-cost-usd 0.5',
     ],
   },
   {
     name: "edit",
     words: "SCHEDULE",
-    summary: "Change its times, its task or its name. The rest stays.",
+    summary: "Change its times, its task, its name, or model, limits and goal of its runs. The rest stays.",
     flags: [
       "cron",
       "task",
@@ -97,10 +102,15 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
       "catch-up-limit",
       "overlap",
       "no-overlap",
+      ...CHOICES,
+      ...REMOVALS,
       "json",
       "all-principals",
     ],
-    examples: ['schedule edit news --cron "30 7 * * 1-5"'],
+    examples: [
+      'schedule edit news --cron "30 7 * * 1-5"',
+      "schedule edit news --limits-tokens 200000 --no-model",
+    ],
   },
   {
     name: "list",

@@ -82,10 +82,11 @@ const CONFIG_FLAG: Flag = {
   help: "JSON file with settings. Also DEEPAGENT_CONFIG.",
 };
 
-/** Flags a command understands, in the order help shows them; those of the configuration last. */
+/** Flags a command understands, in the order help shows them; those of the configuration last, but for its own. */
 export function flagsOf(command: Command): Flag[] {
   const own = [...command.flags, HELP_FLAG];
-  return command.configurable ? [...own, HELP_ALL_FLAG, CONFIG_FLAG, ...SETTINGS.map(flagOf)] : own;
+  const others = SETTINGS.map(flagOf).filter(({ name }) => own.every((flag) => flag.name !== name));
+  return command.configurable ? [...own, HELP_ALL_FLAG, CONFIG_FLAG, ...others] : own;
 }
 
 /** Reads the arguments after the command's name; every problem is reported at once. */
@@ -203,7 +204,7 @@ const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.e
 
 /**
  * Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. A flag
- * of one action alone is left to the help of that action.
+ * of one or two actions is left to their help.
  */
 export function commandHelp(command: Command, action?: Action, all = false): string {
   const flags = flagsOf(command);
@@ -212,7 +213,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
   const isOwn = (flag: Flag): boolean => {
     const users = usersOf(flag);
     if (users.length === 0) return true;
-    return action ? users.includes(action) : all || users.length > 1;
+    return action ? users.includes(action) : all || users.length > 2;
   };
   const own = flags.filter(
     (flag) => flag.setting === undefined && (all || flag !== HELP_ALL_FLAG) && isOwn(flag),

@@ -1,6 +1,7 @@
 import { RUN_ACTIONS, NEWS_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { type Command, type Flag, settingFlag } from "./command.ts";
+import { CHOICE_FLAGS, REMOVAL_FLAGS } from "./schedule-choices.ts";
 
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 
@@ -169,6 +170,8 @@ const schedule: Command = {
       kind: "boolean",
       help: "For edit: start no run while an earlier one has not ended.",
     },
+    ...CHOICE_FLAGS,
+    ...REMOVAL_FLAGS,
   ],
   run: async (args) => (await import("./schedule.ts")).runSchedule(args),
 };

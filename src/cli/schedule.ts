@@ -1,6 +1,7 @@
 /** Actions on the schedules of the data directory, one function for each. */
-import { modelChoice } from "../agent/models/choose.ts";
+import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { environmentFlags, environmentOf } from "../app/settings.ts";
+import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { closestName } from "../core/options.ts";
@@ -16,6 +17,7 @@ import {
 } from "../runs/schedule.ts";
 import {
   CATCH_UP_WORDS,
+  choiceWords,
   expressionWords,
   nextText,
   scheduleDocument,
@@ -25,6 +27,7 @@ import {
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
 import { SHORT_ID } from "./runs.ts";
+import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 type Act = (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>;
@@ -81,8 +84,9 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   }
   const foreign = name === "edit" ? undefined : OF_EDIT.find((flag) => args.flags[flag] !== undefined);
   if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
-  return withLocalRuns(args, false, async (local) => {
-    if (name === "add") return add(local, words, args);
+  const given = name === "add" || name === "edit" || name === "run" ? await asServer(args) : args;
+  return withLocalRuns(given, false, async (local) => {
+    if (name === "add") return add(local, words, args, given);
     const schedules = await (isOfAll ? local.runs.allSchedules() : local.runs.schedules(LOCAL));
     if (name === "list") return list(schedules, args, local);
     const found = namedSchedule(schedules, words[0] ?? "");
@@ -91,8 +95,23 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   });
 }
 
+/**
+ * The arguments with which this process knows what a server allows: its settings without the choices that flags give,
+ * and the keys that the keychain has. `offline` stays a setting: only servers without a language model have such runs.
+ */
+async function asServer(args: CommandArguments): Promise<CommandArguments> {
+  const { host } = args;
+  const isChoice = (name: string): boolean =>
+    CHOICE_FLAGS.some((flag) => flag.name === name) && args.flags[name] !== OFFLINE;
+  const flags = Object.fromEntries(Object.entries(args.flags).filter(([name]) => !isChoice(name)));
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) return { ...args, flags };
+  const { env } = await withStoredKeys(loaded.config, host.env);
+  return { ...args, flags, host: { ...host, env } };
+}
+
 const ALL = "all-principals";
-const OF_EDIT = ["cron", "task", "no-overlap"] as const;
+const OF_EDIT = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
 /** Shorter beginnings of an id name no schedule. */
 const LEAST_OF_ID = "sch_".length + 4;
 
@@ -114,9 +133,10 @@ function namedSchedule(schedules: readonly ScheduleView[], word: string): Schedu
 async function add(
   local: LocalRuns,
   [expression = "", task = ""]: readonly string[],
-  { flags, host }: CommandArguments,
+  { flags }: CommandArguments,
+  { flags: settings, host }: CommandArguments,
 ): Promise<ExitCode> {
-  const loaded = loadConfig({ flags, ...host });
+  const loaded = loadConfig({ flags: settings, ...host });
   if (!loaded.ok) return complain(loaded.problems.join("; "), 2);
   const { config } = loaded;
   if (config.workspace === undefined) {
@@ -139,16 +159,18 @@ async function add(
   return say(
     `Added schedule ${shown(schedule.name)} (${schedule.id.slice(0, SHORT_ID)}): ${whenText(schedule)}.`,
     ...nextLines(schedule),
+    ...choiceLines(schedule),
     `Runs start while a server works in this folder, such as\n  ${server}`,
   );
 }
 
 async function edit(
   { runs }: LocalRuns,
-  { principal, id }: ScheduleView,
+  before: ScheduleView,
   { flags }: CommandArguments,
 ): Promise<ExitCode> {
-  const changes = changesIn(flags);
+  const { principal, id } = before;
+  const changes = changesIn(flags, before);
   if (typeof changes === "string") return complain(changes, 2);
   if (Object.keys(changes).length === 0) {
     return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
@@ -160,11 +182,12 @@ async function edit(
     return say(JSON.stringify(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()), null, 2));
   }
   const next = schedule.pausedAt === undefined ? nextLines(schedule) : ["It is paused."];
-  return say(`Changed schedule ${shown(schedule.name)}: ${whenText(schedule)}.`, ...next);
+  const changed = `Changed schedule ${shown(schedule.name)}: ${whenText(schedule)}.`;
+  return say(changed, ...next, ...choiceLines(schedule));
 }
 
-/** The fields that flags give; otherwise the problem with one. */
-function changesIn(flags: FlagValues): ScheduleChanges | string {
+/** The fields that flags give; otherwise the problem with one. `before`: the schedule that they change. */
+function changesIn(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
   const text = (name: string): string | undefined => {
     const value = flags[name];
     return typeof value === "string" ? value : undefined;
@@ -174,7 +197,10 @@ function changesIn(flags: FlagValues): ScheduleChanges | string {
     return `--catch-up must be one of ${CATCH_UP.join(", ")}.`;
   if (flags["overlap"] === true && flags["no-overlap"] === true)
     return "Give --overlap or --no-overlap, not both.";
+  const choices = choicesIn(flags, before);
+  if (typeof choices === "string") return choices;
   return defined({
+    ...choices,
     task: text("task"),
     expression: text("cron"),
     name: text("name"),
@@ -196,6 +222,16 @@ const nextLines = (schedule: Schedule): string[] => [
     (time) => `  ${timeIn(schedule.timeZone, time)}`,
   ),
 ];
+
+/** Model, limits and goal of its runs, where they have any of their own. */
+function choiceLines(schedule: Schedule): string[] {
+  const words = choiceWords(schedule);
+  return [
+    ...(words === "" ? [] : [`For each run: ${oneLine(showControl(words), 200)}.`]),
+    ...(schedule.goal === undefined ? [] : ["A judge checks:"]),
+    ...(schedule.goal ?? []).map((criterion) => `  ${oneLine(showControl(criterion), 200)}`),
+  ];
+}
 
 function list(
   schedules: readonly ScheduleView[],
@@ -242,6 +278,7 @@ function shownLines(schedule: ScheduleView): string[] {
     "",
     `Starts ${whenText(schedule)}.`,
     `${CATCH_UP_WORDS[catchUp]}${limit} Runs ${overlap ? "may overlap" : "do not overlap"}.`,
+    ...choiceLines(schedule),
     ...(isPaused ? ["It is paused."] : nextLines(schedule)),
     ...(runs.length === 0 ? ["No run yet."] : ["Newest runs:"]),
     ...runs.map((run) => {

@@ -1,7 +1,7 @@
 /** Choices for one run: a model that the operator allows, and limits below those of the server. */
 import { z } from "zod";
 import { criteriaProblem } from "../core/criteria.ts";
-import { shownName } from "../core/text.ts";
+import { shownName, wellFormed } from "../core/text.ts";
 
 const amount = z.number().positive();
 const count = z.int().positive();
@@ -48,6 +48,8 @@ export interface StartChoices {
 export interface ChoiceProblem {
   code: "model_not_allowed" | "limit_not_allowed" | "invalid_goal";
   message: string;
+  /** Reason why a schedule with these choices skips its runs. Absent: the problem may pass, as a missing key does. */
+  skip?: "model_not_allowed" | "price_unknown";
 }
 
 /** Says why a run cannot start with these choices; `undefined`: it can. */
@@ -56,27 +58,23 @@ export function choiceProblem(
   offered: StartChoices,
 ): ChoiceProblem | undefined {
   const wrong = goal && criteriaProblem(goal);
-  if (wrong !== undefined) return { code: "invalid_goal", message: `No run was started. ${wrong}` };
+  if (wrong !== undefined) return { code: "invalid_goal", message: wrong };
   const chosen = offered.models.find(({ spec }) => model === undefined || spec === model);
-  if (model !== undefined && chosen?.problem !== undefined) return refusedModel(chosen.problem);
-  if (model !== undefined && chosen === undefined) return refusedModel(notAllowed(model, offered));
+  if (model !== undefined && chosen?.problem !== undefined) {
+    return { code: "model_not_allowed", message: chosen.problem };
+  }
+  if (model !== undefined && chosen === undefined) {
+    const code = "model_not_allowed";
+    return { code, message: notAllowed(model, offered), skip: code };
+  }
   const problem = limits === undefined ? undefined : limitsProblem(limits, offered.limits);
-  if (problem !== undefined) return refusedLimit(problem);
+  if (problem !== undefined) return { code: "limit_not_allowed", message: problem };
   const isOwn = model !== undefined || limits?.costUsd !== undefined;
   const { costUsd } = lowerLimits(offered.limits, limits);
   return isOwn && costUsd !== undefined && chosen !== undefined && chosen.price === undefined
-    ? refusedLimit(unpriced(chosen.spec))
+    ? { code: "limit_not_allowed", message: unpriced(chosen.spec), skip: "price_unknown" }
     : undefined;
 }
-
-const refusedModel = (text: string): ChoiceProblem => ({
-  code: "model_not_allowed",
-  message: `No run was started. ${text}`,
-});
-const refusedLimit = (text: string): ChoiceProblem => ({
-  code: "limit_not_allowed",
-  message: `No run was started. ${text}`,
-});
 
 function notAllowed(model: string, { models }: StartChoices): string {
   const others = models.filter(({ problem }) => problem === undefined).map(({ spec }) => spec);
@@ -98,6 +96,16 @@ function limitsProblem(limits: RunLimits, most: RunLimits): string | undefined {
   return above === undefined
     ? undefined
     : `The limit ${above} is ${limits[above]}, and this server allows at most ${most[above]}.`;
+}
+
+/** Trims criteria, and gives them as they are read back. */
+export const storableGoal = (goal: readonly string[]): string[] =>
+  goal.map((criterion) => wellFormed(criterion.trim()));
+
+/** The limits that were chosen, none of them above the server's. */
+export function loweredLimits(own: RunLimits, most: RunLimits): RunLimits {
+  const all = lowerLimits(most, own);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => Object.hasOwn(own, name)));
 }
 
 /** The lower one of each limit, so that a run never has more than its server allows. */

@@ -1,4 +1,5 @@
 /** Schedules, whose runs begin by themselves. */
+import type { ChoiceProblem, RunChoices } from "./choices.ts";
 import type { Principal, Run, RunSummary } from "./run.ts";
 
 /**
@@ -8,7 +9,8 @@ import type { Principal, Run, RunSummary } from "./run.ts";
 export const CATCH_UP = ["skip", "one", "all"] as const;
 export type CatchUp = (typeof CATCH_UP)[number];
 
-export interface Schedule {
+/** `RunChoices` are those of each of its runs. */
+export interface Schedule extends RunChoices {
   id: string;
   principal: Principal;
   /** Key of the servers that start its runs and work on them. */
@@ -37,7 +39,9 @@ export type SkipReason =
   | "previous_waits"
   | "paused"
   | "changed"
-  | "too_many_open";
+  | "too_many_open"
+  | "model_not_allowed"
+  | "price_unknown";
 
 /** Occurrences that started no run, from the first to the last one. */
 export interface Skip {
@@ -52,7 +56,8 @@ export interface ScheduleView extends Schedule {
   skips: Skip[];
 }
 
-export interface ScheduleRequest {
+/** An empty model, empty limits and an empty goal are those of the server, and none. */
+export interface ScheduleRequest extends RunChoices {
   task: string;
   expression: string;
   /** Default: the beginning of the task. */
@@ -73,7 +78,14 @@ export interface ScheduleRequest {
 export type ScheduleChanges = Partial<Omit<ScheduleRequest, "environment">>;
 
 /** Field of a request that was refused. */
-export type ScheduleField = "task" | "expression" | "name" | "timeZone" | "catchUp" | "catchUpLimit";
+export type ScheduleField =
+  | "task"
+  | "expression"
+  | "name"
+  | "timeZone"
+  | "catchUp"
+  | "catchUpLimit"
+  | keyof RunChoices;
 
 export type ScheduleOutcome =
   | { ok: true; schedule: Schedule }
@@ -82,7 +94,11 @@ export type ScheduleOutcome =
 
 export type RunNowOutcome =
   | { ok: true; run: Run }
-  | { ok: false; code: "not_found" | "previous_open" | "too_many_open_runs"; message: string };
+  | {
+      ok: false;
+      code: "not_found" | "previous_open" | "too_many_open_runs" | ChoiceProblem["code"];
+      message: string;
+    };
 
 /** Occurrences that follow each other, and the one before them. */
 export interface Occurrences {
@@ -97,6 +113,8 @@ export interface Step {
   skipped?: Occurrences;
   /** The one to start. */
   start?: Occurrences;
+  /** The reason why that one is skipped instead. */
+  refused?: SkipReason;
   dueAt: number;
 }
 

@@ -1,11 +1,12 @@
 /** Starts the runs of schedules when they are due. */
 import { monotonicClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { lastTimes, nextTime } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";
 import type { Principal } from "./run.ts";
 import type { Occurrences, Schedule, Step } from "./schedule.ts";
-import type { SchedulesContext } from "./schedules.ts";
+import { type SchedulesContext, startProblem } from "./schedules.ts";
 import type { Readiness, RunServiceOptions } from "./service.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
@@ -164,21 +165,27 @@ export class Scheduler {
 
   /** Brings a schedule up to date, and gives its next due time; `undefined`: it could not continue. */
   async #startRuns(due: Schedule): Promise<number | undefined> {
-    const { schedules, environment, openRuns, preflight, clock, newId, log } = this.#options;
+    const { schedules, environment, openRuns, choices, preflight, clock, newId, log } = this.#options;
     let schedule = due;
     for (let step = stepOf(schedule, clock()); step !== undefined; step = stepOf(schedule, clock())) {
       const refusal = step.start && (await preflight(schedule.principal));
-      if (refusal !== undefined) {
-        log.warn("schedule.not_started", { scheduleId: schedule.id, reason: refusal.code });
+      const problem = step.start && startProblem(schedule, choices());
+      const reason = refusal?.code ?? (problem?.skip === undefined ? problem?.code : undefined);
+      if (reason !== undefined) {
+        log.warn("schedule.not_started", { scheduleId: schedule.id, reason });
         return undefined;
       }
       const ids = { runId: newId("run"), newThreadId: newId("thr") };
-      const outcome = await schedules.advance(schedule, step, {
-        ...ids,
-        environment,
-        openRuns,
-        now: clock(),
-      });
+      const outcome = await schedules.advance(
+        schedule,
+        { ...step, ...defined({ refused: problem?.skip }) },
+        {
+          ...ids,
+          environment,
+          openRuns,
+          now: clock(),
+        },
+      );
       if (outcome.kind === "waits" || outcome.kind === "stale") return undefined;
       const facts = { scheduleId: schedule.id, dueAt: step.start?.from ?? step.skipped?.to };
       if (outcome.kind === "started") log.info("schedule.run_started", { ...facts, runId: outcome.run.id });

@@ -3,6 +3,15 @@ import { type Clock, timeZone as serverZone } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import type { IdSource } from "../core/ids.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type ChoiceProblem,
+  type RunChoices,
+  type StartChoices,
+  choiceProblem,
+  loweredLimits,
+  storableGoal,
+} from "./choices.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";
 import { MAX_NAME, MAX_TASK, type Principal } from "./run.ts";
@@ -30,6 +39,7 @@ export interface SchedulesContext {
   schedules: ScheduleRepository;
   environment: string;
   openRuns: number | undefined;
+  choices: () => StartChoices;
   newId: IdSource;
   clock: Clock;
 }
@@ -38,18 +48,21 @@ export interface SchedulesContext {
 type Chosen = Pick<
   Schedule,
   "task" | "name" | "expression" | "timeZone" | "catchUp" | "catchUpLimit" | "overlap"
->;
+> &
+  RunChoices;
 
 export async function addSchedule(
   principal: Principal,
   request: ScheduleRequest,
-  { schedules, environment, newId, clock }: SchedulesContext,
+  { schedules, environment, choices, newId, clock }: SchedulesContext,
 ): Promise<ScheduleOutcome> {
   const now = clock();
   const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
   const { name = "", timeZone = serverZone() } = request;
   const read = chosenOf({ ...request, catchUp, catchUpLimit, overlap, name, timeZone }, now);
   if (!read.ok) return read;
+  const refused = refusedChoices(read.chosen, {}, choices);
+  if (refused !== undefined) return refused;
   const schedule: Schedule = {
     ...read.chosen,
     id: newId("sch"),
@@ -70,7 +83,7 @@ export async function editSchedule(
   principal: Principal,
   id: string,
   changes: ScheduleChanges,
-  { schedules, clock }: SchedulesContext,
+  { schedules, choices, clock }: SchedulesContext,
 ): Promise<ScheduleOutcome> {
   for (;;) {
     const before = await schedules.find(principal, id);
@@ -78,10 +91,13 @@ export async function editSchedule(
     const now = clock();
     const read = chosenOf({ ...before, ...defined(changes) }, now);
     if (!read.ok) return read;
+    const refused = refusedChoices(read.chosen, before, choices);
+    if (refused !== undefined) return refused;
     const isOtherTime =
       read.chosen.expression !== before.expression || read.chosen.timeZone !== before.timeZone;
     const dueAt = isOtherTime ? nextTime(read.chosen, now) : before.dueAt;
-    const schedule: Schedule = { ...before, ...read.chosen, dueAt };
+    const { model: _model, limits: _limits, goal: _goal, ...rest } = before;
+    const schedule: Schedule = { ...rest, ...read.chosen, dueAt };
     const skipped = isOtherTime ? missedOf(before, now, "changed") : undefined;
     const edited = await schedules.edit(before, schedule, skipped);
     if (edited === "edited") return { ok: true, schedule };
@@ -104,7 +120,40 @@ function chosenOf(given: Chosen, now: number): { ok: true; chosen: Chosen } | Re
     return invalid("catchUpLimit", `The limit must be a whole number from 1 to ${MAX_CATCH_UP}.`);
   }
   const name = oneLine(wellFormed(given.name), MAX_NAME).trim() || oneLine(task, MAX_DEFAULT_NAME);
-  return { ok: true, chosen: { task, name, ...read.rule, catchUp, catchUpLimit, overlap } };
+  const chosen = { task, name, ...read.rule, catchUp, catchUpLimit, overlap, ...runChoices(given) };
+  return { ok: true, chosen };
+}
+
+/** Leaves out what is empty. */
+const runChoices = ({ model = "", limits = {}, goal = [] }: RunChoices): RunChoices => ({
+  ...(model === "" ? {} : { model }),
+  ...(Object.keys(defined(limits)).length === 0 ? {} : { limits: defined(limits) }),
+  ...(goal.length === 0 ? {} : { goal: storableGoal(goal) }),
+});
+
+/** Choices that were made before are not checked again: the operator may have changed what is allowed since. */
+function refusedChoices(
+  wanted: RunChoices,
+  before: RunChoices,
+  choices: SchedulesContext["choices"],
+): Refused | undefined {
+  const [own, earlier] = [runChoices(wanted), runChoices(before)];
+  if (isDeepStrictEqual(own, {}) || isDeepStrictEqual(own, earlier)) return undefined;
+  const problem = choiceProblem(own, choices());
+  return problem && invalid(FIELDS[problem.code], problem.message);
+}
+
+const FIELDS: Readonly<Record<ChoiceProblem["code"], ScheduleField>> = {
+  model_not_allowed: "model",
+  limit_not_allowed: "limits",
+  invalid_goal: "goal",
+};
+
+/** Says why a run of a schedule cannot start now. Limits that the server lowered since are lowered for the run too. */
+export function startProblem({ model, limits }: Schedule, offered: StartChoices): ChoiceProblem | undefined {
+  if (model === undefined && limits === undefined) return undefined;
+  const own = defined({ model, limits: limits && loweredLimits(limits, offered.limits) });
+  return choiceProblem(own, offered);
 }
 
 type Refused = Exclude<ScheduleOutcome, { ok: true }>;
@@ -162,10 +211,14 @@ const noSchedule = (id: string): string => `There is no schedule ${shownName(id)
 export async function runScheduleNow(
   principal: Principal,
   id: string,
-  { schedules, openRuns, newId, clock }: SchedulesContext,
+  { schedules, openRuns, choices, newId, clock }: SchedulesContext,
 ): Promise<RunNowOutcome> {
   const schedule = await schedules.find(principal, id);
   if (schedule === undefined) return { ok: false, code: "not_found", message: noSchedule(id) };
+  const problem = startProblem(schedule, choices());
+  if (problem !== undefined) {
+    return { ok: false, code: problem.code, message: `No run was started. ${problem.message}` };
+  }
   const ids = { runId: newId("run"), newThreadId: newId("thr") };
   const { environment } = schedule;
   const created = await schedules.runNow(schedule, { ...ids, environment, openRuns, now: clock() });

@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import type { IdSource } from "../core/ids.ts";
 import { shownName, wellFormed } from "../core/text.ts";
-import { type ChoiceProblem, type StartChoices, choiceProblem } from "./choices.ts";
+import { type StartChoices, choiceProblem, storableGoal } from "./choices.ts";
 import type { Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, parsePoint } from "./run.ts";
@@ -157,8 +157,8 @@ export async function start(
 /** The request as it is read back: a repeated one is to be the same. */
 function storable({ task, idempotencyKey, goal, ...rest }: StartRequest): StartRequest {
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
-  const criteria = goal?.map((criterion) => wellFormed(criterion.trim()));
-  return { ...rest, ...key, ...defined({ goal: criteria }), task: wellFormed(task) };
+  const criteria = goal && { goal: storableGoal(goal) };
+  return { ...rest, ...key, ...criteria, task: wellFormed(task) };
 }
 
 async function create(
@@ -183,10 +183,11 @@ async function create(
   return runs.create(principal, request, { ...fresh, now: clock() });
 }
 
-const chosenProblem = (request: StartRequest, choices: StartContext["choices"]): ChoiceProblem | undefined =>
-  request.model === undefined && request.limits === undefined && request.goal === undefined
-    ? undefined
-    : choiceProblem(request, choices());
+function chosenProblem(request: StartRequest, choices: StartContext["choices"]): Readiness["refusal"] {
+  const isPlain = request.model === undefined && request.limits === undefined && request.goal === undefined;
+  const problem = isPlain ? undefined : choiceProblem(request, choices());
+  return problem && { code: problem.code, message: `No run was started. ${problem.message}` };
+}
 
 /** `undefined`: the run at work in the thread has ended. */
 async function tellInstead(

@@ -444,9 +444,9 @@ class Supervisor implements RunService {
   }
 
   get #scheduling(): SchedulesContext {
-    const { environment, openRuns } = this.#options;
+    const { environment, openRuns, choices = NO_CHOICES } = this.#options;
     const { schedules } = this.#runs;
-    return { schedules, environment, openRuns, newId: this.#newId, clock: this.#clock };
+    return { schedules, environment, openRuns, choices, newId: this.#newId, clock: this.#clock };
   }
 
   /** The next due time may be another one now. */

@@ -40,6 +40,7 @@ async function look(runs: RunRepository, now: () => number, death: Death, openRu
     schedules,
     environment: "e",
     openRuns,
+    choices: () => ({ models: [], limits: {} }),
     preflight: async () => undefined,
     mayStart: () => true,
     clock: now,
@@ -111,7 +112,15 @@ test("each occurrence has one run or one logged skip, whatever servers do and cl
           if (!isFinal(status)) await one.cancel(ME, id, "end", now);
         }
       };
-      const context = { schedules: one.schedules, environment: "e", openRuns, newId: () => "x", clock };
+      const choices = () => ({ models: [], limits: {} });
+      const context = {
+        schedules: one.schedules,
+        environment: "e",
+        openRuns,
+        choices,
+        newId: () => "x",
+        clock,
+      };
       for (const next of steps) {
         if (next.kind === "wait") now += next.minutes * MINUTE;
         else if (next.kind === "end") await endRuns();

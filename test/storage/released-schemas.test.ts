@@ -48,6 +48,7 @@ it("no step that a database may have been made by changes", () => {
         "11 a96cac072cd2",
         "12 e4c2210b97f0",
         "13 934117278cef",
+        "14 de2ee6c27611",
       ],
       "store": [
         "1 4b55d3eff00e",

@@ -70,6 +70,32 @@ export function scheduleRepositoryContract(
       expect((await runs.schedules.listAll()).map(({ id }) => id)).toEqual([one.id, other.id]);
     });
 
+    test("keep the choices for their runs, and skip a time for which these are refused", async () => {
+      const choices = { model: "a:b", limits: { costUsd: 1, tokens: 9 }, goal: ["There is a report"] };
+      const one = await add(choices);
+      expect(await runs.schedules.find(ME, one.id)).toEqual(one);
+      const refused = { ...step(), refused: "model_not_allowed" as const };
+      const other = { ...one, model: "c:d" };
+      expect(await runs.schedules.advance(other, refused, fresh())).toEqual({ kind: "stale" });
+      expect(await runs.schedules.advance(one, refused, fresh())).toEqual({
+        kind: "skipped",
+        reason: "model_not_allowed",
+      });
+      const next = { ...one, dueAt: 2 * HOUR };
+      const started = await runs.schedules.advance(next, step(2 * HOUR), fresh());
+      expect(started).toMatchObject({ kind: "started", run: choices });
+      // Nobody waits for an earlier run to skip a time.
+      const all = { ...next, catchUp: "all" as const, dueAt: 3 * HOUR };
+      expect(await runs.schedules.edit({ ...next, dueAt: 3 * HOUR }, all, undefined)).toBe("edited");
+      expect(
+        await runs.schedules.advance(all, { ...step(3 * HOUR), refused: "price_unknown" }, fresh()),
+      ).toEqual({ kind: "skipped", reason: "price_unknown" });
+      const { model: _model, limits: _limits, goal: _goal, ...plain } = all;
+      const due = { dueAt: 4 * HOUR };
+      expect(await runs.schedules.edit({ ...all, ...due }, { ...plain, ...due }, undefined)).toBe("edited");
+      expect(await runs.schedules.find(ME, one.id)).toEqual({ ...plain, ...due });
+    });
+
     test("are changed as they were read, with names of their own", async () => {
       const one = await add({ name: "daily" });
       await add({ name: "other" });

@@ -10,6 +10,7 @@ import {
   renderSchedules,
 } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
+import { fieldsOf, readChoices } from "./start-form.ts";
 import { type Picture, type ScreenContext, waitingFor } from "./screens.ts";
 
 /** Characters of a field that an address brings. */
@@ -28,7 +29,11 @@ export async function schedulesScreen(
   refused?: WrongSchedule,
 ): Promise<Picture> {
   const { runs, session, folderOf, settings } = context;
-  const [found, waiting] = await Promise.all([runs.schedules(session.principal), waitingFor(context)]);
+  const [found, readiness, waiting] = await Promise.all([
+    runs.schedules(session.principal),
+    runs.readiness(session.principal),
+    waitingFor(context),
+  ]);
   const edited = found.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
   const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, edited && draftFrom(edited));
   const folders = found.map((one) => folderOf?.(one));
@@ -47,6 +52,7 @@ export async function schedulesScreen(
       draft,
       preview: previewOf(draft, now),
       folder: settings.folder,
+      readiness,
       refused,
       now,
     }),
@@ -72,11 +78,13 @@ const suggested = (): ScheduleDraft => ({
   catchUp: "one",
   catchUpLimit: "10",
   overlap: false,
+  choices: new URLSearchParams(),
 });
 
 const draftFrom = (schedule: ScheduleView): ScheduleDraft => ({
   ...schedule,
   catchUpLimit: String(schedule.catchUpLimit),
+  choices: fieldsOf(schedule),
 });
 
 /** The fields of a form; those that it has not are as in `otherwise`. */
@@ -93,6 +101,7 @@ function draftOf(given: URLSearchParams, limit = MAX_GIVEN, otherwise = suggeste
     catchUpLimit: text("catchUpLimit"),
     // A form that was sent leaves out a box that is not checked.
     overlap: given.has("overlap") || (!given.has("expression") && otherwise.overlap),
+    choices: given.has("catchUp") ? given : otherwise.choices,
   };
 }
 
@@ -104,19 +113,27 @@ export async function saveFrom(
   form: URLSearchParams,
 ): Promise<WrongSchedule | undefined> {
   const draft = draftOf(form, Infinity);
+  const edited = form.get("edit");
+  const refused = { draft, isOfForm: true, ...(edited === null ? {} : { edited }) };
+  const { choices, ...rest } = draft;
+  const read = readChoices(choices);
+  if (!read.ok) return { ...refused, problem: read.message, field: "limits" };
   const limit = draft.catchUpLimit.trim();
   const fields = {
-    ...draft,
+    ...rest,
+    // A field that is empty takes back what was chosen before.
+    model: "",
+    limits: {},
+    goal: [],
+    ...read.choices,
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,
   };
-  const edited = form.get("edit");
   const saved = await (edited === null
     ? runs.addSchedule(session.principal, fields)
     : runs.editSchedule(session.principal, edited, fields));
   if (saved.ok) return undefined;
-  const field = "field" in saved ? saved.field : undefined;
-  return { draft, problem: saved.message, field, isOfForm: true, ...(edited === null ? {} : { edited }) };
+  return { ...refused, problem: saved.message, field: "field" in saved ? saved.field : undefined };
 }
 
 export const CHANGES = ["pause", "resume", "remove", "run"] as const;

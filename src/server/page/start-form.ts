@@ -1,5 +1,6 @@
 /** Reads what a person chose for a new run. */
-import { type RunChoices, type RunLimits, lowerLimits } from "../../runs/choices.ts";
+import { defined } from "../../core/defined.ts";
+import { type RunChoices, type RunLimits, loweredLimits } from "../../runs/choices.ts";
 import type { Run } from "../../runs/run.ts";
 import type { Readiness } from "../../runs/service.ts";
 
@@ -12,7 +13,6 @@ const COUNTS = [
   ["tokens", "tokens"],
   ["modelCalls", "model calls"],
   ["toolCalls", "tool calls"],
-  ["minutes", "minutes of work"],
 ] as const;
 
 /** A comma is read as a point only where it cannot stand between thousands. */
@@ -38,9 +38,12 @@ export function readChoices(form: URLSearchParams): ReadChoices {
     if (count === "") continue;
     if (!/^\d{1,12}$/.test(count) || Number(count) === 0)
       return wrong(`The limit of ${word} has to be a whole number above zero.`);
-    if (name === "minutes") limits.workTime = Number(count) * 60;
-    else limits[name] = Number(count);
+    limits[name] = Number(count);
   }
+  const minutes = text(form, "minutes").replaceAll(/[\s,]/g, "");
+  const seconds = /^\d{1,9}(?:\.\d{1,6})?$/.test(minutes) ? Math.round(Number(minutes) * 60) : 0;
+  if (seconds > 0) limits.workTime = seconds;
+  else if (minutes !== "") return wrong("The limit of minutes of work has to be a number above zero.");
   return {
     ok: true,
     choices: {
@@ -49,6 +52,18 @@ export function readChoices(form: URLSearchParams): ReadChoices {
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
     },
   };
+}
+
+/** The fields of a form that has these choices. */
+export function fieldsOf({ model, limits = {}, goal }: RunChoices): URLSearchParams {
+  const { costUsd, workTime } = limits;
+  const minutes = workTime === undefined ? undefined : Number((workTime / 60).toFixed(6));
+  const counts = Object.fromEntries(COUNTS.map(([name]) => [name, limits[name]]));
+  const cost = costUsd === undefined ? {} : { cost: "other", costOther: String(costUsd) };
+  const given = { model, goal: goal?.join("\n"), ...counts, minutes, ...cost };
+  const fields = new URLSearchParams();
+  for (const [name, value] of Object.entries(defined(given))) fields.set(name, String(value));
+  return fields;
 }
 
 const text = (form: URLSearchParams, name: string): string => (form.get(name) ?? "").trim();
@@ -63,12 +78,6 @@ export function choicesOf(
   const isUsable = models.some(({ spec, problem }) => spec === model && problem === undefined);
   return {
     ...(model !== undefined && isUsable ? { model } : {}),
-    ...(limits === undefined ? {} : { limits: lowered(limits, most) }),
+    ...(limits === undefined ? {} : { limits: loweredLimits(limits, most) }),
   };
-}
-
-/** The limits that were chosen, none of them above the server's. */
-function lowered(own: RunLimits, most: RunLimits): RunLimits {
-  const all = lowerLimits(most, own);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => Object.hasOwn(own, name)));
 }

@@ -1,4 +1,4 @@
-/** Limits of a run in a few words each. */
+/** Limits of a run in a few words each, and as JSON. */
 import type { RunLimits } from "../../runs/choices.ts";
 import { duration } from "./room/duration.ts";
 import { grouped, tokens as short } from "./room/figures.ts";
@@ -12,6 +12,15 @@ export function limitWords({ costUsd, tokens, modelCalls, toolCalls, workTime }:
     ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
   ];
 }
+
+/** Limits that were chosen for a run; the others are those of the server. */
+export const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({
+  cost_usd: costUsd,
+  tokens,
+  model_calls: modelCalls,
+  tool_calls: toolCalls,
+  work_seconds: workTime,
+});
 
 /** Such as `$5.00`; a part of a cent is told exactly. */
 export const price = (usd: number): string =>

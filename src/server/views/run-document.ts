@@ -1,7 +1,6 @@
 /** The JSON and the transcript that a client reads of a run. */
 import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
-import type { RunLimits } from "../../runs/choices.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
 import {
@@ -25,7 +24,7 @@ import { totalCost } from "../../runs/view.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { goalReport } from "./goal-report.ts";
-import { limitWords } from "./limit-words.ts";
+import { limitWords, limitsDocument } from "./limit-words.ts";
 import { asText, code, fenced, quote } from "./quoting.ts";
 
 /**
@@ -84,15 +83,6 @@ const scheduleDocument = ({ id, name, dueAt }: RunSchedule): object => ({
   schedule_id: id,
   name,
   due_at: dueAt === undefined ? undefined : isoTime(dueAt),
-});
-
-/** Limits that were chosen for the run; the others are those of the server. */
-const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({
-  cost_usd: costUsd,
-  tokens,
-  model_calls: modelCalls,
-  tool_calls: toolCalls,
-  work_seconds: workTime,
 });
 
 /** A price that is not known is "unknown", never 0. */

@@ -1,8 +1,10 @@
 /** Describes schedules to people: cron expressions in words, times in their zone, reasons for skips. */
 import { isoTime } from "../../core/clock.ts";
+import type { RunChoices } from "../../runs/choices.ts";
 import { nextTimes } from "../../runs/cron.ts";
 import type { RunSummary } from "../../runs/run.ts";
 import type { CatchUp, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
+import { limitWords, limitsDocument } from "./limit-words.ts";
 
 const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
   too_old: "missed, and too old to catch up on",
@@ -11,6 +13,8 @@ const SKIP_WORDS: Readonly<Record<SkipReason, string>> = {
   paused: "the schedule was paused",
   changed: "the schedule was changed before a run started",
   too_many_open: "too many runs were unfinished",
+  model_not_allowed: "the server did not allow its model",
+  price_unknown: "the price of its model was not known, so its cost limit could not be kept",
 };
 
 /** A moment in a time zone, such as `Mon 5 Jan 2026, 07:00`. */
@@ -51,6 +55,15 @@ export const CATCH_UP_WORDS: Readonly<Record<CatchUp, string>> = {
   all: "Missed runs are started one after the other.",
 };
 
+/** The model and the limits that were chosen, such as `model a:b, limit $1.00`; empty: those of the server. */
+export function choiceWords({ model, limits = {} }: RunChoices): string {
+  const words = limitWords(limits);
+  return [
+    ...(model === undefined ? [] : [`model ${model}`]),
+    ...(words.length === 0 ? [] : [`limit ${words.join(", ")}`]),
+  ].join(", ");
+}
+
 /** JSON of a schedule: times are ISO 8601, absent facts are left out. */
 export function scheduleDocument(schedule: ScheduleView, now: number): object {
   const { runs, skips, dueAt, pausedAt, createdAt } = schedule;
@@ -65,6 +78,9 @@ export function scheduleDocument(schedule: ScheduleView, now: number): object {
     catch_up: schedule.catchUp,
     catch_up_limit: schedule.catchUp === "all" ? schedule.catchUpLimit : undefined,
     overlap: schedule.overlap,
+    model: schedule.model,
+    limits: schedule.limits && limitsDocument(schedule.limits),
+    goal: schedule.goal,
     created_at: isoTime(createdAt),
     paused_at: pausedAt === undefined ? undefined : isoTime(pausedAt),
     next: pausedAt === undefined ? [dueAt, ...nextTimes(schedule, Math.max(dueAt, now), 2)].map(isoTime) : [],

@@ -1,5 +1,7 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
-import { toJson } from "../../core/json.ts";
+import { defined } from "../../core/defined.ts";
+import { type Json, fromJson, toJson } from "../../core/json.ts";
+import type { RunLimits } from "../../runs/choices.ts";
 import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
 import type {
@@ -35,6 +37,9 @@ interface ScheduleRow {
   created_at: number;
   paused_at: number | null;
   due_at: number;
+  model: string | null;
+  limits: Json<RunLimits> | null;
+  goal: Json<string[]> | null;
 }
 
 const toSchedule = (row: ScheduleRow): Schedule => ({
@@ -51,6 +56,9 @@ const toSchedule = (row: ScheduleRow): Schedule => ({
   createdAt: row.created_at,
   ...(row.paused_at === null ? {} : { pausedAt: row.paused_at }),
   dueAt: row.due_at,
+  ...(row.model === null ? {} : { model: row.model }),
+  ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
+  ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
 });
 
 const toColumns = (schedule: Schedule) => ({
@@ -62,6 +70,9 @@ const toColumns = (schedule: Schedule) => ({
   catch_up_limit: schedule.catchUpLimit,
   overlap: Number(schedule.overlap),
   due_at: schedule.dueAt,
+  model: schedule.model ?? null,
+  limits: schedule.limits === undefined ? null : toJson(schedule.limits),
+  goal: schedule.goal === undefined ? null : toJson([...schedule.goal]),
 });
 
 const OWN = "id = @id AND principal = @principal";
@@ -76,9 +87,9 @@ function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | 
   if (others.length >= most) return "too_many";
   yield* change(
     `INSERT INTO schedules (id, principal, environment, name, task, expression, time_zone, catch_up, catch_up_limit,
-       overlap, created_at, due_at)
+       overlap, created_at, due_at, model, limits, goal)
      VALUES (@id, @principal, @environment, @name, @task, @expression, @time_zone, @catch_up, @catch_up_limit,
-       @overlap, @created_at, @due_at)`,
+       @overlap, @created_at, @due_at, @model, @limits, @goal)`,
     {
       id: schedule.id,
       principal,
@@ -104,7 +115,8 @@ function* edit(
   if (skipped !== undefined) yield* skip(id, skipped, skipped.reason);
   yield* change(
     `UPDATE schedules SET name = @name, task = @task, expression = @expression, time_zone = @time_zone,
-       catch_up = @catch_up, catch_up_limit = @catch_up_limit, overlap = @overlap, due_at = @due_at WHERE id = @id`,
+       catch_up = @catch_up, catch_up_limit = @catch_up_limit, overlap = @overlap, due_at = @due_at,
+       model = @model, limits = @limits, goal = @goal WHERE id = @id`,
     { id, ...toColumns(after) },
   );
   return "edited";
@@ -205,30 +217,42 @@ function* openRunOf({ id, principal }: Schedule): Steps<Run | undefined> {
   return row && toRun(row);
 }
 
+/** The fields that decide when a schedule starts a run, and whether it may. */
+const startedBy = ({ expression, timeZone, model, limits }: Schedule): string =>
+  toJson([expression, timeZone, model ?? null, limits ?? null]);
+
 function* advance(given: Schedule, step: Step, fresh: NewRun): Steps<Advanced> {
   const schedule = yield* findToChange(given);
-  const isSame = schedule?.expression === given.expression && schedule.timeZone === given.timeZone;
+  const isSame = schedule !== undefined && startedBy(schedule) === startedBy(given);
   if (!isSame || schedule.dueAt !== given.dueAt || schedule.pausedAt !== undefined) return { kind: "stale" };
-  const { skipped, start, dueAt } = step;
+  const { skipped, start, refused, dueAt } = step;
   if (skipped !== undefined) yield* skip(given.id, skipped, "too_old");
   const outcome: Advanced =
-    start === undefined ? { kind: "skipped", reason: "too_old" } : yield* startOrSkip(schedule, start, fresh);
+    start === undefined
+      ? { kind: "skipped", reason: "too_old" }
+      : yield* startOrSkip(schedule, { start, refused }, fresh);
   const sql = "UPDATE schedules SET due_at = @due_at WHERE id = @id";
   yield* change(sql, { id: given.id, due_at: outcome.kind === "waits" ? (start?.from ?? dueAt) : dueAt });
   return outcome;
 }
 
-function* startOrSkip(schedule: Schedule, start: Occurrences, fresh: NewRun): Steps<Advanced> {
+function* startOrSkip(
+  schedule: Schedule,
+  { start, refused }: { start: Occurrences; refused: SkipReason | undefined },
+  fresh: NewRun,
+): Steps<Advanced> {
   const { id, name, catchUp, principal } = schedule;
   // After the clock was set back, a schedule that was paused and resumed comes to its occurrences again.
   const known = "SELECT id FROM runs WHERE schedule_id = @id AND occurrence = @start";
   if ((yield* first(known, { id, start: start.from })) !== undefined) return { kind: "stale" };
   const open = schedule.overlap ? undefined : yield* openRunOf(schedule);
-  if (open?.status === "working" && catchUp === "all") return { kind: "waits" };
-  let reason: SkipReason | undefined;
-  if (open !== undefined) reason = open.status === "input_required" ? "previous_waits" : "previous_at_work";
-  else {
-    const created = yield* create(principal, taskOf(schedule), {
+  let reason = refused;
+  if (reason === undefined && open !== undefined) {
+    if (open.status === "working" && catchUp === "all") return { kind: "waits" };
+    reason = open.status === "input_required" ? "previous_waits" : "previous_at_work";
+  }
+  if (reason === undefined) {
+    const created = yield* create(principal, requestOf(schedule), {
       ...fresh,
       schedule: { id, name, dueAt: start.from },
     });
@@ -239,14 +263,18 @@ function* startOrSkip(schedule: Schedule, start: Occurrences, fresh: NewRun): St
   return { kind: "skipped", reason };
 }
 
-const taskOf = ({ task }: Schedule) => ({ task });
+/** The request that its runs are started with. */
+const requestOf = ({ task, model, limits, goal }: Schedule) => ({
+  task,
+  ...defined({ model, limits, goal }),
+});
 
 function* runNow(given: Schedule, fresh: NewRun): Steps<Created | { kind: "previous_open"; run: Run }> {
   const schedule = (yield* findToChange(given)) ?? given;
   const open = schedule.overlap ? undefined : yield* openRunOf(schedule);
   if (open !== undefined) return { kind: "previous_open", run: open };
   const { id, name, principal } = schedule;
-  return yield* create(principal, taskOf(schedule), { ...fresh, schedule: { id, name } });
+  return yield* create(principal, requestOf(schedule), { ...fresh, schedule: { id, name } });
 }
 
 export class StoredSchedules implements ScheduleRepository {

@@ -379,6 +379,12 @@ ALTER TABLE questions ADD COLUMN asked_by TEXT;
 CREATE UNIQUE INDEX runs_of_parent ON runs (parent_id, parent_call) WHERE parent_id IS NOT NULL;
 CREATE INDEX runs_children ON runs (principal, status) WHERE parent_id IS NOT NULL;`;
 
+/** `schedules.limits` and `schedules.goal` are JSON, as those of runs; null: those of the server, and no goal. */
+const SCHEDULE_CHOICES = `
+ALTER TABLE schedules ADD COLUMN model TEXT;
+ALTER TABLE schedules ADD COLUMN limits TEXT;
+ALTER TABLE schedules ADD COLUMN goal TEXT;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -394,6 +400,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 11, name: "subscriptions to news", sql: SUBSCRIPTIONS },
   { version: 12, name: "goals of runs", sql: GOALS },
   { version: 13, name: "runs that agents start in the background", sql: CHILDREN },
+  { version: 14, name: "choices of schedules", sql: SCHEDULE_CHOICES },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -67,6 +67,49 @@ test("a schedule is added, listed, shown, paused and removed, by its name or the
   );
 });
 
+test("model, limits and goal are chosen for the runs of a schedule, changed and taken back", async () => {
+  const home = terminalHome();
+  const settings = { DEEPAGENT_MODEL: "openai:gpt-4.1", OPENAI_API_KEY: "x", ANTHROPIC_API_KEY: "x" };
+  Object.assign(home.env, settings, { DEEPAGENT_ALLOWED_MODELS: "anthropic:claude-haiku-4-5" });
+  const flags = [
+    "--model",
+    "anthropic:claude-haiku-4-5",
+    "--limits-cost-usd",
+    "0.5",
+    "--goal",
+    "There is a report",
+  ];
+  const added = await home.bin("schedule", "add", "@daily", "Read", "--name", "notes", ...flags);
+  expect(added).toMatchObject({ code: 0, stderr: "" });
+  const words =
+    "For each run: model anthropic:claude-haiku-4-5, limit $0.50.\nA judge checks:\n  There is a report\n";
+  expect(added.stdout).toContain(words);
+  expect(added.stdout).not.toContain("--model offline");
+  expect((await home.bin("schedule", "show", "notes")).stdout).toContain(words);
+  const edited = await home.bin(
+    "schedule",
+    "edit",
+    "notes",
+    "--no-model",
+    "--limits-work-time",
+    "90",
+    "--no-goal",
+  );
+  expect(edited.stdout).toContain("For each run: limit $0.50, 1m 30s of work.\n");
+  const json = JSON.parse((await home.bin("schedule", "show", "notes", "--json")).stdout) as object;
+  expect(json).toMatchObject({ limits: { cost_usd: 0.5, work_seconds: 90 } });
+  expect(json).not.toHaveProperty("model");
+  expect(json).not.toHaveProperty("goal");
+  const other = await home.bin("schedule", "edit", "notes", "--model", "anthropic:other");
+  expect(other).toMatchObject({ code: 2, stdout: "" });
+  expect(other.stderr).toContain(
+    "does not allow the model 'anthropic:other'. Choose openai:gpt-4.1 or anthropic:",
+  );
+  expect((await home.bin("schedule", "run", "notes")).code).toBe(0);
+  const run = JSON.parse((await home.bin("runs", "show", "last", "--json")).stdout) as object;
+  expect(run).toMatchObject({ limits: { cost_usd: 0.5, work_seconds: 90 } });
+});
+
 test.each([
   [["schedule"], /schedule needs an action: add, list, show/],
   [["schedule", "ad"], /did you mean add\?/],
@@ -87,6 +130,16 @@ test.each([
     /The limit must be a whole number from 1 to 100/,
   ],
   [["schedule", "add", "0 7 * * *", "Task", "--cron", "0 8 * * *"], /--cron is for schedule edit only/],
+  [["schedule", "add", "0 7 * * *", "Task", "--limits-tokens", "many"], /The limit tokens is not valid/],
+  [
+    ["schedule", "add", "0 7 * * *", "Task", "--model", "x:y"],
+    /does not allow the model 'x:y'\. Choose offline/,
+  ],
+  [["schedule", "add", "0 7 * * *", "Task", "--no-goal"], /--no-goal is for schedule edit only/],
+  [
+    ["schedule", "add", "0 7 * * *", "Task", "--goal", "a", "--goal", "a"],
+    /Criterion 2 of the goal is given twice/,
+  ],
   [["schedule", "edit"], /schedule edit needs the name of a schedule/],
   [["schedule", "show"], /schedule show needs the name of a schedule/],
   [["schedule", "run", "x", "--all-principals"], /--all-principals is not for schedule run/],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { StartChoices } from "../../../src/runs/choices.ts";
 import { ME, databaseFile, openServer, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { browser, problemsOf } from "./chromium.ts";
@@ -7,11 +8,19 @@ import { openPages, visit } from "./support.ts";
 const NOW = Date.parse("2026-01-05T06:00:00Z");
 const DAILY = { task: "Read the <b>news</b>", expression: "0 7 * * 1-5", timeZone: "UTC", name: "news" };
 
-async function opened() {
+const OFFERED: StartChoices = {
+  models: [
+    { spec: "a:main", price: { input: 3, output: 15 } },
+    { spec: "b:small", price: { input: 1, output: 5 } },
+  ],
+  limits: { tokens: 2_000_000 },
+};
+
+async function opened(offered = OFFERED) {
   const { service } = openServer(
     databaseFile(),
     { model: scriptedModel(() => ({ text: "done" })) },
-    { clock: () => NOW, concurrentRuns: 0 },
+    { clock: () => NOW, concurrentRuns: 0, model: "a:main", choices: () => offered },
   );
   const pages = await openPages(service, () => NOW, { settings: { folder: "tide-alarms" } });
   return { service, pages, link: pages.link({ principal: ME, purpose: "decide" }) };
@@ -77,6 +86,56 @@ test("a schedule is changed by the form that has its fields", async () => {
   expect([gone.status, gone.body]).toEqual([422, expect.stringContaining("There is no schedule")]);
 });
 
+test("model, limits and goal are chosen for the runs of a schedule as for a run", async () => {
+  const { service, link } = await opened();
+  const { get, post } = await visit(link);
+  const choices = {
+    model: "b:small",
+    cost: "other",
+    costOther: "2.5",
+    minutes: "1.5",
+    goal: "One\r\n\r\nTwo",
+  };
+  expect((await post("/schedules/add", { ...FIELDS, ...choices })).status).toBe(303);
+  const chosen = { model: "b:small", limits: { costUsd: 2.5, workTime: 90 }, goal: ["One", "Two"] };
+  const [schedule] = await service.schedules(ME);
+  expect(schedule).toMatchObject(chosen);
+  expect((await get("/schedules")).body).toContain(
+    "Model b:small, limit $2.50, 1m 30s of work, goal of 2 criteria",
+  );
+  const { body } = await get(`/schedules?edit=${schedule?.id}`);
+  expect(body).toMatch(/name="model"\s+value="b:small"\s+data-word="b:small"\s+checked/);
+  expect(body).toMatch(/value="2\.5"/);
+  expect(body).toMatch(/name="minutes"[^>]*value="1\.5"/);
+  expect(body).toMatch(/data-lines="criteria">\s*One\nTwo/);
+  const edit = { ...FIELDS, edit: schedule?.id ?? "" };
+  const wrong = await post("/schedules/edit", { ...edit, ...choices, tokens: "3000000" });
+  expect([wrong.status, wrong.body]).toEqual([422, expect.stringContaining("allows at most 2000000")]);
+  expect(wrong.body).toMatch(/chip drop fault"[^>]*id="chip-limit"/);
+  expect(wrong.body).toMatch(/name="tokens"[^>]*value="3000000"/);
+  const unread = await post("/schedules/edit", { ...edit, minutes: "soon" });
+  expect([unread.status, unread.body]).toEqual([422, expect.stringContaining("minutes of work has to be")]);
+  expect((await post("/schedules/edit", edit)).status).toBe(303);
+  const [plain] = await service.schedules(ME);
+  expect([plain?.model, plain?.limits, plain?.goal]).toEqual([undefined, undefined, undefined]);
+});
+
+test("a model that is not allowed any more stays chosen until a person chooses another", async () => {
+  const offered = { ...OFFERED };
+  const { service, link } = await opened(offered);
+  const { get, post } = await visit(link);
+  await service.addSchedule(ME, { ...DAILY, model: "b:small" });
+  offered.models = OFFERED.models.slice(0, 1);
+  const [schedule] = await service.schedules(ME);
+  const edit = { ...DAILY, catchUp: "one", catchUpLimit: "10", edit: schedule?.id ?? "" };
+  const { body } = await get(`/schedules?edit=${schedule?.id}`);
+  expect(body).toMatch(/value="b:small"[\s\S]*checked[\s\S]*This server does not allow it/);
+  expect((await post("/schedules/edit", { ...edit, model: "b:small", task: "Read all" })).status).toBe(303);
+  expect((await service.schedules(ME))[0]).toMatchObject({ model: "b:small", task: "Read all" });
+  const now = await post("/schedules/run", { schedule: schedule?.id ?? "" });
+  expect([now.status, now.body]).toEqual([422, expect.stringContaining("does not allow the model")]);
+});
+
 test("what is wrong is shown where it was written, and what was typed stays", async () => {
   const { service, link } = await opened();
   const { get, post } = await visit(link);
@@ -138,9 +197,27 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByText("is not a cron expression", { exact: false }).waitFor();
     await page.getByLabel("Cron expression").fill("0 9 * * 6");
     await page.getByLabel("Task").fill("Water the plants");
+    await page.locator("#chip-limit summary").click();
+    await page.getByLabel("Tool calls").fill("40");
+    expect(await problemsOf(page)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.keyboard.press("Escape");
+    await page.locator("#chip-model summary").click();
+    await page.locator("label", { has: page.locator("input[value='b:small']") }).click();
+    expect(await page.locator(".chip [data-chip]").allTextContents()).toEqual([
+      "b:small",
+      "No goal",
+      "Limit 40 tool calls",
+    ]);
     await page.getByRole("button", { name: "Add schedule" }).click();
     await page.getByRole("heading", { name: "Water the plants" }).waitFor();
-    expect(await service.schedules(ME)).toMatchObject([{ timeZone: "Asia/Tokyo", expression: "0 9 * * 6" }]);
+    const fields = {
+      timeZone: "Asia/Tokyo",
+      expression: "0 9 * * 6",
+      model: "b:small",
+      limits: { toolCalls: 40 },
+    };
+    expect(await service.schedules(ME)).toMatchObject([fields]);
     expect(await problemsOf(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.getByText("Remove", { exact: true }).click();

@@ -2,12 +2,14 @@
 import { displayText, oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
 import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
+import type { Readiness } from "../../../runs/service.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { expressionWords, skipText, timeIn } from "../schedule-words.ts";
+import { choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { mainOf } from "./pieces.ts";
+import { type Fact, mainOf } from "./pieces.ts";
+import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
 /** A schedule with the name of its folder, if that is told. */
@@ -22,6 +24,8 @@ export interface ScheduleDraft {
   catchUp: CatchUp;
   catchUpLimit: string;
   overlap: boolean;
+  /** The fields of the model, the limits and the goal of its runs. */
+  choices: URLSearchParams;
 }
 
 /** The meaning of an expression, or the reason why it has none. */
@@ -47,6 +51,7 @@ export interface SchedulesScreen {
   preview: Preview;
   /** The name of the folder of a new schedule. */
   folder: string | undefined;
+  readiness: Readiness;
   refused: RefusedSchedule | undefined;
   now: number;
 }
@@ -73,6 +78,9 @@ const EMPTY = html`<div class="panel empty">
 function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html {
   const { id, name, task, expression, timeZone, folder, pausedAt, skips } = schedule;
   const [skip] = skips;
+  const criteria = (schedule.goal ?? []).length;
+  const goal = criteria === 0 ? "" : `goal of ${criteria} ${criteria === 1 ? "criterion" : "criteria"}`;
+  const chosen = [choiceWords(schedule), goal].filter((text) => text !== "").join(", ");
   const problem = refused?.id === id ? refused.problem : undefined;
   const isNewest = skip !== undefined && skip.to > (schedule.runs[0]?.schedule?.dueAt ?? 0);
   return html`<article class="sched" id="${id}" data-row tabindex="-1">
@@ -85,6 +93,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
       <p class="small cut" title="${oneLine(task, 2000)}">
         ${oneLine(displayText(task.slice(0, 2000)), 300)}
       </p>
+      ${chosen === "" ? undefined : html`<p class="small dim anywhere">${capital(oneLine(displayText(chosen), 300))}</p>`}
       ${isNewest ? html`<p class="small sched-skip anywhere">${icon("stop", "amber")}Skipped ${skipText(timeZone, skip)}</p>` : undefined}
       ${problem && html`<p class="notice red" role="alert" data-wrong>${problem}</p>`}
     </div>
@@ -150,7 +159,7 @@ const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
 /** Address at which the form has the fields of a schedule. */
 const editPath = (id: string): string => `${schedulePath()}?edit=${encodeURIComponent(id)}#new`;
 
-function scheduleForm({ draft, preview, folder, refused, edited }: SchedulesScreen): Html {
+function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;
   const wrong = (field: ScheduleField): Html | undefined =>
     own?.field === field ? html` data-wrong` : undefined;
@@ -188,6 +197,9 @@ function scheduleForm({ draft, preview, folder, refused, edited }: SchedulesScre
         ><span class="label">Task</span>
         ${textArea(html`id="new-task" name="task" class="field" rows="3" maxlength="100000" required data-draft placeholder="What should an agent do each time?"${wrong("task")}`, draft.task)}
       </label>
+      <div class="sched-wide sched-choices">
+        ${startChips({}, readiness, { chosen: draft.choices, fault: own?.field && FAULTS[own.field] }, "its runs")}
+      </div>
       <label><span class="label">Cron expression</span>${input("expression", 200, html` required`)}</label>
       <label
         ><span class="label">Time zone</span
@@ -205,6 +217,12 @@ function scheduleForm({ draft, preview, folder, refused, edited }: SchedulesScre
     </p>
   </form>`;
 }
+
+const FAULTS: Partial<Readonly<Record<ScheduleField, Fact["kind"]>>> = {
+  model: "model",
+  limits: "limit",
+  goal: "goal",
+};
 
 /** The fields for missed runs, with that for their number. */
 const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>

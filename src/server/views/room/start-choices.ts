@@ -1,5 +1,5 @@
 /** The settings of a new run as chips below its task. Their menus change them for this run alone. */
-import { oneLine } from "../../../core/text.ts";
+import { displayText, oneLine } from "../../../core/text.ts";
 import type { OfferedModel, RunLimits } from "../../../runs/choices.ts";
 import type { Readiness } from "../../../runs/service.ts";
 import { type Html, html } from "../html.ts";
@@ -24,17 +24,17 @@ interface Chip {
   menu: Html;
 }
 
-/** `chosen`: the fields of a form that was not taken. */
+/** `chosen`: the fields of the form, and the one that was not taken. `whose`: such as `this run`. */
 export function startChips(
   { folder, folderSetBy }: StartSettings,
   { model, refusal, models = [], limits = {} }: Readiness,
-  refused: Refused | undefined,
+  { chosen = new URLSearchParams(), fault }: Pick<Refused, "chosen" | "fault"> = {},
+  whose = "this run",
 ): Html {
-  const chosen = refused?.chosen ?? new URLSearchParams();
-  const show = (one: Chip): Html => chip(one, refused?.fault === one.kind);
+  const show = (one: Chip): Html => chip(one, fault === one.kind);
   const isMissing = model === undefined && refusal !== undefined;
   return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
-  ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen) })}
+  ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
   ${isMissing ? NO_MODEL : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
 
@@ -85,9 +85,10 @@ const option = ({ name, value, title, end, note, word, isChosen, isOff = false }
     >${end && html`<span class="end num">${end}</span>`} ${note && html`<small>${note}</small>`}
   </label>`;
 
-function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams): Html {
+function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, whose: string): Html {
   const wanted = chosen.get("model") ?? "";
   const isListed = models.some(({ spec }, index) => index > 0 && spec === wanted);
+  const [main] = models;
   const options = models.map(({ spec, problem, price: cost }, index) => {
     const [provider, name] = nameOf(spec);
     const own = index === 0 ? "Default of this server" : "";
@@ -99,13 +100,23 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams): Ht
       end: problem === undefined ? priceText(cost) : undefined,
       note: problem === undefined ? note : oneLine(problem, 300),
       word: index === 0 ? undefined : spec,
-      isChosen: index === 0 ? !isListed : spec === wanted,
+      isChosen: index === 0 ? wanted === "" : spec === wanted,
       isOff: problem !== undefined,
     });
   });
+  const other = {
+    name: "model",
+    value: wanted,
+    title: oneLine(displayText(wanted), 200),
+    note: wanted === main?.spec ? "Also if the default changes" : "This server does not allow it",
+    word: oneLine(displayText(wanted), 200),
+    isChosen: true,
+  };
   const more = models.length > 1 ? "" : " More of them can be chosen here once allowedModels lists them.";
-  return html`<h2>Model of this run</h2>
-    <div role="radiogroup" aria-label="Model of this run">${options}</div>
+  return html`<h2>Model of ${whose}</h2>
+    <div role="radiogroup" aria-label="Model of ${whose}">
+      ${options}${wanted === "" || isListed ? undefined : option(other)}
+    </div>
     <hr />
     <p class="note menu-text">
       Prices are for a million tokens, in and out. Subagents use the same model unless the server names

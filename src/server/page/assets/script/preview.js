@@ -10,7 +10,7 @@ async function show(form) {
   asked = new AbortController();
   const { signal } = asked;
   const query = new URLSearchParams(new FormData(form));
-  query.delete("task");
+  for (const name of ["task", "goal"]) query.delete(name);
   const part = await partAt(`${form.dataset.preview}?${query}`, { signal });
   if (part === null || signal.aborted) return;
   // An update of the screen would show the meaning of other fields.

@@ -1,0 +1,53 @@
+/** Flags of `schedule` with which a person chooses model, limits and goal of its runs. */
+import type { FlagValues } from "../config/load.ts";
+import { defined } from "../core/defined.ts";
+import type { RunChoices, RunLimits } from "../runs/choices.ts";
+import type { Flag } from "./command.ts";
+
+/** The flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
+const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits, hint: string, help: string])[] = [
+  ["limits-cost-usd", "costUsd", "USD", "US dollars at which each of its runs stops."],
+  ["limits-tokens", "tokens", "N", "Tokens at which each of its runs stops."],
+  ["limits-model-calls", "modelCalls", "N", "Model calls at which each of its runs stops."],
+  ["limits-tool-calls", "toolCalls", "N", "Tool calls at which each of its runs stops."],
+  ["limits-work-time", "workTime", "SECONDS", "Seconds at work after which each of its runs stops."],
+];
+
+export const CHOICE_FLAGS: readonly Flag[] = [
+  { name: "model", kind: "text", hint: "MODEL", help: "Model of its runs. Default: the server's." },
+  ...LIMITS.map(([name, , hint, help]): Flag => ({ name, kind: "text", hint, help })),
+  {
+    name: "goal",
+    kind: "list",
+    hint: "CRITERION",
+    help: "Have a judge check this before each run ends. Repeat it for more criteria.",
+  },
+];
+
+/** For `edit` alone. */
+export const REMOVAL_FLAGS: readonly Flag[] = [
+  { name: "no-model", kind: "boolean", help: "For edit: use the server's model." },
+  { name: "no-limits", kind: "boolean", help: "For edit: keep to the server's limits alone." },
+  { name: "no-goal", kind: "boolean", help: "For edit: without a judge." },
+];
+
+/** The choices that flags give, besides the limits that a schedule has; otherwise the problem with one. */
+export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
+  const { model, goal } = flags;
+  const given = LIMITS.filter(([flag]) => flags[flag] !== undefined);
+  const limits = Object.fromEntries(given.map(([flag, limit]) => [limit, numberOf(flags[flag])]));
+  const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
+  for (const name of ["model", "limits", "goal"] as const) {
+    if (isGiven[name] && flags[`no-${name}`] === true) {
+      return `Give ${name === "limits" ? `--${given[0]?.[0]}` : `--${name}`} or --no-${name}, not both.`;
+    }
+  }
+  return defined({
+    model: flags["no-model"] === true ? "" : typeof model === "string" ? model : undefined,
+    limits: flags["no-limits"] === true ? {} : isGiven.limits ? { ...before, ...limits } : undefined,
+    goal: flags["no-goal"] === true ? [] : Array.isArray(goal) ? goal.map(String) : undefined,
+  });
+}
+
+const numberOf = (text: unknown): number =>
+  typeof text === "string" && text.trim() !== "" ? Number(text) : Number.NaN;
