@@ -38,7 +38,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
-import { instructionsOf } from "./instructions.ts";
+import { instructionsFor } from "./instructions.ts";
 import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
@@ -160,7 +160,7 @@ export async function openAgents(
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
-      ...(await instructionsOf(config)),
+      ...(await instructionsFor(config, owner)),
       ...configured(withLimits(config, owner.limits), web, owner.goal),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),

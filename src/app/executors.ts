@@ -25,13 +25,17 @@ import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { linkedSkills, skillFolders } from "./file-tree.ts";
-import { type Owner, workspaceOf } from "./owned-places.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+import { sharedObjects } from "../proposals/scan.ts";
+import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
 export type ExecutorConfig = Pick<
   Config,
   | "workspace"
   | "workspaceFolder"
+  | "dataDir"
+  | "proposals"
   | "execute"
   | "skills"
   | "globalSkills"
@@ -46,8 +50,8 @@ export type Executor = SandboxBackend & { close(): Promise<void> };
 
 /** Creation of an executor, and the place of its files in the tree. */
 interface Opening {
-  /** `folder`: the workspace of the run. */
-  open(folder: string): MaybePromise<Executor>;
+  /** `folder`: the workspace of the run, or its copy, whose repository needs the `objects` of the original. */
+  open(folder: string, objects?: string): MaybePromise<Executor>;
   mount: string;
 }
 
@@ -73,7 +77,7 @@ export async function chooseExecutor(
   if (provider === "bubblewrap" || provider === "local") {
     const choice = await workspaceExecutor(config, { platform, provider });
     if (choice.kind === "none") return choice;
-    return { ...choice, open: (folder) => openPrepared(choice, folder, setup) };
+    return { ...choice, open: (...places) => openPrepared(choice, places, setup) };
   }
   const open = (): Promise<Executor> =>
     createSandbox({ provider, ...options, ...setup, timeout, maxOutputBytes }).catch(explain);
@@ -132,9 +136,13 @@ async function workspaceExecutor(
   return isEnough ? sandbox : host(sandbox);
 }
 
-async function openPrepared(choice: Opening, folder: string, setup: SetupOptions): Promise<Executor> {
+async function openPrepared(
+  choice: Opening,
+  places: Parameters<Opening["open"]>,
+  setup: SetupOptions,
+): Promise<Executor> {
   const script = await setupScriptOf(setup);
-  const executor = await choice.open(folder);
+  const executor = await choice.open(...places);
   if (script !== undefined) await prepare(executor, script, setup.setupTimeout).catch(explain);
   return executor;
 }
@@ -160,7 +168,10 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open = (rootDir: string) => new BubblewrapBackend({ ...options, rootDir }, found.hasSizeLimits);
+  const open = (rootDir: string, objects?: string) => {
+    const readOnly = [...(options.readOnly ?? []), ...(objects === undefined ? [] : sameFolders([objects]))];
+    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found.hasSizeLimits);
+  };
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
   return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
@@ -172,7 +183,12 @@ async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Pr
   return {
     kind: "sandbox",
     name: "Seatbelt",
-    open: (rootDir) => new SeatbeltBackend({ ...options, rootDir }),
+    open: (rootDir, objects) => {
+      const readOnly = [...(options.readOnly ?? []), ...(objects === undefined ? [] : [objects])];
+      // A copy lies in a folder that is hidden everywhere else.
+      const hidden = options.hidden?.filter((place) => !isInside(realPath(place), realPath(rootDir))) ?? [];
+      return new SeatbeltBackend({ ...options, rootDir, readOnly, hidden });
+    },
     mount: WORKSPACE_MOUNT,
   };
 }
@@ -193,6 +209,14 @@ function skillMounts(config: ExecutorConfig): SandboxMount[] {
   return [...own, ...linked];
 }
 
+/** The workspace of a run, and what its repository needs besides. */
+function placesOf(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
+  const folder = workspaceOf(config, owner);
+  if (folder === undefined) return undefined;
+  const objects = owner.changes === "propose" ? sharedObjects(originalOf(config, owner)) : undefined;
+  return objects === undefined ? [folder] : [folder, objects];
+}
+
 /** An executor, and where its files are in the tree. */
 export interface MountedExecutor {
   executor: Executor;
@@ -202,21 +226,24 @@ export interface MountedExecutor {
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
   readonly #choose: () => Promise<ExecutorChoice>;
-  readonly #folderOf: (owner: Owner) => string | undefined;
+  readonly #placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined;
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
   static for(config: ExecutorConfig): RunExecutors {
     return new RunExecutors(
       () => chooseExecutor(config),
-      (owner) => workspaceOf(config, owner),
+      (owner) => placesOf(config, owner),
     );
   }
 
-  /** Calls `choose` now, and again before each run while its answer is temporary. `folderOf`: a run's workspace. */
-  constructor(choose: () => Promise<ExecutorChoice>, folderOf: (owner: Owner) => string | undefined) {
+  /** Calls `choose` now, and again before each run while its answer is temporary. `placesOf`: those of a run. */
+  constructor(
+    choose: () => Promise<ExecutorChoice>,
+    placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined,
+  ) {
     this.#choose = choose;
-    this.#folderOf = folderOf;
+    this.#placesOf = placesOf;
     this.#choice = choose();
   }
 
@@ -234,9 +261,9 @@ export class RunExecutors {
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const folder = this.#folderOf(run);
-    if (folder === undefined) return undefined;
-    const opening = Promise.resolve(choice.open(folder)).then((executor) => ({
+    const places = this.#placesOf(run);
+    if (places === undefined) return undefined;
+    const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
       executor,
       mount: choice.mount,
     }));

@@ -25,7 +25,15 @@ import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./setti
 
 export type FileTreeConfig = Pick<
   Config,
-  "workspace" | "workspaceFolder" | "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths"
+  | "workspace"
+  | "workspaceFolder"
+  | "dataDir"
+  | "proposals"
+  | "skills"
+  | "globalSkills"
+  | "files"
+  | "respectGitignore"
+  | "privatePaths"
 >;
 
 /** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */

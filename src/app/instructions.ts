@@ -5,6 +5,20 @@ import { ConfigurationError, errorMessage } from "../core/errors.ts";
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
 
+/** Tells the agent of a run that proposes its changes. */
+const ON_A_COPY =
+  "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied, so change it as if it were the folder itself, and name in your answer what you changed and why. The folder may change meanwhile; git, builds and tests work on the copy.";
+
+/** The instructions of a run: the configured ones, and what it has to know of its workspace. */
+export async function instructionsFor(
+  config: Parameters<typeof instructionsOf>[0],
+  { changes }: { changes?: "propose" },
+): Promise<{ systemPrompt?: string }> {
+  const configured = await instructionsOf(config);
+  if (changes !== "propose") return configured;
+  return { systemPrompt: [...Object.values(configured), ON_A_COPY].join("\n\n") };
+}
+
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
 export async function instructionsOf({
   systemPrompt,

@@ -5,7 +5,10 @@ import { closeInherited } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
-import type { Principal, Run } from "../runs/run.ts";
+import { NO_LENDER } from "../runs/client-model.ts";
+import { type Principal, type Run, isFinal } from "../runs/run.ts";
+import { WorkspaceProposals } from "../proposals/proposals.ts";
+import { copiesFolder, originalOf } from "./owned-places.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -99,18 +102,30 @@ function assemble(
 ): RunService {
   const { config, logger } = settings;
   const canWork = settings.works !== false && config.workspace !== undefined && choice.ok;
+  const proposals = new WorkspaceProposals({
+    dir: copiesFolder(config),
+    without: [...(config.privatePaths ?? []), copiesFolder(config)],
+    maxBytes: config.proposals.maxMegabytes * 1_048_576,
+    clock: storage.clock,
+  });
   const service: RunService = createRunService({
     runs: storage.runs,
     clock: storage.clock,
-    agentFor: async (run, lender) =>
-      (await agents()).agentFor(await inFoldersOfParent(run, storage), lender, () =>
-        endOf(service, run.principal, run.id),
-      ),
+    agentFor: async (run, lender) => {
+      const placed = await inFoldersOfParent(run, storage);
+      if (lender !== NO_LENDER) await openCopy(placed, config, proposals);
+      return (await agents()).agentFor(placed, lender, () => endOf(service, run.principal, run.id));
+    },
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
     tree: async (principal) => (await agents()).tree.mounts({ principal }),
-    treeWithThread: async (run) => (await agents()).tree.withThread(await inFoldersOfParent(run, storage)),
+    treeWithThread: async (run) => {
+      const { changes: _changes, ...direct } = await inFoldersOfParent(run, storage);
+      const hasCopy = run.changes === "propose" && proposals.has(direct);
+      return (await agents()).tree.withThread(hasCopy ? { ...direct, changes: "propose" } : direct);
+    },
+    proposals,
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
     otherServers: async () => (await agents()).otherServers,
@@ -139,7 +154,16 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
 /** A run whose files are those of its thread. A background agent has the folders of the run that started it. */
 async function inFoldersOfParent(run: Run, { runs }: Storage): Promise<Run> {
   const parent = run.parent && (await runs.read.run(run.principal, run.parent.runId));
-  return parent === undefined ? run : { ...run, threadId: parent.threadId };
+  if (parent === undefined) return run;
+  return { ...run, threadId: parent.threadId, ...defined({ changes: parent.changes }) };
+}
+
+/** Makes the copy that a run works in, or brings it up to date. */
+async function openCopy(run: Run, config: Config, proposals: WorkspaceProposals): Promise<void> {
+  const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
+  if (workspace === undefined) return;
+  // Background agents share the copy of the run that started them.
+  await proposals.open({ id: run.parent?.runId ?? run.id, threadId: run.threadId }, workspace);
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config/schema.ts";
+import { copyOf } from "../proposals/workspace-copy.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
 
@@ -10,6 +11,8 @@ import type { Principal } from "../runs/run.ts";
 export interface Owner {
   principal: Principal;
   threadId?: string;
+  /** Its files of the workspace are those of the copy of its thread. */
+  changes?: "propose";
 }
 
 /** Names of principals that no file system takes for one another, and that no digest looks like. */
@@ -29,12 +32,29 @@ export function ownedPath(template: string, { principal, threadId }: Owner): str
   );
 }
 
+/** Folder of the copies in which runs work that propose their changes. */
+export const copiesFolder = ({ dataDir, proposals }: PlacesConfig): string =>
+  proposals.folder ?? join(dataDir, "proposals");
+
+export type PlacesConfig = Pick<Config, "workspace" | "workspaceFolder" | "dataDir" | "proposals">;
+
 /**
- * Gives the folder of `/workspace/` for its owner, and makes it; `undefined` when there is none.
+ * Gives the folder that agents see at `/workspace/`: the workspace of its owner, or the copy of it. `undefined` when
+ * there is none.
+ */
+export function workspaceOf(config: PlacesConfig, owner: Owner): string | undefined {
+  const { changes, threadId } = owner;
+  if (changes === "propose" && threadId !== undefined && config.workspace !== undefined)
+    return copyOf(copiesFolder(config), threadId);
+  return originalOf(config, owner);
+}
+
+/**
+ * Gives the workspace of its owner, and makes it; `undefined` when there is none.
  *
  * @throws ConfigurationError when it cannot be made
  */
-export function workspaceOf(
+export function originalOf(
   { workspace, workspaceFolder }: Pick<Config, "workspace" | "workspaceFolder">,
   owner: Owner,
 ): string | undefined {

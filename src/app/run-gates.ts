@@ -6,20 +6,26 @@ import { isStartingPath } from "../backends/sandbox/starting-places.ts";
 import type { Config } from "../config/schema.ts";
 import { realPath } from "../core/real-path.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
-import { type Owner, workspaceOf } from "./owned-places.ts";
+import { type Owner, type PlacesConfig, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT, WRITE_TOOLS, approvalGates, pathsOf } from "./settings.ts";
 
-type GatesConfig = Pick<Config, "approvals" | "workspace" | "workspaceFolder">;
+type GatesConfig = PlacesConfig & Pick<Config, "approvals">;
 
 /** The calls of a run that a person approves. `served`: folders on other servers. */
 export const runGates = (
   config: GatesConfig,
   owner: Owner,
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
-): InterruptOn => ({
-  ...approvalGates(config.approvals, isIsolated(mounted), served),
-  ...starterGates(config.approvals, mounted, workspaceOf(config, owner)),
-});
+): InterruptOn => {
+  const { approvals } = config;
+  // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
+  if (owner.changes === "propose")
+    return approvalGates(approvals, isIsolated(mounted), { served, isCopy: true });
+  return {
+    ...approvalGates(approvals, isIsolated(mounted), { served }),
+    ...starterGates(approvals, mounted, workspaceOf(config, owner)),
+  };
+};
 
 /**
  * Gates over those of `approvals.write: none` and `approvals.execute: unsandboxed`. Sandboxed commands cannot change

@@ -127,19 +127,21 @@ export const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 
 /**
  * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
- * configuration allows those. `served` are folders on other servers, which need approval like the workspace.
+ * configuration allows those. `served` are folders on other servers, which need approval like the workspace. `isCopy`:
+ * the workspace is a copy, whose changes are reviewed as a whole.
  */
 export function approvalGates(
   { write, execute }: Pick<Config["approvals"], "write" | "execute">,
   isSandboxed: boolean,
-  served: readonly string[] = [],
+  { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
 ): InterruptOn {
+  const where = (when: (args: Record<string, unknown>) => boolean) => ({
+    when: ({ args }: { args: Record<string, unknown> }) => when(args),
+  });
   const gate = {
-    all: true,
+    all: isCopy ? where((args) => !areAllIn(WORKSPACE_MOUNT, args)) : true,
     none: false,
-    workspace: {
-      when: ({ args }: { args: Record<string, unknown> }) => touches([WORKSPACE_MOUNT, ...served], args),
-    },
+    workspace: where((args) => touches(isCopy ? served : [WORKSPACE_MOUNT, ...served], args)),
   }[write];
   const asksForCommands = execute === "all" || !isSandboxed;
   return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
@@ -152,6 +154,18 @@ export function approvalGates(
 export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
   const paths = pathsOf(args);
   return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
+}
+
+/** True if a call with these arguments changes nothing outside of a folder. */
+function areAllIn(folder: string, args: Record<string, unknown>): boolean {
+  const paths = pathsOf(args);
+  return (
+    paths.length > 0 &&
+    paths.every((path) => {
+      const valid = validatePath(path);
+      return valid.ok && valid.path !== folder && isAtOrBelow(valid.path, folder);
+    })
+  );
 }
 
 /** The paths in a call's arguments. Models also write `path`, which the tools accept. */

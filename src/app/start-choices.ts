@@ -31,9 +31,14 @@ export function startChoices(settings: ChoiceSettings, main: ModelChoice): Start
   }
   return {
     models: [...models.values()],
+    changes: config.changes,
+    ...(config.workspace === undefined ? { noProposals: NO_WORKSPACE } : {}),
     limits: lowerLimits(defined({ costUsd, tokens, modelCalls, toolCalls, workTime })),
   };
 }
+
+const NO_WORKSPACE =
+  'There is no workspace whose changes a run could propose. Set `workspace`, or start the run with changes: "direct".';
 
 /**
  * The model that was chosen for a run. `notice`: the operator no longer allows it, or it cannot be used here, so the

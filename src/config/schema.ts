@@ -200,6 +200,24 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Lets the agent start subagents that work in the background. Not with a model that clients lend.",
     ),
+  changes: z
+    .enum(["direct", "propose"])
+    .default("direct")
+    .describe(
+      "The way of runs that choose none: direct, they change the workspace; propose, they work on a copy of it, and a person reviews the whole change and applies all, some or nothing of it.",
+    ),
+  proposals: z
+    .strictObject({
+      folder: absolutePath
+        .optional()
+        .describe(
+          "Folder of the copies that such runs work in; servers that share a workspace have to share it, too. Default: `proposals` in `dataDir`.",
+        ),
+      maxMegabytes: whole(1, 1_000_000)
+        .default(4096)
+        .describe("Size in MiB of the largest workspace that is copied."),
+    })
+    .prefault({}),
   web: webSchema.prefault({}),
   execute: z
     .strictObject({

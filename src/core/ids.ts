@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 /** The kind of thing that an id names; the part before the underscore. */
-type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv" | "held" | "sch";
+type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv" | "held" | "sch" | "review";
 
 /** Makes ids; injected, so that tests are deterministic. */
 export type IdSource = (prefix: IdPrefix) => string;

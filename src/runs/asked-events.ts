@@ -102,6 +102,7 @@ const OUTCOMES = {
   fields: "answered",
   value: "answered",
   opened: "answered",
+  review: "answered",
   decline: "declined",
   expired: "expired",
 } as const;

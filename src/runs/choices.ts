@@ -27,7 +27,12 @@ export interface RunChoices {
   limits?: RunLimits;
   /** Criteria that a judge checks before the run ends. */
   goal?: readonly string[];
+  /** `propose`: it works on a copy of the workspace, and a person applies what of it they want. Default: that of the server. */
+  changes?: Changes;
 }
+
+/** The way in which a run changes the workspace. */
+export type Changes = "direct" | "propose";
 
 export interface OfferedModel {
   /** `provider:model`, `offline` or `client`. */
@@ -43,10 +48,14 @@ export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */
   models: readonly OfferedModel[];
   limits: RunLimits;
+  /** What runs do that choose nothing. Default: direct. */
+  changes?: Changes;
+  /** The reason why no run can propose changes. */
+  noProposals?: string;
 }
 
 export interface ChoiceProblem {
-  code: "model_not_allowed" | "limit_not_allowed" | "invalid_goal";
+  code: "model_not_allowed" | "limit_not_allowed" | "invalid_goal" | "cannot_propose";
   message: string;
   /** Reason why a schedule with these choices skips its runs. Absent: the problem may pass, as a missing key does. */
   skip?: "model_not_allowed" | "price_unknown";
@@ -54,9 +63,11 @@ export interface ChoiceProblem {
 
 /** Says why a run cannot start with these choices; `undefined`: it can. */
 export function choiceProblem(
-  { model, limits, goal }: RunChoices,
+  { model, limits, goal, changes }: RunChoices,
   offered: StartChoices,
 ): ChoiceProblem | undefined {
+  if ((changes ?? offered.changes) === "propose" && offered.noProposals !== undefined)
+    return { code: "cannot_propose", message: offered.noProposals };
   const wrong = goal && criteriaProblem(goal);
   if (wrong !== undefined) return { code: "invalid_goal", message: wrong };
   const chosen = offered.models.find(({ spec }) => model === undefined || spec === model);

@@ -6,6 +6,7 @@ import { cutMiddle, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
 import type { Todo } from "../tools/tool.ts";
 import { answeredText, askedCallText, decidedText } from "./asked-words.ts";
+import { ChangesReviewed, reviewedLine } from "./review-events.ts";
 import { GoalEnded, GoalJudged, endedLine, judgedLine } from "./goal.ts";
 import { agentName, endedEarly } from "./run.ts";
 
@@ -24,7 +25,7 @@ const FileChange = Call.extend({
 });
 /** Names the call that a person is asked about; absent in older rows. */
 const AskedCallData = z.object({ act: Text, object: Text, kind: z.enum(["command", "file", "tool"]) });
-const QuestionKind = z.enum(["ask", "interrupt", "elicitation"]);
+const QuestionKind = z.enum(["ask", "interrupt", "elicitation", "review"]);
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
@@ -190,13 +191,20 @@ const EVENTS = {
   ),
   goal_judged: ofAgent("change", GoalJudged, judgedLine),
   goal_ended: ofAgent("change", GoalEnded, endedLine),
+  /** A review was carried out. Lists of paths are cut; `problem`: nothing was applied, and the person is asked again. */
+  changes_reviewed: ofRun("change", ChangesReviewed, reviewedLine),
   warning: ofAgent("change", z.object({ message: Text }), ({ message }) => message),
   message_received: ofAgent("change", z.object({ messageId: Text, text: Text }), ({ text }) =>
     oneLine(`was told: ${text}`, LINE),
   ),
 };
 
-const ASKS = { ask: "asks", interrupt: "uses a tool that asks", elicitation: "is asked by the MCP server " };
+const ASKS = {
+  ask: "asks",
+  interrupt: "uses a tool that asks",
+  elicitation: "is asked by the MCP server ",
+  review: "asks for a review",
+};
 
 export type RunEventKind = keyof typeof EVENTS;
 

@@ -1,23 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent, AgentEvent, AgentInput, WorkOptions } from "../agent/agent.ts";
-import { type Clock, startNote } from "../core/clock.ts";
+import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
-import type { IdSource } from "../core/ids.ts";
 import { StorageError, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { entryOf } from "./events.ts";
-import { type Lease, LeaseLostError, type RunInbox, type WorkLog } from "./ports.ts";
+import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
+import { type ReviewContext, reviewAtEnd } from "./review.ts";
 import type { RunServiceOptions } from "./service.ts";
 
-export interface ExecutionContext {
-  work: WorkLog;
+export interface ExecutionContext extends ReviewContext {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
-  clock: Clock;
-  newId: IdSource;
   log: Logger;
   checkpoints: RunServiceOptions["checkpoints"];
   /** Asks a person while a call of the run is at work. */
@@ -116,9 +113,13 @@ async function converse(
     const input = await work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
+      const reviewed = await reviewAtEnd(execution, end, inbox, context);
+      if (reviewed === "asked") return;
+      if (reviewed === "told") continue;
       const outcome = await work.complete(lease, end, inbox, clock());
       if (outcome === "unread") continue;
       if (outcome === "waiting") return;
+      await discardApplied(run, context);
       return checkpoints
         ?.tidyThread(run.threadId, token)
         .catch((error: unknown) => context.log.warn("run.not_tidied", { runId: run.id, error }));
@@ -132,6 +133,16 @@ async function converse(
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without a question that is still open.");
     execution.controller.signal.throwIfAborted();
+  }
+}
+
+/** Deletes the copy of a run that has nothing left to apply. */
+async function discardApplied(run: Run, { proposals, log }: ExecutionContext): Promise<void> {
+  if (run.changes !== "propose" || proposals === undefined) return;
+  try {
+    if ((await proposals.change(run)) === undefined) await proposals.discard(run);
+  } catch (error) {
+    log.warn("proposals.not_discarded", { runId: run.id, error });
   }
 }
 

@@ -14,7 +14,7 @@ import type {
   TracePlace,
 } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
-import type { RunChoices } from "./choices.ts";
+import type { Changes, RunChoices } from "./choices.ts";
 import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
 import type { PrunePlan, PruneContext, PruneReport, Retention } from "./retention.ts";
@@ -38,6 +38,7 @@ import type {
 } from "./run.ts";
 import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
 import type { NewsRepository } from "./news.ts";
+import type { ReviewOutcome } from "./proposals.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -125,6 +126,8 @@ export interface NewRun {
   openRuns?: number | undefined;
   /** The schedule that starts it. */
   schedule?: RunSchedule;
+  /** What it does if the request chooses nothing. Default: direct. */
+  changes?: Changes | undefined;
   now: number;
 }
 
@@ -312,6 +315,20 @@ export interface WorkOptions {
   questionDeadlineMs?: number | undefined;
 }
 
+/** Reviews of a run that proposes its changes. */
+export interface RunReviews {
+  /** The oldest one that was answered and not carried out. */
+  answered(): Promise<OpenQuestion | undefined>;
+  /** Stores what became of it, with what the agent is told of it. */
+  settle(
+    question: OpenQuestion,
+    outcome: ReviewOutcome,
+    facts: { now: number; told?: string },
+  ): Promise<void>;
+  /** Stores how many files are proposed and not applied. */
+  note(unapplied: number): Promise<void>;
+}
+
 /**
  * Reads and writes of a run by the holder of its lease, each in one transaction. All throw LeaseLostError when the run
  * has ended or was claimed by someone else: then nothing was written.
@@ -352,6 +369,7 @@ export interface WorkLog {
     now: number,
   ): Promise<PauseOutcome>;
   complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome>;
+  reviews(lease: Lease): RunReviews;
   /** The subagents of the run that work in the background. */
   children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns;
   fail(lease: Lease, failure: FailureDetails, now: number): Promise<void>;
@@ -440,6 +458,10 @@ export interface RunRepository {
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
+  /** Stores how many files of a run that has ended are proposed and not applied. */
+  noteUnapplied(principal: Principal, runId: string, unapplied: number): Promise<void>;
+  /** Some runs of an environment that ended with changes which nobody has counted. */
+  uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
   /** Denies or ends without an answer what nobody answered in time, in all runs; gives what it changed. */
   expire(now: number): Promise<{ runId: string; id: string }[]>;
   /** Notes that a thread is being made as a copy for the principal, before it is. */

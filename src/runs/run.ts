@@ -79,6 +79,10 @@ export interface Run {
   limits?: RunLimits;
   /** Criteria that its answers are judged by. */
   goal?: readonly string[];
+  /** It works on a copy of the workspace, and a person reviews what of its changes is applied. */
+  changes?: "propose";
+  /** Number of files that it proposes and nobody applied. Absent: not known. */
+  unapplied?: number;
   /** Absent: no schedule started it. */
   schedule?: RunSchedule;
   /** Nobody works on it until a subagent that works in the background has ended. */

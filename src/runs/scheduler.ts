@@ -183,6 +183,7 @@ export class Scheduler {
           ...ids,
           environment,
           openRuns,
+          changes: choices().changes,
           now: clock(),
         },
       );

@@ -147,6 +147,7 @@ const FIELDS: Readonly<Record<ChoiceProblem["code"], ScheduleField>> = {
   model_not_allowed: "model",
   limit_not_allowed: "limits",
   invalid_goal: "goal",
+  cannot_propose: "task",
 };
 
 /** Says why a run of a schedule cannot start now. Limits that the server lowered since are lowered for the run too. */
@@ -221,7 +222,13 @@ export async function runScheduleNow(
   }
   const ids = { runId: newId("run"), newThreadId: newId("thr") };
   const { environment } = schedule;
-  const created = await schedules.runNow(schedule, { ...ids, environment, openRuns, now: clock() });
+  const created = await schedules.runNow(schedule, {
+    ...ids,
+    environment,
+    openRuns,
+    changes: choices().changes,
+    now: clock(),
+  });
   if (created.kind === "created") return { ok: true, run: created.run };
   if (created.kind === "previous_open") {
     const message = `Run ${created.run.id} of this schedule has not ended, and it does not allow runs to overlap. Wait for it, or cancel it.`;

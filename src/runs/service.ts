@@ -34,7 +34,8 @@ import type {
   ScheduleRequest,
   ScheduleView,
 } from "./schedule.ts";
-import type { Answer } from "../tools/tool.ts";
+import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
+import type { Answer, ReviewChoice } from "../tools/tool.ts";
 
 /**
  * Result of a start: a new run; a message to the run at work in the thread; or, for a repeated start, the earlier
@@ -58,6 +59,7 @@ type StartRefusal =
   | "model_not_allowed"
   | "limit_not_allowed"
   | "invalid_goal"
+  | "cannot_propose"
   | "restart_needed"
   | "shutting_down";
 
@@ -118,6 +120,14 @@ export interface UsedAnswer {
 export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
   | { ok: false; code: "not_found"; message: string };
+
+export type LaterReviewOutcome =
+  | { ok: true; record: ReviewRecord }
+  | {
+      ok: false;
+      code: "not_found" | "open" | "nothing_proposed" | "invalid" | "not_applied";
+      message: string;
+    };
 
 export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
 
@@ -225,6 +235,8 @@ interface RunReader {
   modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
+  /** What a run proposes to change, as it is now; `undefined`: nothing, or no such run. */
+  proposedChange(principal: Principal, runId: string): Promise<ProposedChange | undefined>;
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
@@ -294,6 +306,16 @@ interface RunDecider {
     approvalId: string,
     decision: PersonDecision,
   ): Promise<string | undefined>;
+  /**
+   * Applies changes that a run proposed, after its end: all that is chosen, or nothing. An open run is answered instead,
+   * when it asks for a review.
+   */
+  reviewChange(
+    principal: Principal,
+    runId: string,
+    choice: ReviewChoice,
+    by: string,
+  ): Promise<LaterReviewOutcome>;
   /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
   answer(
     principal: Principal,
@@ -374,6 +396,8 @@ export interface RunServiceOptions {
   treeWithThread(run: Run): Promise<BackendSource>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   drawing(principal: Principal): Promise<string>;
+  /** The copies of runs that propose their changes. Default: no run can. */
+  proposals?: Proposals;
   /** Default: none. */
   otherServers?: () => Promise<OtherServers>;
   /** Why no new run can work now; `undefined` when it can. */

@@ -166,7 +166,8 @@ async function create(
   request: StartRequest,
   { runs, checkpoints, preflight, choices, limits, newId, clock }: StartContext,
 ): Promise<Created | Extract<StartOutcome, { ok: false }>> {
-  const refusal = (await preflight()) ?? chosenProblem(request, choices);
+  const offered = choices();
+  const refusal = (await preflight()) ?? chosenProblem(request, offered);
   if (refusal !== undefined) return { ok: false, code: refusal.code, message: refusal.message };
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
   const thread =
@@ -180,12 +181,13 @@ async function create(
         });
   if (!thread.ok) return thread;
   const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
-  return runs.create(principal, request, { ...fresh, now: clock() });
+  return runs.create(principal, request, { ...fresh, changes: offered.changes, now: clock() });
 }
 
-function chosenProblem(request: StartRequest, choices: StartContext["choices"]): Readiness["refusal"] {
-  const isPlain = request.model === undefined && request.limits === undefined && request.goal === undefined;
-  const problem = isPlain ? undefined : choiceProblem(request, choices());
+function chosenProblem(request: StartRequest, offered: StartChoices): Readiness["refusal"] {
+  const { model, limits, goal, changes = offered.changes ?? "direct" } = request;
+  const isPlain = model === undefined && limits === undefined && goal === undefined && changes === "direct";
+  const problem = isPlain ? undefined : choiceProblem(request, offered);
   return problem && { code: problem.code, message: `No run was started. ${problem.message}` };
 }
 

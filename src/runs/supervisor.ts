@@ -13,6 +13,14 @@ import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { type HoldContext, holderFor } from "./hold.ts";
 import { NO_OTHER_SERVERS, type OtherServers } from "./other-servers.ts";
+import {
+  type LaterContext,
+  countLeft,
+  discardWithThread,
+  proposedChange,
+  reviewChange,
+} from "./later-review.ts";
+import type { ProposedChange } from "./proposals.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
   RecentEvents,
@@ -125,6 +133,7 @@ class Supervisor implements RunService {
       mayClaim: options.mayClaim ?? (() => true),
       checkpoints,
       holderOf: (lease) => holderFor(lease, this.#holding),
+      proposals: options.proposals,
     });
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
@@ -294,8 +303,18 @@ class Supervisor implements RunService {
     return this.#runs.shares.countOpening(shared);
   }
 
+  proposedChange(principal: Principal, runId: string): Promise<ProposedChange | undefined> {
+    return proposedChange(principal, runId, this.#reviewing);
+  }
+
+  reviewChange(...[principal, runId, choice, by]: Parameters<RunService["reviewChange"]>) {
+    return reviewChange({ principal, runId, choice, by }, this.#reviewing);
+  }
+
   async delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
+    const proposing = await this.#runs.read.run(principal, runId);
     if (await this.#runs.disown(principal, runId)) {
+      if (proposing !== undefined) await discardWithThread(proposing, this.#reviewing);
       await this.#prune({}, "keep", this.#clock()).catch((error: unknown) =>
         this.#options.log.warn("runs.prune_failed", { error }),
       );
@@ -455,6 +474,11 @@ class Supervisor implements RunService {
     return outcome;
   }
 
+  get #reviewing(): LaterContext {
+    const { proposals, environment, log } = this.#options;
+    return { runs: this.#runs, proposals, environment, newId: this.#newId, log };
+  }
+
   get #deciding(): DecideContext {
     return { runs: this.#runs, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
   }
@@ -463,6 +487,7 @@ class Supervisor implements RunService {
     const { sweepMemories } = this.#options;
     const checkpoints = await this.#options.checkpoints?.();
     const signal = this.#closed.signal;
+    await countLeft(this.#reviewing);
     return this.#runs.prune(retention, { orphans, checkpoints, sweepMemories, now, signal });
   }
 

@@ -1,6 +1,7 @@
 /** Checks an answer to a question, wherever it comes from, and reads it into the form that the question asks for. */
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
+import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
 import type { Answer, Field, Question, Value } from "./tool.ts";
 
 export type CheckedAnswer = { ok: true; answer: Answer } | { ok: false; message: string };
@@ -12,6 +13,7 @@ const SHAPE = { depth: 20, values: 10_000 };
 export function fieldsOf(question: Question): readonly Field[] | undefined {
   if (question.kind === "ask") return question.fields;
   if (question.kind === "elicitation") return question.mode === "form" ? question.fields : [];
+  if (question.kind === "review") return reviewFields(question);
   return question.schema && flatFields(question.schema);
 }
 
@@ -19,6 +21,7 @@ export function fieldsOf(question: Question): readonly Field[] | undefined {
 export function questionText(question: Question): string {
   if (question.kind === "ask") return question.text;
   if (question.kind === "elicitation") return question.message;
+  if (question.kind === "review") return reviewText(question);
   const { value } = question;
   if (typeof value === "string") return value;
   const said = isRecord(value) ? [value["question"], value["message"], value["text"], value["prompt"]] : [];
@@ -39,6 +42,8 @@ export function answerText(answer: Answer): string | undefined {
       return typeof answer.value === "string" ? answer.value : JSON.stringify(answer.value);
     case "opened":
       return "opened the address";
+    case "review":
+      return choiceText(answer.choice);
     case "decline":
       return answer.message;
     case "expired":
@@ -52,8 +57,13 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
   if (question.kind === "elicitation" && question.mode === "url") {
     return given.type === "opened" ? { ok: true, answer: given } : problem("Open the address, or decline.");
   }
+  if (given.type === "review" && question.kind === "review") return checkReview(question, given.choice);
   const fields = fieldsOf(question);
-  if (given.type === "fields" && fields !== undefined) return readFields(fields, given.values);
+  if (given.type === "fields" && fields !== undefined) {
+    const read = readFields(fields, given.values);
+    if (!read.ok || question.kind !== "review") return read;
+    return readReview(question, read.answer.values);
+  }
   if (given.type === "value" && question.kind === "interrupt") {
     const isFitting = shapeProblem(given.value, SHAPE) === undefined;
     if (isFitting && (JSON.stringify(given.value) ?? "").length <= MOST_CHARS)
@@ -64,7 +74,10 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
 }
 
 /** Reads the values of fields. Others than those asked for are left out. */
-function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>): CheckedAnswer {
+function readFields(
+  fields: readonly Field[],
+  given: Readonly<Record<string, unknown>>,
+): { ok: true; answer: Extract<Answer, { type: "fields" }> } | { ok: false; message: string } {
   const values: [string, Value][] = [];
   for (const field of fields) {
     const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
@@ -148,7 +161,7 @@ function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
   return max === undefined ? "" : ` of at most ${max}`;
 }
 
-const problem = (message: string): CheckedAnswer => ({ ok: false, message });
+const problem = (message: string) => ({ ok: false as const, message });
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);

@@ -106,13 +106,59 @@ export type Question =
   | ({ kind: "elicitation"; server: string; message: string } & (
       | { mode: "form"; fields: Field[] }
       | { mode: "url"; url: string }
-    ));
+    ))
+  /** A run that works on a copy asks what of its changes is applied. */
+  | {
+      kind: "review";
+      files: ReviewedFile[];
+      /** Number of files that the next review has. */
+      more: number;
+      /** The lines of all files; absent if they are many. */
+      diff?: string;
+      hasBranches: boolean;
+      /** Why the person is asked again. */
+      note?: string;
+    };
+
+/** A changed file as a review names it. The person sees its lines elsewhere. */
+export interface ReviewedFile {
+  /** From the root of the workspace. */
+  path: string;
+  change: "added" | "edited" | "deleted";
+  version: string;
+  added: number;
+  removed: number;
+  /** Number of places that can be applied by themselves; 0: it is applied whole. */
+  places: number;
+  /** The folder is in the way, so that it is applied only if the person says what is to become of that. */
+  conflict?: true;
+  /** It is not among the files that "all" means, for example because git ignores it. */
+  apart?: true;
+}
+
+/** Parts of a change that a person applies, and what becomes of the others. */
+export interface ReviewChoice {
+  /** Paths of files to apply: `all`, or the numbers of some of their places, from 0. */
+  apply: Record<string, "all" | number[]>;
+  /** Files of which the proposed lines replace those that are in the way. */
+  over?: string[];
+  /** Files that the agent is to fit to what the folder has by now. */
+  fit?: string[];
+  /** Why a file is not wanted, by its path. */
+  refused?: Record<string, string>;
+  /** For the agent, which then continues. */
+  message?: string;
+  /** Makes this branch of the applied files, in a folder of its own with `worktree`, and leaves the workspace as it is. */
+  branch?: string;
+  worktree?: true;
+}
 
 /** The answer to a question. `opened`: the address was opened, nothing more. */
 export type Answer =
   | { type: "fields"; values: Record<string, Value> }
   | { type: "value"; value: unknown }
   | { type: "opened" }
+  | { type: "review"; choice: ReviewChoice }
   | { type: "decline"; message?: string }
   | { type: "expired" };
 

@@ -1,6 +1,6 @@
 /** Brings a subagent's files back into the files of the agent that delegated. */
-import { diffArrays } from "diff";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import { mergeTexts } from "../../core/merge.ts";
 import type { FilesState } from "../contracts/state.ts";
 import type { StepFiles } from "./files.ts";
 
@@ -80,58 +80,6 @@ const textOf = (data: FileData | undefined): string | undefined => {
   if (Array.isArray(data?.content)) return data.content.join("\n");
   return typeof data?.content === "string" ? data.content : undefined;
 };
-
-/** A change of the lines from `start` up to `end` of the common beginning. */
-interface Hunk {
-  start: number;
-  end: number;
-  lines: string[];
-}
-
-/**
- * Merges two changes of one text line by line; `undefined` when they overlap or touch each other in
- * different ways.
- */
-export function mergeTexts(base: string, first: string, second: string): string | undefined {
-  const lines = base.split("\n");
-  const hunks = [...hunksOf(lines, first.split("\n")), ...hunksOf(lines, second.split("\n"))].sort(
-    (a, b) => a.start - b.start || a.end - b.end,
-  );
-  const merged: string[] = [];
-  let at = 0;
-  let last: Hunk | undefined;
-  for (const hunk of hunks) {
-    if (last && sameHunk(last, hunk)) continue;
-    if (last && hunk.start <= last.end) return undefined;
-    merged.push(...lines.slice(at, hunk.start), ...hunk.lines);
-    at = hunk.end;
-    last = hunk;
-  }
-  return [...merged, ...lines.slice(at)].join("\n");
-}
-
-function hunksOf(base: readonly string[], changed: readonly string[]): Hunk[] {
-  const hunks: Hunk[] = [];
-  let at = 0;
-  let open: Hunk | undefined;
-  for (const { added, removed, value } of diffArrays([...base], [...changed])) {
-    if (!added && !removed) {
-      at += value.length;
-      open = undefined;
-      continue;
-    }
-    if (!open) hunks.push((open = { start: at, end: at, lines: [] }));
-    if (added) open.lines.push(...value);
-    else open.end = at += value.length;
-  }
-  return hunks;
-}
-
-const sameHunk = (a: Hunk, b: Hunk): boolean =>
-  a.start === b.start &&
-  a.end === b.end &&
-  a.lines.length === b.lines.length &&
-  a.lines.every((line, index) => line === b.lines[index]);
 
 function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
   if (a === b) return true;

@@ -47,7 +47,7 @@ export const isTemporaryName = (name: string): boolean =>
   name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
 /** A version that changes whenever a file is replaced or written to. */
-const statVersion = (stats: BigIntStats): string =>
+export const statVersion = (stats: BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
 
 /** Looks up an entry without following links; undefined if there is none. */

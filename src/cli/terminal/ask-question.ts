@@ -82,6 +82,7 @@ export function questionLines(
 function whoAsksWhat(question: Question, agent: string): string {
   if (question.kind === "ask") return `${agent} asks:`;
   if (question.kind === "interrupt") return `${agent} uses a tool that asks:`;
+  if (question.kind === "review") return "Review of the proposed change:";
   const name = displayName(oneLine(question.server, MAX.name));
   return question.mode === "form"
     ? `Asked by the MCP server ${name}:`

@@ -42,6 +42,8 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     decide: async (...args) => demand("approve").decide(...args),
     answer: async (...args) => demand("approve").answer(...args),
     problemOf: async (...args) => demand("approve").problemOf(...args),
+    reviewChange: async (...args) => demand("approve").reviewChange(...args),
+    proposedChange: async (...args) => demand("read").proposedChange(...args),
     useAnswer: async (principal, runId, answer) => {
       demand(...ANY);
       if (answer.replies.length > 0) demand("run");

@@ -25,8 +25,9 @@ const runInput = z.strictObject({
     .max(200)
     .optional()
     .describe("Conversation to continue, even while it works; ID@N from its point N"),
-  goal: z.array(z.string()).optional().describe("Criteria that a judge checks before the run ends"),
-  idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
+  goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
+  changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews all first"),
+  idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
   wait_seconds: waitSeconds,
 });
 
@@ -38,7 +39,7 @@ const runDeepAgent = defineTool({
   description:
     "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
     "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
-    "or a run_id if the task takes longer; the run continues, and check_deep_agent returns its result.",
+    "or a run_id if it takes longer; the run continues, and check_deep_agent has its result.",
   input: runInput,
   output: RunReport,
   app: RUN_APP_URI,
@@ -46,8 +47,9 @@ const runDeepAgent = defineTool({
   handle: async (args, call) => {
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    const { task, goal, thread_id: threadId, idempotency_key: idempotencyKey, wait_seconds: seconds } = args;
-    const order = { task, ...defined({ goal, threadId, idempotencyKey }) };
+    const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
+    const { idempotency_key: idempotencyKey } = args;
+    const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
     return carried.answers === undefined
       ? startRun(order, seconds, call)
       : continueRun(seconds, carried.answers, call);
@@ -100,7 +102,7 @@ const answerDeepAgent = defineTool({
   kind: "decide",
   scopes: ["approve"],
   description:
-    "Passes on a person's decision on an approval of a run. Ask them first; never decide yourself.",
+    "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
   input: answerInput,
   output: RunChange,
   handle: async (args, { runs, principal, deps }) => {

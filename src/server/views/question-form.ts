@@ -53,6 +53,7 @@ export const askedBy = ({ agent, question }: Pick<OpenQuestion, "agent" | "quest
   const who = whoAsks(agent, (text) => asText(text));
   if (question.kind === "ask") return `${who} asks:`;
   if (question.kind === "interrupt") return `${who} uses a tool that asks:`;
+  if (question.kind === "review") return "Review of the proposed change:";
   return `Asked by the MCP server "${asText(question.server, MAX_TITLE)}", which gets the answer:`;
 };
 
@@ -76,8 +77,11 @@ export function addressOf(question: Question): URL | undefined {
 export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Address: ${url.href}`];
 
 /** True if a form of ours has room for all of the text. */
-export const isWholeInQuestionForm = ({ question }: OpenQuestion): boolean =>
-  shownText(question).length <= MAX_SHOWN_CHARACTERS;
+export const isWholeInQuestionForm = ({ question }: OpenQuestion): boolean => isWholeText(question);
+
+const isWholeText = (question: Question): boolean =>
+  shownText(question).length <= MAX_SHOWN_CHARACTERS &&
+  (question.kind !== "review" || question.diff !== undefined);
 
 const OPENED = "opened";
 const ANSWER = "answer";
@@ -91,7 +95,7 @@ export function formFields(question: Question): readonly Field[] {
     const field = { name: ANSWER, title: "The address is open", type: "choice" as const, options: [OPENED] };
     return addressOf(question) === undefined ? [] : [{ ...field, required: true }];
   }
-  const fields = fieldsOf(question);
+  const fields = shownFields(question);
   if (fields === undefined) {
     const description = isJsonWanted(question) ? "JSON" : "A text, or a JSON object or list";
     return [{ name: ANSWER, title: "Answer", description, type: "text", required: true }];
@@ -103,6 +107,17 @@ export function formFields(question: Question): readonly Field[] {
     const description = field.many ? "Counts besides the options" : "Counts instead of the options";
     const text: Field = { name: otherName(field, fields), title, description, type: "text" };
     return [{ ...choice, ...(required ? { description: orOther(field) } : {}) }, text];
+  });
+}
+
+/** A form that does not show all lines of a change does not offer to apply it. */
+function shownFields(question: Question): readonly Field[] | undefined {
+  const fields = fieldsOf(question);
+  if (question.kind !== "review" || isWholeText(question)) return fields;
+  return fields?.flatMap((field): Field[] => {
+    if (field.name === "message") return [field];
+    if (field.type !== "choice" || field.name !== "decision") return [];
+    return [{ ...field, options: field.options.slice(-1), labels: field.labels?.slice(-1) ?? [] }];
   });
 }
 
@@ -119,12 +134,18 @@ export function answerIn(question: Question, content: unknown): ReadAnswer {
     if (given[ANSWER] === OPENED && addressOf(question)) return { ok: true, answer: { type: "opened" } };
     return { ok: false, problem: "Open the address, then say so; or decline." };
   }
-  const fields = fieldsOf(question);
+  const fields = shownFields(question);
   if (fields === undefined) return freeAnswer(question, given[ANSWER]);
   const values = fields.flatMap((field) => {
     const value = field.type === "choice" ? chosenIn(given, field, fields) : given[field.name];
     return value === undefined || value === null ? [] : [[field.name, value] as const];
   });
+  const decision = fields[0];
+  const isOffered =
+    decision?.type !== "choice" ||
+    decision.options.includes(String(given[decision.name] ?? decision.options[0]));
+  if (question.kind === "review" && !isOffered)
+    return { ok: false, problem: "This form does not show the whole change, so it cannot be applied here." };
   return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
 }
 

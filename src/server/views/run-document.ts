@@ -21,6 +21,7 @@ import {
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
+import { reviewedLine } from "../../runs/review-events.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { goalReport } from "./goal-report.ts";
@@ -233,6 +234,8 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["The run failed.", ...quoted(data.message)];
     case "run_cancelled":
       return ["The run was cancelled.", ...quoted(data.reason)];
+    case "changes_reviewed":
+      return [`${reviewedLine(data).replace(/^review: /, "After a review: ")}.`];
     case "todos":
       return ["The todos changed."];
     case "subagent_queued":
@@ -241,10 +244,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
     case "subagent_finished":
-      return [
-        data.status === "error" ? "The subagent failed." : "The subagent reported.",
-        ...quoted(data.report),
-      ];
+      return [data.status === "error" ? FAILED : REPORTED, ...quoted(data.report)];
     case "tool_started":
       return [calledLine(data)];
     case "tool_finished":
@@ -280,6 +280,9 @@ function proseOf({ kind, data }: RunEvent): string[] {
   }
 }
 
+const FAILED = "The subagent failed.";
+const REPORTED = "The subagent reported.";
+
 const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
   `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;
 
@@ -298,6 +301,7 @@ const asked = (call: AskedCall | undefined): string | undefined =>
 
 function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
   if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;
+  if (kind === "review") return "proposes a change:";
   return kind === "ask" ? "asks:" : "uses a tool that asks:";
 }
 

@@ -84,7 +84,7 @@ export const RunReport = z.object({
   questions: z.array(
     z.object({
       id: z.string(),
-      kind: z.enum(["ask", "interrupt", "elicitation"]),
+      kind: z.enum(["ask", "interrupt", "elicitation", "review"]),
       agent: z.string(),
       /** Says who asks, such as another MCP server. */
       asked_by: z.string(),

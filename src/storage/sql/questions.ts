@@ -167,7 +167,7 @@ export function* undelivered(whose: Asker): Steps<Answers> {
   const { condition, values } = ofAsker(whose);
   const rows = yield* all<AnyQuestionRow>(
     `SELECT * FROM questions WHERE ${condition} AND delivered = 0 AND status <> 'withdrawn'
-       AND id NOT LIKE '${HELD}' ORDER BY interrupt_id, position`,
+       AND id NOT LIKE '${HELD}' AND kind <> 'review' ORDER BY interrupt_id, position`,
     values,
   );
   const answers: Answers = {};

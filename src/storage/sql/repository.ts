@@ -40,6 +40,7 @@ import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as models from "./model-requests.ts";
 import * as questions from "./questions.ts";
+import * as reviews from "./reviews.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
 import { StoredSchedules } from "./schedules.ts";
@@ -66,6 +67,9 @@ export interface Housekeeping {
   /** Tells `listener` of what other processes change, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
+
+/** Runs whose changes are counted in one round of housekeeping. */
+const UNCOUNTED_AT_ONCE = 20;
 
 export class StoredRuns implements RunRepository {
   readonly read: RunQueries;
@@ -146,6 +150,15 @@ export class StoredRuns implements RunRepository {
       () => answers.reply(run, callId, reply, now),
       (isFirst) => isFirst,
     );
+  }
+
+  noteUnapplied(principal: Principal, runId: string, unapplied: number): Promise<void> {
+    const steps = () => reviews.noteAfterEnd(principal, runId, unapplied);
+    return this.#change([principal, runId], steps, () => false);
+  }
+
+  uncounted(environment: string): Promise<{ id: string; principal: Principal }[]> {
+    return this.#engine.read(() => reviews.uncounted(environment, UNCOUNTED_AT_ONCE));
   }
 
   async expire(now: number): Promise<{ runId: string; id: string }[]> {

@@ -33,6 +33,8 @@ export interface RunRow {
   model: string | null;
   limits: Json<RunLimits> | null;
   goal: Json<string[]> | null;
+  changes: "propose" | null;
+  unapplied: number | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;
@@ -161,6 +163,8 @@ export function toRun(row: RunRow): Run {
     ...(row.model === null ? {} : { model: row.model }),
     ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
     ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
+    ...(row.changes === null ? {} : { changes: row.changes }),
+    ...(row.unapplied === null ? {} : { unapplied: row.unapplied }),
     ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...waitingOf(row),
     ...scheduleOf(row),

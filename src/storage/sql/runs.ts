@@ -138,9 +138,13 @@ export const countNext = (after: number): Steps<{ status: RunStatus; count: numb
 const HAS_LEASED_CHILD =
   "EXISTS (SELECT 1 FROM runs child WHERE child.parent_id = runs.id AND child.lease_owner IS NOT NULL)";
 
-/** Condition of runs that may be forgotten: nobody is still stopping them, and they go with no other run. */
+/**
+ * Condition of runs that may be forgotten: nobody is still stopping them, they go with no other run, and all that they
+ * proposed is applied.
+ */
 export const IS_FORGETTABLE = `lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}
-  AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id)`;
+  AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id)
+  AND (changes IS NULL OR unapplied = 0)`;
 
 /** Counts runs that ended before then and may be forgotten. */
 export function* countForgettable(endedBefore: number): Steps<number> {
@@ -226,9 +230,9 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   if (threadId !== named) yield* addThread(principal, threadId, fresh.now);
   yield* change(
     `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-       updated_at, runnable_since, forked_from, model, limits, goal, schedule_id, schedule_name, occurrence)
+       updated_at, runnable_since, forked_from, model, limits, goal, changes, schedule_id, schedule_name, occurrence)
      VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
-       @now, @now, @forked_from, @model, @limits, @goal, @schedule_id, @schedule_name, @occurrence)`,
+       @now, @now, @forked_from, @model, @limits, @goal, @changes, @schedule_id, @schedule_name, @occurrence)`,
     {
       id: fresh.runId,
       thread_id: threadId,
@@ -241,6 +245,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       model: request.model ?? null,
       limits: request.limits === undefined ? null : toJson(request.limits),
       goal: request.goal === undefined ? null : toJson([...request.goal]),
+      changes: (request.changes ?? fresh.changes) === "propose" ? "propose" : null,
       schedule_id: fresh.schedule?.id ?? null,
       schedule_name: fresh.schedule?.name ?? null,
       occurrence: fresh.schedule?.dueAt ?? null,
@@ -309,7 +314,7 @@ export function* rename(principal: Principal, runId: string, name: string | null
 }
 
 /** Takes a run away from its principal, so that nobody finds it any more. It is then the first to be pruned. */
-export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1";
+export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0";
 
 /**
  * Disowns a run that has ended, and its children. False: somebody works on them or is stopping them, it is a child
@@ -376,8 +381,8 @@ export function* forgetCall(principal: Principal, runId: string): Steps<void> {
 }
 
 /** Requests with other choices are other requests. */
-function digestOf({ task, threadId, model, limits, goal }: StartRequest): string {
-  const choices = defined({ model, limits, goal });
+function digestOf({ task, threadId, model, limits, goal, changes }: StartRequest): string {
+  const choices = defined({ model, limits, goal, changes });
   const chosen = Object.keys(choices).length === 0 ? [] : [choices];
   return createHash("sha256")
     .update(canonicalJson([task, ...(threadId === undefined ? [] : [threadId]), ...chosen]))

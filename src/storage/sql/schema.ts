@@ -385,6 +385,15 @@ ALTER TABLE schedules ADD COLUMN model TEXT;
 ALTER TABLE schedules ADD COLUMN limits TEXT;
 ALTER TABLE schedules ADD COLUMN goal TEXT;`;
 
+/**
+ * `runs.changes` is `propose` for a run that works on a copy of the workspace; null: it works in the workspace.
+ * `runs.unapplied` is the number of files in the copy that nobody applied; null: not known.
+ */
+const PROPOSALS = `
+ALTER TABLE runs ADD COLUMN changes TEXT;
+ALTER TABLE runs ADD COLUMN unapplied INTEGER;
+CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propose' AND unapplied IS NULL;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -401,6 +410,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 12, name: "goals of runs", sql: GOALS },
   { version: 13, name: "runs that agents start in the background", sql: CHILDREN },
   { version: 14, name: "choices of schedules", sql: SCHEDULE_CHOICES },
+  { version: 15, name: "runs that propose their changes", sql: PROPOSALS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

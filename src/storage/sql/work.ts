@@ -32,6 +32,7 @@ import type {
   Paused,
   RunInbox,
   RunResult,
+  RunReviews,
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";
@@ -53,6 +54,7 @@ import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as news from "./news.ts";
 import * as questions from "./questions.ts";
+import { storedReviews } from "./reviews.ts";
 import { withdraw } from "./withdraw.ts";
 import type { Answer } from "../../tools/tool.ts";
 import { type Asker, NANOS, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
@@ -364,6 +366,12 @@ export class StoredWork implements WorkLog {
     });
     for (const id of cancelled) this.#changed(id, true);
     return outcome;
+  }
+
+  reviews(lease: Lease): RunReviews {
+    const { runId } = lease;
+    const engine = this.#engine.of(lease.principal);
+    return storedReviews({ engine, runId, write: (work) => this.#write(lease, work) });
   }
 
   children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns {

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
-import { mergeTexts } from "../../../src/agent/step/merge-files.ts";
+import { mergeTexts } from "../../../src/core/merge.ts";
 import type { Middleware } from "../../../src/agent/contracts/middleware.ts";
 import type { AgentEvent } from "../../../src/agent/contracts/events.ts";
 import { filesReducer } from "../../../src/agent/langgraph/channels.ts";

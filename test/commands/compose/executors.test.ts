@@ -21,7 +21,7 @@ function choosing(...answers: ExecutorChoice[]): { executors: RunExecutors; aske
     const answer = answers[Math.min(asked++, answers.length - 1)];
     if (!answer) throw new Error("no answer");
     return answer;
-  }, folder);
+  }, () => [folder()]);
   onTestFinished(() => executors.close());
   return { executors, asked: () => asked };
 }

@@ -17,6 +17,8 @@ import { ConfigSchema } from "../../../src/config/schema.ts";
 /** Nothing is hidden or read-only. */
 const ALL = { hide: [] as string[], readOnly: [] as string[], maxFileSizeMb: 10 };
 
+const PLACES = { dataDir: "/nowhere", proposals: { maxMegabytes: 1 } };
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tree-"));
@@ -35,7 +37,7 @@ function tree(workspaceFolder?: string, rules: Partial<typeof ALL> = {}): FileTr
     workspace: make("project"),
     workspaceFolder,
     skills: [make("skills/team")],
-    respectGitignore: true,
+    ...PLACES, respectGitignore: true,
     files: { ...ALL, ...rules },
   };
   const store = new InMemoryStore();
@@ -141,7 +143,8 @@ describe("FileTree", () => {
 
   it("has no workspace without one", async () => {
     const backend = new FileTree(
-      { skills: [], respectGitignore: false, files: ALL },
+      { skills: [], ...PLACES,
+      respectGitignore: false, files: ALL },
       () => new InMemoryStore(),
     ).mounts({ principal: "local" });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
@@ -252,7 +255,7 @@ describe("linkedSkills", () => {
     const config = { workspace: make("project"), skills: [skills], privatePaths };
     expect(linkedSkills(config)).toEqual([["/skills/skills/far", far]]);
     const files = { ...ALL };
-    const mounts = new FileTree({ ...config, respectGitignore: true, files }).mounts({ principal: "local" });
+    const mounts = new FileTree({ ...config, ...PLACES, respectGitignore: true, files }).mounts({ principal: "local" });
     expect(await mounts.read("/skills/skills/far/SKILL.md")).toMatchObject({ content: "Look." });
     expect(await mounts.write("/skills/skills/far/new.md", "")).toMatchObject({ code: "permission_denied" });
     const listed = (await mounts.ls("/skills/skills")).files ?? [];

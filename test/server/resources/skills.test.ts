@@ -41,7 +41,7 @@ function open() {
     {
       workspace: undefined,
       skills: [join(root, "team"), join(root, "solo")],
-      respectGitignore: false,
+      dataDir: "/nowhere", proposals: { maxMegabytes: 1 }, respectGitignore: false,
       files: { hide: [], readOnly: [], maxFileSizeMb: 10 },
     },
     () => new MemoryStore(),

@@ -1,0 +1,122 @@
+/** Makes a branch of a change, beside everything that is checked out. */
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { ProgramFailure, runProgram } from "../core/child-process.ts";
+import { errorMessage } from "../core/errors.ts";
+import { oneLine } from "../core/text.ts";
+import type { Content } from "./content.ts";
+
+export interface BranchRequest {
+  /** Root of a repository. */
+  workspace: string;
+  name: string;
+  /** All files as they were when the workspace was copied: a folder. */
+  base: string;
+  /** Paths that this folder has, or that Git has and the folder has not. */
+  basePaths: readonly string[];
+  /** Contents of the changed files; `undefined` deletes. */
+  files: ReadonlyMap<string, Content | undefined>;
+  title: string;
+  /** Found again in the commit, so that the same review makes no second branch. */
+  id: string;
+  hasWorktree: boolean;
+}
+
+export type BranchOutcome = { ok: true; worktree?: string } | { ok: false; message: string };
+
+/** True for the root of a repository that has a commit. */
+export async function isRepository(workspace: string): Promise<boolean> {
+  if (!existsSync(join(workspace, ".git"))) return false;
+  const head = await git(workspace, ["rev-parse", "--verify", "HEAD"]).catch(() => undefined);
+  return head !== undefined;
+}
+
+/**
+ * Commits what the folder had uncommitted, if it had, and then the change. Neither the index nor a file of the folder
+ * is touched.
+ */
+export async function makeBranch(request: BranchRequest): Promise<BranchOutcome> {
+  const { workspace, name, id, hasWorktree } = request;
+  try {
+    const isValid = await git(workspace, ["check-ref-format", "--branch", name]).catch(() => undefined);
+    if (isValid === undefined || name.startsWith("-"))
+      return { ok: false, message: `'${oneLine(name, 80)}' is no name of a branch. Choose another one.` };
+    const known = await git(workspace, ["log", "-1", "--format=%B", `refs/heads/${name}`]).catch(
+      () => undefined,
+    );
+    if (known !== undefined && !known.includes(trailer(id)))
+      return { ok: false, message: `There is a branch '${oneLine(name, 80)}' already. Choose another name.` };
+    if (known === undefined) {
+      const commit = await commitOf(request);
+      await git(workspace, ["update-ref", `refs/heads/${name}`, commit, ""]);
+    }
+    if (!hasWorktree) return { ok: true };
+    const worktree = join(dirname(workspace), `${basename(workspace)}-${name.replaceAll(/[^\w.-]+/g, "-")}`);
+    if (!existsSync(worktree)) await git(workspace, ["worktree", "add", worktree, name]);
+    return { ok: true, worktree };
+  } catch (thrown) {
+    const said =
+      thrown instanceof ProgramFailure ? thrown.message.trim().split("\n").at(-1) : errorMessage(thrown);
+    return { ok: false, message: `Git could not make the branch: ${oneLine(said ?? "unknown", 300)}` };
+  }
+}
+
+const trailer = (id: string): string => `Review: ${id}`;
+
+async function commitOf({ workspace, base, basePaths, files, title, id }: BranchRequest): Promise<string> {
+  const scratch = mkdtempSync(join(tmpdir(), "deepagent-branch-"));
+  const env = { ...process.env, GIT_INDEX_FILE: join(scratch, "index") };
+  try {
+    const head = (await git(workspace, ["rev-parse", "HEAD"])).trim();
+    await git(workspace, ["read-tree", head], { env });
+    const before = await git(workspace, ["write-tree"], { env });
+    // Paths are given on standard input, so that no name is taken for an option or a pattern.
+    const input = basePaths.map((path) => `${path}\0`).join("");
+    await git(workspace, ["--work-tree", base, "update-index", "--add", "--remove", "-z", "--stdin"], {
+      env,
+      input,
+    });
+    const found = await git(workspace, ["write-tree"], { env });
+    const parent =
+      found === before
+        ? head
+        : await commit(workspace, found.trim(), head, "Uncommitted work of the workspace");
+    const lines: string[] = [];
+    for (const [path, content] of files) lines.push(await indexLine(workspace, scratch, path, content));
+    await git(workspace, ["update-index", "-z", "--index-info"], { env, input: lines.join("") });
+    const tree = (await git(workspace, ["write-tree"], { env })).trim();
+    return await commit(workspace, tree, parent, `${title}\n\n${trailer(id)}`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function indexLine(
+  workspace: string,
+  scratch: string,
+  path: string,
+  content: Content | undefined,
+): Promise<string> {
+  if (content === undefined || content.kind === "other") return `0 ${"0".repeat(40)}\t${path}\0`;
+  const bytes = content.kind === "file" ? content.bytes : Buffer.from(content.target);
+  const file = join(scratch, "content");
+  writeFileSync(file, bytes);
+  // A link has no line ends or other filters.
+  const filters = content.kind === "file" ? ["--path", path] : ["--no-filters"];
+  const id = (await git(workspace, ["hash-object", "-w", ...filters, file])).trim();
+  const mode = content.kind === "link" ? "120000" : content.executable ? "100755" : "100644";
+  return `${mode} ${id}\t${path}\0`;
+}
+
+const commit = async (workspace: string, tree: string, parent: string, message: string): Promise<string> =>
+  (await git(workspace, ["commit-tree", tree, "-p", parent, "-F", "-"], { input: message })).trim();
+
+/** Runs no program that the repository names. */
+const SAFE = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"];
+
+const git = (
+  cwd: string,
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<string> => runProgram("git", [...SAFE, ...args], { timeout: 120_000, cwd, ...options });

@@ -1,0 +1,182 @@
+/** One changed file: its places as a person sees them, and what is made of the file when some of them are applied. */
+import { createHash } from "node:crypto";
+import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
+import { type Hunk, areOpposed, hunksBetween, mergeHunks } from "../core/merge.ts";
+import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
+import { wholeDiff } from "../tools/diff-preview.ts";
+import { type Content, isSameContent } from "./content.ts";
+import type { Decided, Manifest, Sides } from "./workspace-copy.ts";
+
+/** Lines between two hunks that keep them apart as two places. */
+const BETWEEN = 6;
+/** Longest text, in characters, of which single places can be applied. */
+const MOST_CHARS = 2_000_000;
+
+/** An edit of a text. */
+interface Lines {
+  base: string[];
+  /** Hunks of the agent, by place. */
+  places: Hunk[][];
+  /** Hunks that the folder has since; `undefined`: the folder has no text there any more. */
+  folder: Hunk[] | undefined;
+}
+
+/** A file that is changed in its lines only; `undefined` for any other. */
+function linesOf({ base, proposed, folder }: Sides): Lines | undefined {
+  const [before, after] = [textOf(base), textOf(proposed)];
+  if (before === undefined || after === undefined || !hasSameMode(base, proposed)) return undefined;
+  const lines = before.split("\n");
+  const now = isSameContent(folder.content, base) ? before : textOf(folder.content);
+  const places: Hunk[][] = [];
+  let end = -Infinity;
+  for (const hunk of hunksBetween(lines, after.split("\n"))) {
+    if (hunk.start - end > BETWEEN) places.push([hunk]);
+    else places.at(-1)?.push(hunk);
+    ({ end } = hunk);
+  }
+  return {
+    base: lines,
+    places,
+    folder: now === undefined ? undefined : hunksBetween(lines, now.split("\n")),
+  };
+}
+
+const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
+  a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
+
+/** The text of a file; `undefined` if it is none, or too long to compare. */
+function textOf(content: Content | undefined): string | undefined {
+  if (content?.kind !== "file" || content.bytes.length > MOST_CHARS) return undefined;
+  try {
+    const text = UTF8.decode(content.bytes);
+    return text.includes("\0") ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided">): ProposedFile {
+  const { path, base, proposed, ignored } = sides;
+  const version = versionOf(sides);
+  const edit = linesOf(sides);
+  const places =
+    edit === undefined ? wholePlace(sides) : edit.places.map((hunks) => placeOf(path, edit, hunks));
+  const sum = (of: "added" | "removed") => places.reduce((total, place) => total + place[of], 0);
+  const before = Object.hasOwn(decided, path) ? decided[path] : undefined;
+  const isOpposed = edit?.folder === undefined && !isSameContent(sides.folder.content, base);
+  const conflict = isOpposed ? whatFolderHas(sides) : undefined;
+  return {
+    path,
+    change: base === undefined ? "added" : proposed === undefined ? "deleted" : "edited",
+    version,
+    added: sum("added"),
+    removed: sum("removed"),
+    places,
+    notes: notesOf(sides),
+    ...(conflict === undefined ? {} : { conflict }),
+    ...(ignored ? { ignored } : {}),
+    ...(before?.version === version && before.how !== "branch" ? { decided: decisionOf(before) } : {}),
+  };
+}
+
+const decisionOf = ({ how, message }: Decided) => ({
+  how: how === "refused" ? ("refused" as const) : ("left" as const),
+  ...(message === undefined ? {} : { message }),
+});
+
+/** Names what is proposed, and what it is compared with. */
+export function versionOf({ base, proposed }: Pick<Sides, "base" | "proposed">): string {
+  const hash = createHash("sha256");
+  for (const content of [base, proposed]) {
+    if (content?.kind === "file")
+      hash.update(`file ${content.executable} ${content.bytes.length}\n`).update(content.bytes);
+    else if (content?.kind === "link") hash.update(`link ${content.target.length}\n${content.target}`);
+    else hash.update(content === undefined ? "nothing\n" : `other ${content.why}\n`);
+  }
+  return hash.digest("base64url").slice(0, 22);
+}
+
+function placeOf(path: string, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {
+  const after = (mergeHunks(base, hunks) ?? base).join("\n");
+  const { diff, added, removed } = wholeDiff({ path, before: base.join("\n"), after });
+  const inTheWay = folder.filter((one) => hunks.some((hunk) => areOpposed(hunk, one)));
+  if (inTheWay.length === 0) return { diff, added, removed };
+  return { diff, added, removed, conflict: inTheWay.flatMap(({ lines }) => lines).join("\n") };
+}
+
+/** A new or deleted text as one place; anything else has none. */
+function wholePlace({ path, base, proposed }: Sides): ProposedPlace[] {
+  const [before, after] = [textOf(base), textOf(proposed)];
+  const isText =
+    (base === undefined || before !== undefined) && (proposed === undefined || after !== undefined);
+  if (!isText) return [];
+  const { diff, added, removed } = wholeDiff({ path, before, after: after ?? "" });
+  return [{ diff, added, removed }];
+}
+
+function whatFolderHas({ folder: { content } }: Sides): string {
+  if (content === undefined) return "The file was deleted in the folder since the copy was made.";
+  if (content.kind === "other") return `In the folder it is ${content.why}.`;
+  return "The file was changed in the folder since the copy was made.";
+}
+
+function notesOf({ path, base, proposed }: Sides): string[] {
+  const names = path.split("/");
+  const starts = STARTING_PLACES.find(({ name }) => names.includes(name))?.starts;
+  const [was, is] = [base, proposed].map((one) => one?.kind === "file" && one.executable);
+  return [
+    ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
+    ...(proposed?.kind === "other" ? [`${proposed.why}: it stays in the copy`] : []),
+    ...(proposed?.kind === "file" && textOf(proposed) === undefined
+      ? [`not a text, ${proposed.bytes.length.toLocaleString("en")} bytes`]
+      : []),
+    ...(is === true && was !== true ? ["executable"] : []),
+    ...(was === true && is === false && proposed !== undefined ? ["no longer executable"] : []),
+    ...(starts === undefined ? [] : [`starts programs: ${starts}`]),
+  ];
+}
+
+/** The contents of a file once some of its change is applied. */
+export interface AppliedFile {
+  /** For the folder. */
+  folder: Content | undefined;
+  /** The file as far as it is applied. */
+  base: Content | undefined;
+  isWhole: boolean;
+}
+
+/**
+ * Applies a file whole, or some of its places. `over`: the proposed lines replace those that are in the way.
+ * `undefined`: the folder is in the way.
+ */
+export function applied(
+  sides: Sides,
+  chosen: "all" | readonly number[],
+  over: boolean,
+): AppliedFile | undefined {
+  const { base, proposed, folder } = sides;
+  const edit = linesOf(sides);
+  const count = edit?.places.length ?? 1;
+  const isWhole = chosen === "all" || new Set(chosen).size >= count;
+  if (edit === undefined || edit.folder === undefined || proposed?.kind !== "file") {
+    const mayWrite = over || isSameContent(folder.content, base);
+    return mayWrite && isWhole && proposed?.kind !== "other"
+      ? { folder: proposed, base: proposed, isWhole: true }
+      : undefined;
+  }
+  const hunks = edit.places.filter((_, index) => chosen === "all" || chosen.includes(index)).flat();
+  const others = edit.folder.filter((one) => !over || !hunks.some((hunk) => areOpposed(hunk, one)));
+  const merged = mergeHunks(edit.base, [...others, ...hunks]);
+  const own = mergeHunks(edit.base, hunks);
+  if (merged === undefined || own === undefined) return undefined;
+  const mode = folder.content?.kind === "file" ? folder.content.executable : proposed.executable;
+  return { folder: fileOf(merged, mode), base: fileOf(own, proposed.executable), isWhole };
+}
+
+const fileOf = (lines: readonly string[], executable: boolean): Content => ({
+  kind: "file",
+  bytes: Buffer.from(lines.join("\n")),
+  executable,
+});

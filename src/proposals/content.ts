@@ -1,0 +1,163 @@
+/** Content of single paths, read and changed inside one folder: no link leads out of it. */
+import { closeSync, constants, fchmodSync, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
+import { codeOf } from "../core/errors.ts";
+import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
+import { Jail } from "../backends/filesystem/jail.ts";
+import { deleteEntry, putPath, statEntry, statVersion } from "../backends/filesystem/read-write.ts";
+import { readBytes } from "../backends/pages.ts";
+
+export type Content =
+  | { kind: "file"; bytes: Buffer; executable: boolean }
+  | { kind: "link"; target: string }
+  /** Nothing that can be proposed: a device, a file that cannot be read or is too large. */
+  | { kind: "other"; why: string };
+
+/** `undefined`: there is nothing at the path, or a folder, or a link is on the way to it. */
+export interface Found {
+  content: Content | undefined;
+  /** For `put`. */
+  version: string | undefined;
+}
+
+/** Largest file that is proposed. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+export const isSameContent = (a: Content | undefined, b: Content | undefined): boolean => {
+  if (a === undefined || b === undefined) return a === b;
+  if (a.kind === "file" && b.kind === "file") return a.executable === b.executable && a.bytes.equals(b.bytes);
+  return a.kind === "link" && b.kind === "link" && a.target === b.target;
+};
+
+export class Folder {
+  readonly #jail: Jail;
+
+  constructor(root: string) {
+    this.#jail = new Jail(root, hasDescriptorPaths());
+  }
+
+  /** Follows no link. */
+  async read(path: string): Promise<Found> {
+    const segments = path.split("/");
+    try {
+      return await this.#jail.atEntry(
+        segments,
+        { links: "none", lastLink: "itself" },
+        async ({ directory, name }) => {
+          const stats = statEntry(directory, name);
+          if (stats === undefined || stats.isDirectory()) return NOTHING;
+          const version = statVersion(stats);
+          if (stats.isSymbolicLink())
+            return { content: { kind: "link", target: readlinkSync(directory.at(name)) }, version };
+          if (!stats.isFile()) return { content: { kind: "other", why: "not a regular file" }, version };
+          if (stats.size > BigInt(MOST_BYTES))
+            return { content: { kind: "other", why: "larger than 64 MB" }, version };
+          const descriptor = directory.openFile(name, constants.O_RDONLY);
+          try {
+            const bytes = Buffer.from(await readBytes(descriptor, Number(stats.size), MOST_BYTES));
+            const executable = (fstatSync(descriptor).mode & 0o100) !== 0;
+            return { content: { kind: "file", bytes, executable }, version };
+          } finally {
+            closeSync(descriptor);
+          }
+        },
+      );
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      if (code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP") return NOTHING;
+      if (code === undefined) throw thrown;
+      return { content: { kind: "other", why: "not readable" }, version: undefined };
+    }
+  }
+
+  /** Puts a content in the place of the found one. Gives the problem, if there is one; then nothing has changed. */
+  async put(path: string, content: Content | undefined, found: Found): Promise<string | undefined> {
+    const segments = path.split("/");
+    const at = { path: `/${path}`, segments, links: "none" } as const;
+    try {
+      if ((await this.read(path)).version !== found.version) return `${path} changed meanwhile`;
+      const isReplaced = found.content !== undefined && found.content.kind !== content?.kind;
+      if (found.content?.kind === "other") return `${path} is ${found.content.why}`;
+      if (content?.kind === "other") return `${path} is ${content.why}`;
+      if (isReplaced) {
+        const { error } = await deleteEntry(this.#jail, at, {});
+        if (error !== undefined) return error;
+      }
+      if (content === undefined) return undefined;
+      const old = isReplaced ? NOTHING : found;
+      return content.kind === "link"
+        ? await this.#link(at, content.target, old)
+        : await this.#file(at, content, old);
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      if (code === undefined) throw thrown;
+      return `${path} cannot be written (${REASONS[code] ?? code})`;
+    }
+  }
+
+  /** Removes the folders above a path that are empty. */
+  async removeEmpty(path: string): Promise<void> {
+    const segments = path.split("/").slice(0, -1);
+    for (; segments.length > 0; segments.pop()) {
+      const isGone = await this.#jail
+        .atEntry([...segments], { links: "none", lastLink: "itself" }, ({ directory, name }) => {
+          rmdirSync(directory.at(name));
+          return true;
+        })
+        .catch(() => false);
+      if (!isGone) return;
+    }
+  }
+
+  async #file(
+    at: { path: string; segments: readonly string[]; links: "none" },
+    { bytes, executable }: Extract<Content, { kind: "file" }>,
+    { content: old, version }: Found,
+  ): Promise<string | undefined> {
+    const mode = version === undefined ? "create" : "overwrite";
+    const wanted = version === undefined ? {} : { expectedVersion: version };
+    const { error } = await putPath(this.#jail, at, bytes, { mode, ...wanted, evenReadOnly: true });
+    if (error !== undefined) return error;
+    if (executable === (old?.kind === "file" && old.executable)) return undefined;
+    await this.#jail.atEntry(at.segments, { links: "none", lastLink: "itself" }, ({ directory, name }) => {
+      const descriptor = directory.openFile(name, constants.O_RDONLY);
+      try {
+        const { mode: bits } = fstatSync(descriptor);
+        // Whoever may read it may run it, as git does.
+        fchmodSync(descriptor, executable ? bits | ((bits & 0o444) >> 2) : bits & ~0o111);
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+    return undefined;
+  }
+
+  async #link(
+    { segments }: { segments: readonly string[] },
+    target: string,
+    old: Found,
+  ): Promise<string | undefined> {
+    await this.#jail.atEntry(
+      segments,
+      { create: true, links: "none", lastLink: "itself" },
+      async ({ directory, name }) => {
+        const path = directory.at(name);
+        if (old.version !== undefined) await deleteEntry(this.#jail, { segments, path, links: "none" }, {});
+        symlinkSync(target, path);
+      },
+    );
+    return undefined;
+  }
+}
+
+const NOTHING: Found = { content: undefined, version: undefined };
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "no space is left on the disk",
+  EDQUOT: "the disk quota is used up",
+  EACCES: "permission denied",
+  EEXIST: "a folder is there",
+  EPERM: "permission denied",
+  EROFS: "the file system is read-only",
+  ELOOP: "a folder on its path is a link",
+  ENOTDIR: "a folder on its path is a file",
+};

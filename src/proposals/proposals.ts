@@ -1,0 +1,308 @@
+/** The copies of workspaces that runs with `changes: "propose"` work in. */
+import { existsSync } from "node:fs";
+import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { KeyedLock, ownTurn } from "../core/concurrency.ts";
+import { codeOf } from "../core/errors.ts";
+import { realPath } from "../core/real-path.ts";
+import type {
+  ProposedChange,
+  ProposedFile,
+  Proposals,
+  ReviewOutcome,
+  ReviewRecord,
+} from "../runs/proposals.ts";
+import { type Run, nameOf } from "../runs/run.ts";
+import type { ReviewChoice } from "../tools/tool.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { isRepository, makeBranch } from "./branch.ts";
+import { type AppliedFile, applied, proposedFile, versionOf } from "./change.ts";
+import { type Step, carryOut, recover } from "./carry-out.ts";
+import { type Decided, type Manifest, type Sides, WorkspaceCopy, placeName } from "./workspace-copy.ts";
+
+interface ProposalsOptions {
+  /** Folder of all copies. */
+  dir: string;
+  /** Places of the workspace that are not copied. */
+  without: readonly string[];
+  maxBytes: number;
+  clock?: Clock;
+}
+
+/** Files of one review; the others come in the next one. */
+const MOST_FILES = 2000;
+
+type Place = Pick<Run, "threadId">;
+type About = Parameters<Proposals["review"]>[2];
+
+export class WorkspaceProposals implements Proposals {
+  readonly #options: ProposalsOptions;
+  readonly #clock: Clock;
+  readonly #locks = new KeyedLock();
+
+  constructor(options: ProposalsOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** True if the thread has a copy here. */
+  has(run: Place): boolean {
+    return existsSync(this.#placeOf(run));
+  }
+
+  /** Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before. */
+  async open(run: Place & Pick<Run, "id">, workspace: string): Promise<void> {
+    const place = this.#placeOf(run);
+    await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
+    await this.#locks.run(place, async () => {
+      if (!existsSync(place)) {
+        const { without, maxBytes } = this.#options;
+        const now = this.#clock();
+        await WorkspaceCopy.make(place, {
+          workspace: realPath(workspace),
+          run: run.id,
+          without,
+          maxBytes,
+          now,
+        });
+        return;
+      }
+      await this.#exclusively(place, async (copy, manifest) => {
+        if (manifest.run !== run.id) await copy.refresh(manifest, run.id, this.#clock());
+      });
+    });
+  }
+
+  async change(run: Place): Promise<ProposedChange | undefined> {
+    return this.#withCopy(run, async (copy, manifest) => {
+      const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
+      if (sides.length === 0) return undefined;
+      const files: ProposedFile[] = [];
+      for (const one of sides.slice(0, MOST_FILES)) {
+        await ownTurn();
+        files.push(proposedFile(one, manifest));
+      }
+      return {
+        files,
+        more: sides.length - files.length,
+        copiedAt: manifest.copiedAt,
+        isRepository: await isRepository(manifest.workspace),
+        reviews,
+      };
+    });
+  }
+
+  async review(
+    run: Place & Pick<Run, "name" | "task">,
+    choice: ReviewChoice,
+    about: About,
+  ): Promise<ReviewOutcome> {
+    const outcome = await this.#withCopy(run, async (copy, manifest): Promise<ReviewOutcome> => {
+      const known = (await copy.reviews()).find(({ id }) => id === about.id);
+      if (known !== undefined) return { kind: "done", record: known };
+      const review = new Review(copy, manifest, await openSides(copy, manifest), choice);
+      return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
+    });
+    return outcome ?? { kind: "failed", message: NO_COPY };
+  }
+
+  async discard(run: Place): Promise<void> {
+    const place = this.#placeOf(run);
+    await this.#locks.run(place, () => rm(place, { recursive: true, force: true }));
+  }
+
+  #placeOf({ threadId }: Place): string {
+    return join(this.#options.dir, placeName(threadId));
+  }
+
+  async #withCopy<Result>(
+    run: Place,
+    work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const place = this.#placeOf(run);
+    return this.#locks.run(place, async () =>
+      existsSync(place) ? this.#exclusively(place, work) : undefined,
+    );
+  }
+
+  /** Completes first what a killed process had begun. Other processes of this machine wait. */
+  async #exclusively<Result>(
+    place: string,
+    work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
+  ): Promise<Result> {
+    const release = await lockOf(place);
+    try {
+      const copy = new WorkspaceCopy(place);
+      await recover(copy);
+      return await work(copy, await copy.manifest());
+    } finally {
+      await release();
+    }
+  }
+}
+
+/** The changed files, without those that a branch was made of. */
+async function openSides(copy: WorkspaceCopy, manifest: Manifest): Promise<Sides[]> {
+  const { decided } = manifest;
+  const isInBranch = (sides: Sides): boolean =>
+    Object.hasOwn(decided, sides.path) &&
+    decided[sides.path]?.how === "branch" &&
+    decided[sides.path]?.version === versionOf(sides);
+  return (await copy.changed(manifest)).filter((one) => !isInBranch(one));
+}
+
+const NO_COPY =
+  "Nothing was applied: the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
+
+/** No review takes so long: another program has the number of the process that was killed. */
+const STALE_MS = 600_000;
+
+/** Takes a lock that a killed process cannot hold. */
+async function lockOf(place: string): Promise<() => Promise<void>> {
+  const path = join(place, "lock");
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    try {
+      const file = await open(path, "wx");
+      await file.writeFile(String(process.pid));
+      await file.close();
+      return () => rm(path, { force: true });
+    } catch (thrown) {
+      if (codeOf(thrown) !== "EEXIST") throw thrown;
+    }
+    const holder = Number(await readFile(path, "utf8").catch(() => ""));
+    const age = Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Infinity);
+    if ((holder > 0 && !isAlive(holder)) || Math.abs(age) > STALE_MS) await rm(path, { force: true });
+    else await delay(50);
+  }
+  throw new Error("Another process holds the copy of the workspace.");
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return codeOf(thrown) === "EPERM";
+  }
+}
+
+/** One review of the files that differ now. */
+class Review {
+  readonly #copy: WorkspaceCopy;
+  readonly #manifest: Manifest;
+  readonly #sides: readonly Sides[];
+  readonly #choice: ReviewChoice;
+  readonly #steps: Step[] = [];
+  readonly #moved: string[] = [];
+  readonly #applied = new Map<string, AppliedFile>();
+  readonly #fitted: Record<string, string> = {};
+
+  constructor(copy: WorkspaceCopy, manifest: Manifest, sides: readonly Sides[], choice: ReviewChoice) {
+    this.#copy = copy;
+    this.#manifest = manifest;
+    this.#sides = sides;
+    this.#choice = choice;
+  }
+
+  async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
+    for (const one of this.#sides) this.#choose(one, about.shown[one.path]);
+    if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
+    const branch = await this.#branch(about);
+    if (branch?.ok === false) return { kind: "failed", message: branch.message };
+    const record = this.#recordOf(about, branch?.worktree);
+    return carryOut(this.#copy, { steps: this.#steps, manifest: this.#next(record), record });
+  }
+
+  #choose(sides: Sides, shown: string | undefined): void {
+    const { path, base, proposed, folder } = sides;
+    const { apply, fit = [], over = [] } = this.#choice;
+    const chosen = Object.hasOwn(apply, path) ? apply[path] : undefined;
+    const isFitted = fit.includes(path);
+    if (chosen === undefined && !isFitted) return;
+    const result = chosen && applied(sides, chosen, over.includes(path));
+    const mayFit = isFitted && folder.content?.kind !== "other";
+    if (shown !== versionOf(sides) || (result === undefined && !mayFit)) {
+      this.#moved.push(path);
+    } else if (result !== undefined) {
+      this.#applied.set(path, result);
+      if (this.#choice.branch !== undefined) return;
+      this.#steps.push({ in: "folder", path, before: folder.content, after: result.folder });
+      this.#steps.push({ in: "base", path, before: base, after: result.base });
+    } else {
+      this.#fitted[path] = proposedFile(sides, this.#manifest)
+        .places.map(({ diff }) => diff)
+        .join("\n");
+      this.#steps.push({ in: "tree", path, before: proposed, after: folder.content });
+      this.#steps.push({ in: "base", path, before: base, after: folder.content });
+    }
+  }
+
+  async #branch({ id, title }: About & { title: string }) {
+    const { branch: name, worktree } = this.#choice;
+    if (name === undefined) return undefined;
+    const { workspace, files } = this.#manifest;
+    const ignored = new Set(this.#sides.filter((one) => one.ignored).map(({ path }) => path));
+    return makeBranch({
+      workspace,
+      name,
+      id,
+      title,
+      base: this.#copy.at("base"),
+      basePaths: Object.keys(files).filter((path) => !ignored.has(path)),
+      files: new Map([...this.#applied].map(([path, { base }]) => [path, base])),
+      hasWorktree: worktree === true,
+    });
+  }
+
+  #recordOf({ id, by, at }: About & { at: number }, worktree: string | undefined): ReviewRecord {
+    const { message, branch, refused = {} } = this.#choice;
+    const paths = (isWhole: boolean) =>
+      [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
+    const open = this.#sides.filter(({ path }) => this.#isOpen(path)).map(({ path }) => path);
+    return {
+      id,
+      at,
+      by,
+      applied: paths(true),
+      partly: paths(false),
+      refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
+      fitted: this.#fitted,
+      ...(message === undefined ? {} : { message }),
+      ...(branch === undefined ? {} : { branch }),
+      ...(worktree === undefined ? {} : { worktree }),
+      unapplied: open.length,
+    };
+  }
+
+  /** True if something of a file is not applied. */
+  #isOpen(path: string): boolean {
+    return this.#applied.get(path)?.isWhole !== true && !Object.hasOwn(this.#fitted, path);
+  }
+
+  #next({ refused, branch }: ReviewRecord): Manifest {
+    const before = Object.entries(this.#manifest.decided);
+    const decided: Record<string, Decided> = Object.fromEntries(
+      before.filter(([, { how }]) => how === "branch"),
+    );
+    const files = { ...this.#manifest.files };
+    for (const { path, base, proposed, folder } of this.#sides) {
+      const result = this.#applied.get(path);
+      if (branch !== undefined && result !== undefined) {
+        decided[path] = { version: versionOf({ base, proposed }), how: "branch" };
+        continue;
+      }
+      const isFitted = Object.hasOwn(this.#fitted, path);
+      if (result !== undefined || isFitted) {
+        const now = isFitted ? folder.content : result?.base;
+        if (now === undefined) delete files[path];
+        else files[path] = { original: "" };
+      }
+      if (!this.#isOpen(path)) continue;
+      const version = versionOf({ base: result === undefined ? base : result.base, proposed });
+      const message = Object.hasOwn(refused, path) ? refused[path] : undefined;
+      decided[path] = message === undefined ? { version, how: "left" } : { version, how: "refused", message };
+    }
+    return { ...this.#manifest, files, decided };
+  }
+}

@@ -1,0 +1,161 @@
+/** Finds and copies the files of a workspace. */
+import type { BigIntStats, Dirent } from "node:fs";
+import { constants, lstatSync } from "node:fs";
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  readdir,
+  readlink,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, isAbsolute, join, relative } from "node:path";
+import { GitignoreTree } from "../backends/filesystem/gitignore.ts";
+import { hasDescriptorPaths, openRoot } from "../backends/filesystem/handles.ts";
+import { isTemporaryName } from "../backends/filesystem/read-write.ts";
+import { isPlaceholder } from "../backends/sandbox/placeholders.ts";
+import { mapAtMost } from "../core/concurrency.ts";
+import { ConfigurationError, codeOf } from "../core/errors.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+
+export interface ScannedFile {
+  path: string;
+  stamp: string;
+  /** Git ignores it, but not the folder it is in. */
+  ignored: boolean;
+}
+
+/** Another one once the file was replaced or written to. */
+export const stampOf = ({ ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): string =>
+  [ino, size, mtimeNs, ctimeNs, mode].map((part) => part.toString(36)).join("-");
+
+/** Most files of a workspace, without those in ignored folders. */
+const MOST_FILES = 200_000;
+const AT_ONCE = 16;
+
+/** Files and links of a folder in no order, without those in ignored folders, `.git` and unfinished writes. */
+export async function scan(root: string): Promise<ScannedFile[]> {
+  const top = openRoot(root, hasDescriptorPaths());
+  const rules = new GitignoreTree(top, []);
+  const found: ScannedFile[] = [];
+  const inFolder = async (folder: string): Promise<string[]> => {
+    const below: string[] = [];
+    for (const entry of await readdir(join(root, folder), { withFileTypes: true }).catch(nothingThere)) {
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.name === ".git" || isTemporaryName(entry.name)) continue;
+      if (entry.isDirectory()) {
+        if (!rules.excludes(path, true) && !isPlaceholder(join(root, path))) below.push(path);
+      } else if (entry.isFile() || entry.isSymbolicLink()) {
+        const stats = await lstat(join(root, path), { bigint: true }).catch(() => undefined);
+        if (stats !== undefined)
+          found.push({ path, stamp: stampOf(stats), ignored: rules.excludes(path, false) });
+      }
+    }
+    if (found.length > MOST_FILES) throw tooMuch(`more than ${MOST_FILES.toLocaleString("en")} files`);
+    return below;
+  };
+  try {
+    for (let folders = [""]; folders.length > 0;)
+      folders = (await mapAtMost(AT_ONCE, folders, inFolder)).flat();
+  } finally {
+    rules.close();
+    top.close();
+  }
+  return found;
+}
+
+const nothingThere = (thrown: unknown): [] => {
+  const code = codeOf(thrown);
+  if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return [];
+  throw thrown;
+};
+
+const tooMuch = (what: string): ConfigurationError =>
+  new ConfigurationError(
+    "proposals",
+    `The workspace cannot be copied for a run that proposes its changes: it has ${what}. Raise proposals.maxMegabytes, choose a smaller workspace, or start the run with changes: "direct".`,
+  );
+
+interface CopyOptions {
+  /** Places that are not copied. */
+  without: readonly string[];
+  maxBytes: number;
+}
+
+/** Copies a folder with all that is in it, ignored folders too. Unreadable files are left out. */
+export async function copyFolder(
+  from: string,
+  to: string,
+  { without, maxBytes }: CopyOptions,
+): Promise<void> {
+  const skipped = without.map(realPath).filter((place) => isInside(from, place));
+  let bytes = 0;
+  const copyOne = async (path: string, kind: "file" | "link"): Promise<void> => {
+    const [source, target] = [join(from, path), join(to, path)];
+    if (kind === "link") return symlink(linkInside(from, path, await readlink(source)), target);
+    const { size, atime, mtime } = await lstat(source);
+    bytes += size;
+    if (bytes > maxBytes) throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`);
+    await copyFile(source, target, constants.COPYFILE_FICLONE);
+    await utimes(target, atime, mtime);
+  };
+  const copyEntries = async (folder: string): Promise<string[]> => {
+    const below: string[] = [];
+    const files: [string, "file" | "link"][] = [];
+    for (const entry of await readdir(join(from, folder), { withFileTypes: true }).catch(nothingThere)) {
+      const path = join(folder, entry.name);
+      if (isLeftOut(path, entry) || skipped.includes(join(from, path))) continue;
+      if (entry.isDirectory()) below.push(path);
+      else if (entry.isFile()) files.push([path, "file"]);
+      else if (entry.isSymbolicLink()) files.push([path, "link"]);
+    }
+    await mapAtMost(4, files, ([path, kind]) => copyOne(path, kind).catch(unlessUnreadable));
+    await mapAtMost(4, below, async (path) => {
+      await mkdir(join(to, path));
+      const { mode } = await lstat(join(from, path));
+      await chmod(join(to, path), (mode & 0o777) | 0o700);
+    });
+    return below;
+  };
+  await mkdir(to, { recursive: true });
+  for (let folders = [""]; folders.length > 0;) folders = (await mapAtMost(4, folders, copyEntries)).flat();
+  await shareObjects(from, to);
+}
+
+/** Parts of a repository that the copy does not need, and the links of submodules and worktrees to repositories elsewhere. */
+const isLeftOut = (path: string, entry: Dirent): boolean =>
+  isTemporaryName(entry.name) ||
+  (entry.name === ".git" && (path !== ".git" || !entry.isDirectory())) ||
+  [".git/objects", ".git/worktrees", ".git/modules", ".git/lfs"].includes(path);
+
+function unlessUnreadable(thrown: unknown): void {
+  const code = codeOf(thrown);
+  if (code !== "ENOENT" && code !== "EACCES" && code !== "EPERM") throw thrown;
+}
+
+/** An absolute target inside the folder would lead from the copy into the folder itself. */
+function linkInside(root: string, path: string, target: string): string {
+  if (!isAbsolute(target) || !isInside(root, target)) return target;
+  return relative(dirname(path), relative(root, target)) || ".";
+}
+
+/** The folder with the objects of a workspace's own repository. */
+export function sharedObjects(workspace: string | undefined): string | undefined {
+  if (workspace === undefined) return undefined;
+  const objects = join(realPath(workspace), ".git", "objects");
+  const isFolder = [dirname(objects), objects].every(
+    (path) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true,
+  );
+  return isFolder ? objects : undefined;
+}
+
+/** The repository of the copy reads the objects of the original and writes its own. */
+async function shareObjects(from: string, to: string): Promise<void> {
+  const objects = sharedObjects(from);
+  if (objects === undefined) return;
+  await mkdir(join(to, ".git", "objects", "info"), { recursive: true });
+  await writeFile(join(to, ".git", "objects", "info", "alternates"), `${objects}\n`);
+}

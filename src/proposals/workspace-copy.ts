@@ -1,0 +1,203 @@
+/**
+ * The copy of a workspace that the agents of one thread work in. Its folder has
+ * - `tree`, where they work,
+ * - `base`, each file as it was when it was copied, or as far as its changes were applied since,
+ * - `manifest.json`, what was known of all files then,
+ * - `reviews`, what people decided, and `apply` while that is carried out.
+ */
+import {
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
+import { constants } from "node:fs";
+import { dirname, join } from "node:path";
+import { readlink } from "node:fs/promises";
+import { mapAtMost } from "../core/concurrency.ts";
+import { codeOf } from "../core/errors.ts";
+import type { ReviewRecord } from "../runs/proposals.ts";
+import { type Content, Folder, type Found, isSameContent } from "./content.ts";
+import { type ScannedFile, copyFolder, scan, stampOf } from "./scan.ts";
+
+/** A file as it was copied. */
+interface CopiedFile {
+  /** Stamp of the original. */
+  original: string;
+  /** Stamp in `tree`; absent after another content was put there. */
+  copy?: string;
+}
+
+/** A version of a file that a person did not apply. */
+export interface Decided {
+  version: string;
+  how: "left" | "refused" | "branch";
+  message?: string;
+}
+
+export interface Manifest {
+  /** The folder that was copied. */
+  workspace: string;
+  /** The run that last brought the copy up to date. */
+  run: string;
+  copiedAt: number;
+  files: Record<string, CopiedFile>;
+  decided: Record<string, Decided>;
+}
+
+/** The three contents of a path. */
+export interface Sides {
+  path: string;
+  base: Content | undefined;
+  proposed: Content | undefined;
+  folder: Found;
+  ignored: boolean;
+}
+
+const AT_ONCE = 8;
+
+/** Name of the folder of a thread's copy. @throws for an id that this program does not make */
+export function placeName(threadId: string): string {
+  if (!/^[\w-]{1,100}$/.test(threadId)) throw new Error("The id of a thread is no name of a folder.");
+  return threadId;
+}
+
+/** The folder in which the agents of a thread work. */
+export const copyOf = (folder: string, threadId: string): string => join(folder, placeName(threadId), "tree");
+
+export class WorkspaceCopy {
+  readonly #place: string;
+  readonly base: Folder;
+  readonly tree: Folder;
+
+  /** `place` exists. */
+  constructor(place: string) {
+    this.#place = place;
+    this.base = new Folder(join(place, "base"));
+    this.tree = new Folder(join(place, "tree"));
+  }
+
+  at(...names: string[]): string {
+    return join(this.#place, ...names);
+  }
+
+  /** Makes the copy at a place where nothing is; after a crash nothing is there either. */
+  static async make(
+    place: string,
+    source: { workspace: string; run: string; without: readonly string[]; maxBytes: number; now: number },
+  ): Promise<void> {
+    const { workspace, run, without, maxBytes, now } = source;
+    const making = `${place}.making`;
+    await rm(making, { recursive: true, force: true });
+    try {
+      await mkdir(join(making, "base"), { recursive: true });
+      await mkdir(join(making, "reviews"));
+      const found = (await scan(workspace)).filter(({ path }) => !isBelowAny(join(workspace, path), without));
+      await copyFolder(workspace, join(making, "tree"), { without, maxBytes });
+      const files: Record<string, CopiedFile> = {};
+      await mapAtMost(AT_ONCE, found, async ({ path, stamp }) => {
+        const copy = await copyPlain(join(making, "tree", path), join(making, "base", path));
+        if (copy !== undefined) files[path] = { original: stamp, copy };
+      });
+      await writeManifest(making, { workspace, run, copiedAt: now, files, decided: {} });
+      await rename(making, place);
+    } catch (thrown) {
+      await rm(making, { recursive: true, force: true });
+      throw thrown;
+    }
+  }
+
+  async manifest(): Promise<Manifest> {
+    return JSON.parse(await readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
+  }
+
+  writeManifest(manifest: Manifest): Promise<void> {
+    return writeManifest(this.#place, manifest);
+  }
+
+  /** What people decided, oldest first. */
+  async reviews(): Promise<ReviewRecord[]> {
+    const names = (await readdir(this.at("reviews"))).filter((name) => name.endsWith(".json"));
+    const texts = await mapAtMost(AT_ONCE, names, (name) => readFile(this.at("reviews", name), "utf8"));
+    // Written by `carryOut`.
+    return texts.map((text) => JSON.parse(text) as ReviewRecord).toSorted((a, b) => a.at - b.at);
+  }
+
+  /** The files that agents changed and the folder does not have so, in the order of their paths. */
+  async changed(manifest: Manifest): Promise<Sides[]> {
+    const paths = await this.#touched(manifest);
+    const folder = new Folder(manifest.workspace);
+    const sides = await mapAtMost(AT_ONCE, paths, async ({ path, ignored }) => {
+      const [base, proposed] = await Promise.all([this.base.read(path), this.tree.read(path)]);
+      if (isSameContent(base.content, proposed.content)) return undefined;
+      const now = await folder.read(path);
+      if (isSameContent(proposed.content, now.content)) return undefined;
+      return { path, base: base.content, proposed: proposed.content, folder: now, ignored };
+    });
+    return sides.filter((one) => one !== undefined);
+  }
+
+  /** The files of `tree` that may differ from `base`. */
+  async #touched({ files }: Manifest): Promise<Pick<ScannedFile, "path" | "ignored">[]> {
+    const found = new Map((await scan(this.at("tree"))).map((file) => [file.path, file]));
+    const known = Object.entries(files).flatMap(([path, { copy }]) => {
+      const now = found.get(path);
+      return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? false }];
+    });
+    const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
+    return [...known, ...added].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  /** Takes over what the folder has by now, for all files that no agent changed. */
+  async refresh(manifest: Manifest, run: string, now: number): Promise<void> {
+    const found = new Map((await scan(manifest.workspace)).map((file) => [file.path, file]));
+    const files = { ...manifest.files };
+    const stale = Object.keys(files).filter((path) => found.get(path)?.stamp !== files[path]?.original);
+    const fresh = [...found.keys()].filter((path) => !Object.hasOwn(files, path));
+    const folder = new Folder(manifest.workspace);
+    await mapAtMost(AT_ONCE, [...stale, ...fresh], async (path) => {
+      const [base, proposed] = await Promise.all([this.base.read(path), this.tree.read(path)]);
+      if (!isSameContent(base.content, proposed.content)) return;
+      const { content } = await folder.read(path);
+      if (content?.kind === "other") return;
+      if ((await this.tree.put(path, content, proposed)) !== undefined) return;
+      await this.base.put(path, content, base);
+      const original = found.get(path)?.stamp;
+      if (content === undefined || original === undefined) delete files[path];
+      else files[path] = { original };
+    });
+    await this.writeManifest({ ...manifest, files, run, copiedAt: now });
+  }
+}
+
+const isBelowAny = (path: string, places: readonly string[]): boolean =>
+  places.some((place) => path === place || path.startsWith(`${place}/`));
+
+/** Copies one file or link; gives the stamp of the copy, or `undefined` if there is nothing to copy. */
+async function copyPlain(from: string, to: string): Promise<string | undefined> {
+  try {
+    const stats = await lstat(from);
+    await mkdir(dirname(to), { recursive: true });
+    if (stats.isSymbolicLink()) await symlink(await readlink(from), to);
+    else {
+      await copyFile(from, to, constants.COPYFILE_FICLONE);
+      await utimes(to, stats.atime, stats.mtime);
+    }
+    return stampOf(await lstat(to, { bigint: true }));
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT" || codeOf(thrown) === "EACCES" || codeOf(thrown) === "ENOTDIR")
+      return undefined;
+    throw thrown;
+  }
+}
+
+async function writeManifest(place: string, manifest: Manifest): Promise<void> {
+  await writeFile(join(place, "manifest.next.json"), JSON.stringify(manifest), { flush: true });
+  await rename(join(place, "manifest.next.json"), join(place, "manifest.json"));
+}

@@ -1,0 +1,98 @@
+/** Changes that a run proposed, for whoever looks at them or applies them after its end. */
+import type { IdSource } from "../core/ids.ts";
+import type { Logger } from "../core/logger.ts";
+import { checkAnswer } from "../tools/check-answer.ts";
+import type { ReviewChoice } from "../tools/tool.ts";
+import type { RunRepository } from "./ports.ts";
+import type { ProposedChange, Proposals } from "./proposals.ts";
+import { problemOf } from "./review-events.ts";
+import { questionOf } from "./review.ts";
+import { type Principal, type Run, isFinal } from "./run.ts";
+import type { LaterReviewOutcome } from "./service.ts";
+
+export interface LaterContext {
+  runs: RunRepository;
+  proposals: Proposals | undefined;
+  environment: string;
+  newId: IdSource;
+  log: Logger;
+}
+
+export async function proposedChange(
+  principal: Principal,
+  runId: string,
+  { runs, proposals }: LaterContext,
+): Promise<ProposedChange | undefined> {
+  const run = await runs.read.run(principal, runId);
+  return run?.changes === "propose" && run.parent === undefined ? proposals?.change(run) : undefined;
+}
+
+interface LaterReview {
+  principal: Principal;
+  runId: string;
+  choice: ReviewChoice;
+  by: string;
+}
+
+/** Carries out a choice for a run that has ended. While it is open, its question is answered instead. */
+export async function reviewChange(
+  { principal, runId, choice, by }: LaterReview,
+  { runs, proposals, newId, log }: LaterContext,
+): Promise<LaterReviewOutcome> {
+  const run = await runs.read.run(principal, runId);
+  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  if (!isFinal(run.status))
+    return {
+      ok: false,
+      code: "open",
+      message: "The run has not ended. It asks for a review when it is done.",
+    };
+  const change = run.changes === "propose" ? await proposals?.change(run) : undefined;
+  if (change === undefined || proposals === undefined)
+    return { ok: false, code: "nothing_proposed", message: "Nothing of this run is left to apply." };
+  const checked = checkAnswer(questionOf(change), { type: "review", choice });
+  if (!checked.ok) return { ok: false, code: "invalid", message: checked.message };
+  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const outcome = await proposals.review(run, choice, { id: newId("review"), by, shown });
+  if (outcome.kind !== "done")
+    return {
+      ok: false,
+      code: "not_applied",
+      message: `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`,
+    };
+  const { record } = outcome;
+  log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
+  await settle(run, record.unapplied, { runs, proposals });
+  return { ok: true, record };
+}
+
+async function settle(
+  run: Run,
+  unapplied: number,
+  { runs, proposals }: { runs: RunRepository; proposals: Proposals },
+): Promise<void> {
+  await runs.noteUnapplied(run.principal, run.id, unapplied);
+  if (unapplied === 0 && (await proposals.change(run)) === undefined) await proposals.discard(run);
+}
+
+/** A person asked to delete the run: with the last run of its thread, the copy goes. */
+export async function discardWithThread(run: Run, { runs, proposals }: LaterContext): Promise<void> {
+  if (run.changes !== "propose" || proposals === undefined) return;
+  const [other] = await runs.read.summaries(run.principal, { threadId: run.threadId, tasksOnly: true }, 1);
+  if (other === undefined) await proposals.discard(run);
+}
+
+/** Counts what runs left that failed or were cancelled; where nothing is left, the copy goes. */
+export async function countLeft({ runs, proposals, environment, log }: LaterContext): Promise<void> {
+  if (proposals === undefined) return;
+  for (const { id, principal } of await runs.uncounted(environment)) {
+    try {
+      const run = await runs.read.run(principal, id);
+      if (run === undefined) continue;
+      const change = await proposals.change(run);
+      await settle(run, change === undefined ? 0 : change.files.length + change.more, { runs, proposals });
+    } catch (error) {
+      log.warn("proposals.not_counted", { runId: id, error });
+    }
+  }
+}

@@ -1,0 +1,93 @@
+/** Changes that a run proposes instead of making them: what a person looks at, chooses, and is told. */
+import type { ReviewChoice } from "../tools/tool.ts";
+import type { Run } from "./run.ts";
+
+/** Lines of a file that change together. */
+export interface ProposedPlace {
+  /** Unified diff of these lines, with those around them. */
+  diff: string;
+  added: number;
+  removed: number;
+  /** The lines of the folder that are in the way: they were changed since the copy was made. */
+  conflict?: string;
+}
+
+export interface ProposedFile {
+  /** From the root of the workspace, such as `src/send.js`. */
+  path: string;
+  change: "added" | "edited" | "deleted";
+  /** Another one once the proposed file, or what it is compared with, has changed. */
+  version: string;
+  added: number;
+  removed: number;
+  /** Empty for what has no lines: then it is applied whole. */
+  places: readonly ProposedPlace[];
+  /** Things to know besides its lines, such as `link to ../x` or `starts programs: tasks`. */
+  notes: readonly string[];
+  /** The file of the folder is in the way as a whole. */
+  conflict?: string;
+  /** Git ignores it. */
+  ignored?: true;
+  /** A person looked at this version before and did not apply it. */
+  decided?: { how: "left" | "refused"; message?: string };
+}
+
+/** The whole change, as it is now. */
+export interface ProposedChange {
+  /** In the order of their paths. */
+  files: readonly ProposedFile[];
+  /** Number of changed files that are not among them, because there are too many. */
+  more: number;
+  /** When the copy was made, in milliseconds since the epoch. */
+  copiedAt: number;
+  /** True if a branch can be made of it. */
+  isRepository: boolean;
+  /** Oldest first. */
+  reviews: readonly ReviewRecord[];
+}
+
+/** What a person decided in one review, and what became of it. */
+export interface ReviewRecord {
+  id: string;
+  /** Milliseconds since the epoch. */
+  at: number;
+  by: string;
+  /** Paths of the applied files. */
+  applied: readonly string[];
+  /** Paths of those of which some places were not applied. */
+  partly: readonly string[];
+  refused: Readonly<Record<string, string>>;
+  /** The change of the agent in files that it is to fit to the folder, as diffs. */
+  fitted: Readonly<Record<string, string>>;
+  message?: string;
+  /** Made of the change instead of applying it to the folder. */
+  branch?: string;
+  /** Folder of the branch. */
+  worktree?: string;
+  /** Number of files that are still proposed and not applied. */
+  unapplied: number;
+}
+
+export type ReviewOutcome =
+  | { kind: "done"; record: ReviewRecord }
+  /** Nothing was applied: these files are not as they were shown any more, or the folder is in the way. */
+  | { kind: "moved"; paths: readonly string[] }
+  /** Nothing was applied. The text says what to do. */
+  | { kind: "failed"; message: string };
+
+/** The copies of workspaces that runs with `changes: "propose"` work in, one for each thread. */
+export interface Proposals {
+  /** `undefined`: the run has no copy, or nothing in it is left to apply. */
+  change(run: Run): Promise<ProposedChange | undefined>;
+  /**
+   * Carries out what a person chose: all of it, or nothing. With an id that it has carried out before, it gives what
+   * became of that. `shown`: versions of the files as the person saw them.
+   */
+  review(
+    run: Run,
+    choice: ReviewChoice,
+    about: { id: string; by: string; shown: Readonly<Record<string, string>> },
+  ): Promise<ReviewOutcome>;
+  /** Deletes the copy with all that was not applied. */
+  discard(run: Run): Promise<void>;
+}

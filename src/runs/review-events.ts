@@ -1,0 +1,45 @@
+/** What the journal says of reviews. */
+import { z } from "zod";
+import { oneLine } from "../core/text.ts";
+import type { ReviewOutcome } from "./proposals.ts";
+
+const MAX = { text: 1000, paths: 50 };
+const Text = z.string();
+
+export const ChangesReviewed = z.object({
+  applied: z.array(Text),
+  refused: z.array(Text),
+  /** Files with something that is not applied. */
+  unapplied: z.number(),
+  branch: Text.optional(),
+  problem: Text.optional(),
+});
+type ChangesReviewed = z.output<typeof ChangesReviewed>;
+
+const filesText = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
+
+export function reviewedLine({ applied, unapplied, branch, problem }: ChangesReviewed): string {
+  if (problem !== undefined) return oneLine(`review: nothing was applied: ${problem}`, MAX.text);
+  const into = branch === undefined ? "" : ` as branch ${branch}`;
+  const left = unapplied === 0 ? "" : `, ${filesText(unapplied)} not applied`;
+  return oneLine(`review: applied changes of ${filesText(applied.length)}${into}${left}`, MAX.text);
+}
+
+/** Why nothing was applied. */
+export const problemOf = (outcome: Exclude<ReviewOutcome, { kind: "done" }>): string =>
+  outcome.kind === "failed"
+    ? outcome.message
+    : `${outcome.paths.slice(0, 5).join(", ")} changed since it was shown`;
+
+/** The data of the event of a review. */
+export function reviewedData(outcome: ReviewOutcome): ChangesReviewed {
+  if (outcome.kind !== "done")
+    return { applied: [], refused: [], unapplied: 0, problem: oneLine(problemOf(outcome), MAX.text) };
+  const { applied, partly, refused, unapplied, branch } = outcome.record;
+  return {
+    applied: [...applied, ...partly].slice(0, MAX.paths),
+    refused: Object.keys(refused).slice(0, MAX.paths),
+    unapplied,
+    ...(branch === undefined ? {} : { branch }),
+  };
+}

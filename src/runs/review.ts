@@ -1,0 +1,123 @@
+/** The review at the end of a run that proposes its changes: asks a person, and carries out what they chose. */
+import type { Clock } from "../core/clock.ts";
+import type { IdSource } from "../core/ids.ts";
+import { cutMiddle, headOf } from "../core/text.ts";
+import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
+import type { Lease, RunInbox, RunResult, WorkLog } from "./ports.ts";
+import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
+import { problemOf } from "./review-events.ts";
+import { type OpenQuestion, type Run, isCut } from "./run.ts";
+
+export interface ReviewContext {
+  work: WorkLog;
+  clock: Clock;
+  newId: IdSource;
+  proposals: Proposals | undefined;
+}
+
+/** Longest diff that stands in the question itself. */
+const MOST_DIFF = 12_000;
+/** Longest report to the agent. */
+const MOST_TOLD = 20_000;
+
+/**
+ * Called when the agent has answered. `asked`: the run waits for a person and gave its lease back. `told`: the agent
+ * has to read what the person said. `done`: the run may end.
+ */
+export async function reviewAtEnd(
+  { run, lease }: { run: Run; lease: Lease },
+  end: RunResult,
+  inbox: RunInbox,
+  { work, clock, newId, proposals }: ReviewContext,
+): Promise<"asked" | "told" | "done"> {
+  if (run.changes !== "propose" || run.parent !== undefined || proposals === undefined) return "done";
+  const reviews = work.reviews(lease);
+  const answered = await reviews.answered();
+  let note: string | undefined;
+  if (answered !== undefined) {
+    const outcome = await carriedOut(run, answered, proposals);
+    const told = outcome.kind === "done" ? toldOf(outcome.record) : undefined;
+    await reviews.settle(answered, outcome, { now: clock(), ...(told === undefined ? {} : { told }) });
+    if (outcome.kind === "done") return told === undefined ? "done" : "told";
+    note = problemOf(outcome);
+  }
+  const change = await proposals.change(run);
+  const isOver = end.stopReason !== undefined && !isCut(end.stopReason);
+  const isNew = change !== undefined && (change.more > 0 || change.files.some(({ decided }) => !decided));
+  if (change === undefined || isOver || !isNew) {
+    await reviews.note(change === undefined ? 0 : change.files.length + change.more);
+    return "done";
+  }
+  const asked = { id: newId("review"), agent: [], question: questionOf(change, note) };
+  const paused = { interrupts: [], questions: [asked], modelAwaited: false, childAwaited: false };
+  await work.pause(lease, paused, [], inbox, clock());
+  return "asked";
+}
+
+function carriedOut(run: Run, { id, question, answer, decidedBy }: OpenQuestion, proposals: Proposals) {
+  const files = question.kind === "review" ? question.files : [];
+  const shown = Object.fromEntries(files.map(({ path, version }) => [path, version]));
+  return proposals.review(run, choiceIn(answer), { id, by: decidedBy ?? "", shown });
+}
+
+/** Whoever declines applies nothing; what they said is for the agent. */
+function choiceIn(answer: Answer | undefined): ReviewChoice {
+  if (answer?.type === "review") return answer.choice;
+  const message = answer?.type === "decline" ? answer.message : undefined;
+  return message === undefined ? { apply: {} } : { apply: {}, message };
+}
+
+export function questionOf(
+  { files, more, isRepository }: ProposedChange,
+  note?: string,
+): Extract<Question, { kind: "review" }> {
+  const diff = files.flatMap(({ places }) => places.map(({ diff }) => diff)).join("\n");
+  const isWhole = more === 0 && files.every(isShown) && diff.length <= MOST_DIFF;
+  return {
+    kind: "review",
+    files: files.map(({ path, change, version, added, removed, places, conflict, ignored, decided }) => ({
+      path,
+      change,
+      version,
+      added,
+      removed,
+      places: places.length,
+      ...(conflict !== undefined || places.some((place) => place.conflict !== undefined)
+        ? { conflict: true as const }
+        : {}),
+      ...(ignored === true || decided?.how === "refused" ? { apart: true as const } : {}),
+    })),
+    more,
+    hasBranches: isRepository,
+    ...(isWhole ? { diff } : {}),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+/** True if the lines of a file are all there is to see. */
+const isShown = ({ places, notes }: ProposedChange["files"][number]): boolean =>
+  notes.length === 0 && places.length > 0 && places.every(({ diff }) => !/^\[diff cut: /m.test(diff));
+
+/** The words to the agent; `undefined`: it has nothing to do. */
+function toldOf(record: ReviewRecord): string | undefined {
+  const { applied, partly, refused, fitted, message, branch, unapplied } = record;
+  const refusals = Object.entries(refused);
+  if (message === undefined && refusals.length === 0 && Object.keys(fitted).length === 0) return undefined;
+  const into = branch === undefined ? "to the folder" : `as branch ${branch}`;
+  const list = (paths: readonly string[]): string => cutMiddle(paths.join(", "), 2000);
+  const said = [
+    "A person reviewed the changes that you propose.",
+    ...(applied.length === 0 ? ["Nothing was applied completely."] : [`Applied ${into}: ${list(applied)}.`]),
+    ...(partly.length === 0 ? [] : [`Applied in part: ${list(partly)}.`]),
+    ...(unapplied === 0 ? [] : ["What was not applied is still in your copy of the folder."]),
+    ...refusals.map(
+      ([path, why]) => `Refused: ${path}. ${why} Do not propose it again unless you are asked to.`,
+    ),
+    ...Object.entries(fitted).map(
+      ([path, diff]) =>
+        `The folder has another ${path} by now, which your copy has too. Make your change fit to it. It was:\n${headOf(diff, 6000)}`,
+    ),
+    ...(message === undefined ? [] : [`The person says: ${message}`]),
+  ];
+  return cutMiddle(said.join("\n"), MOST_TOLD);
+}

@@ -1,0 +1,71 @@
+/** Reviews of runs that propose their changes. */
+import { reviewedData } from "../../runs/review-events.ts";
+import type { ReviewOutcome } from "../../runs/proposals.ts";
+import type { RunReviews } from "../../runs/ports.ts";
+import type { OpenQuestion, Principal } from "../../runs/run.ts";
+import { messageEntry } from "../../runs/events.ts";
+import * as journal from "./journal.ts";
+import type { OpenRunRow } from "./leases.ts";
+import * as messages from "./messages.ts";
+import { type QuestionRow, toQuestion } from "./rows.ts";
+import { type Engine, type Steps, all, change, first } from "./steps.ts";
+
+interface ReviewsContext {
+  engine: Engine;
+  runId: string;
+  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>;
+}
+
+/** The port of `runs/ports.ts` over an engine. */
+export function storedReviews({ engine, runId, write }: ReviewsContext): RunReviews {
+  return {
+    answered: () =>
+      engine.read(function* (): Steps<OpenQuestion | undefined> {
+        const row = yield* first<QuestionRow>(
+          `SELECT * FROM questions WHERE run_id = @run_id AND kind = 'review' AND delivered = 0
+             AND status IN ('approved', 'rejected') ORDER BY number LIMIT 1`,
+          { run_id: runId },
+        );
+        return row && toQuestion(row);
+      }),
+    settle: ({ id }, outcome, { told, now }) =>
+      write(function* (row) {
+        yield* change("UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id", {
+          run_id: runId,
+          id,
+        });
+        const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
+        yield* journal.append(runId, entry, now);
+        yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
+        if (told === undefined) return;
+        const message = { id: `told_${id}`, text: told };
+        yield* messages.add(row.id, message, undefined, now);
+        yield* journal.append(runId, messageEntry(message.id, told), now);
+      }),
+    note: (unapplied) => write(() => noteUnapplied(runId, unapplied)),
+  };
+}
+
+const unappliedAfter = (outcome: ReviewOutcome): number | null =>
+  outcome.kind === "done" ? outcome.record.unapplied : null;
+
+function* noteUnapplied(runId: string, unapplied: number | null): Steps<void> {
+  yield* change("UPDATE runs SET unapplied = @unapplied WHERE id = @id", { id: runId, unapplied });
+}
+
+/** The same for a run that has ended. */
+export function* noteAfterEnd(principal: Principal, runId: string, unapplied: number): Steps<void> {
+  const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
+  yield* change(sql, { id: runId, principal, unapplied });
+}
+
+/** Runs of an environment that ended with changes which nobody has counted. */
+export const uncounted = (
+  environment: string,
+  limit: number,
+): Steps<{ id: string; principal: Principal }[]> =>
+  all(
+    `SELECT id, principal FROM runs WHERE changes = 'propose' AND unapplied IS NULL AND ended_at > 0
+       AND environment = @environment ORDER BY number LIMIT @limit`,
+    { environment, limit },
+  );

@@ -1,0 +1,174 @@
+/** The question of a run that works on a copy: what of its changes is applied. */
+import { oneLine } from "../core/text.ts";
+import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./tool.ts";
+
+type ReviewQuestion = Extract<Question, { kind: "review" }>;
+type Checked = { ok: true; answer: Answer } | { ok: false; message: string };
+
+/** Files that a form can list; of more, all or none can be applied there. */
+const MOST_LISTED = 100;
+/** Files that the text of the question names. */
+const MOST_NAMED = 40;
+const MAX = { message: 4000, branch: 200 };
+
+/** Files that "all" means: those that nothing is in the way of. */
+const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
+  files.filter(({ conflict, apart }) => conflict !== true && apart !== true);
+
+/** Files that can be applied whole without another word. */
+const listedFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
+  files.filter(({ conflict }) => conflict !== true);
+
+const filesText = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
+
+const countsText = ({ added, removed }: Pick<ReviewedFile, "added" | "removed">): string =>
+  [added > 0 ? `+${added}` : "", removed > 0 ? `−${removed}` : ""].filter((part) => part !== "").join(" ");
+
+const fileText = (file: ReviewedFile): string => {
+  const facts = [
+    ...(file.change === "edited" ? [] : [file.change]),
+    countsText(file),
+    ...(file.conflict ? ["conflict: look at it on the page or in the terminal"] : []),
+    ...(file.apart ? ["ignored by Git"] : []),
+  ].filter((part) => part !== "");
+  return `${file.path}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}`;
+};
+
+/** The text of the question: every file, and the lines if they are few. */
+export function reviewText(question: ReviewQuestion): string {
+  const { files, more, diff, note } = question;
+  const sum = (of: "added" | "removed") => files.reduce((total, file) => total + file[of], 0);
+  const counts = countsText({ added: sum("added"), removed: sum("removed") });
+  const missing = files.length + more - Math.min(files.length, MOST_NAMED);
+  return [
+    ...(note === undefined ? [] : [`Nothing was applied: ${note}.`, ""]),
+    `The run proposes changes of ${filesText(files.length + more)}${counts === "" ? "" : ` (${counts})`}. Nothing in the folder has changed yet.`,
+    "",
+    ...files.slice(0, MOST_NAMED).map((file) => `- ${fileText(file)}`),
+    ...(missing > 0 ? [`- and ${filesText(missing)} more`] : []),
+    ...(diff === undefined ? [] : ["", diff]),
+  ].join("\n");
+}
+
+export function reviewFields(question: ReviewQuestion): Field[] {
+  const { hasBranches } = question;
+  const [plain, listed] = [plainFiles(question), listedFiles(question)];
+  const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
+  const decisions: [string, string][] = [
+    ...(plain.length === 0
+      ? []
+      : [["all", applyText(plain.length, question.files.length)] as [string, string]]),
+    ...(isListed ? [["chosen", "Apply the chosen files"] as [string, string]] : []),
+    ...(hasBranches && plain.length > 0
+      ? [["branch", "Make a branch of it, and leave the folder as it is"] as [string, string]]
+      : []),
+    ["none", "Apply nothing now: it stays with the run and can be applied later"],
+  ];
+  return [
+    {
+      name: "decision",
+      title: "What is to become of the change?",
+      type: "choice",
+      options: decisions.map(([option]) => option),
+      labels: decisions.map(([, label]) => label),
+      required: true,
+    },
+    ...(isListed
+      ? [
+          {
+            name: "files",
+            title: "Chosen files",
+            type: "choice" as const,
+            many: true as const,
+            options: listed.map(({ path }) => path),
+            labels: listed.map(fileText),
+          },
+        ]
+      : []),
+    ...(hasBranches
+      ? [{ name: "branch", title: "Name of the branch", type: "text" as const, maxLength: MAX.branch }]
+      : []),
+    {
+      name: "message",
+      title: "For the agent",
+      description: "It continues with these words. Empty: the run ends.",
+      type: "text",
+      maxLength: MAX.message,
+    },
+  ];
+}
+
+const applyText = (plain: number, all: number): string =>
+  plain === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${plain} of ${all} files`;
+
+/** Reads the answer of a form. */
+export function readReview(question: ReviewQuestion, values: Readonly<Record<string, Value>>): Checked {
+  const { decision, files, branch, message } = values;
+  const wholly = (paths: readonly string[]) =>
+    Object.fromEntries(paths.map((path): [string, "all"] => [path, "all"]));
+  const all = wholly(plainFiles(question).map(({ path }) => path));
+  const said = typeof message === "string" && message.trim() !== "" ? { message: message.trim() } : {};
+  if (decision === "none") return checkReview(question, { apply: {}, ...said });
+  if (decision === "all") return checkReview(question, { apply: all, ...said });
+  if (decision === "branch") {
+    if (typeof branch !== "string" || branch.trim() === "")
+      return { ok: false, message: "Enter a name for the branch." };
+    return checkReview(question, { apply: all, branch: branch.trim(), ...said });
+  }
+  const chosen = Array.isArray(files) ? files : [];
+  if (chosen.length === 0) return { ok: false, message: "Choose the files to apply, or apply nothing." };
+  return checkReview(question, { apply: wholly(chosen), ...said });
+}
+
+/** Checks a choice against the files of the question. */
+export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Checked {
+  const { apply, over = [], fit = [], refused = {}, message, branch, worktree } = choice;
+  const known = new Map(question.files.map((file) => [file.path, file]));
+  const wrong = (message: string): Checked => ({ ok: false, message });
+  const named = [...Object.keys(apply), ...over, ...fit, ...Object.keys(refused)];
+  const unknown = named.find((path) => !known.has(path));
+  if (unknown !== undefined)
+    return wrong(`The review has no file '${oneLine(unknown, 200)}'. Look at it again; it may have changed.`);
+  for (const [path, places] of Object.entries(apply)) {
+    const count = known.get(path)?.places ?? 0;
+    if (places === "all") continue;
+    if (
+      places.length === 0 ||
+      places.some((place) => !Number.isInteger(place) || place < 0 || place >= count)
+    )
+      return wrong(`'${oneLine(path, 200)}' has the places 1 to ${count}.`);
+  }
+  const twice = fit.find((path) => Object.hasOwn(apply, path));
+  if (twice !== undefined)
+    return wrong(`'${oneLine(twice, 200)}' cannot be applied and left to the agent at once.`);
+  if ([message, ...Object.values(refused)].some((text) => (text?.length ?? 0) > MAX.message))
+    return wrong(`A message to the agent has at most ${MAX.message} characters.`);
+  if (branch !== undefined && (!question.hasBranches || Object.keys(apply).length === 0))
+    return wrong(
+      question.hasBranches
+        ? "Choose the files that the branch is made of."
+        : "The workspace is not the root of a Git repository with a commit, so no branch can be made.",
+    );
+  const read: ReviewChoice = {
+    apply,
+    ...(over.length === 0 ? {} : { over }),
+    ...(fit.length === 0 ? {} : { fit }),
+    ...(Object.keys(refused).length === 0 ? {} : { refused }),
+    ...(message === undefined || message === "" ? {} : { message }),
+    ...(branch === undefined ? {} : { branch, ...(worktree === true ? { worktree } : {}) }),
+  };
+  return { ok: true, answer: { type: "review", choice: read } };
+}
+
+/** The choice in a few words, for the journal. */
+export function choiceText({ apply, fit = [], refused = {}, message, branch }: ReviewChoice): string {
+  const count = Object.keys(apply).length;
+  const into = branch === undefined ? "" : ` as branch ${branch}`;
+  const parts = [
+    count === 0 ? "apply nothing now" : `apply ${filesText(count)}${into}`,
+    ...(fit.length === 0 ? [] : [`fit ${fit.join(", ")} to the folder`]),
+    ...Object.entries(refused).map(([path, why]) => `refuse ${path}${why === "" ? "" : `: ${why}`}`),
+    ...(message === undefined ? [] : [message]),
+  ];
+  return parts.join("; ");
+}

@@ -1,0 +1,81 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
+import type { Form, FormAnswer } from "../support/clients.ts";
+import { MATRIX, connect, openHome, openStdio, openWorld } from "../support/harness.ts";
+import { play, wronglyAnswered } from "../support/harness-brain.ts";
+import { inWorkspace, runIdOf, untilStatus, writeFile } from "./support.ts";
+
+const PROPOSE = { changes: "propose" };
+
+/** Answers the reviews of a run one after the other, and remembers their forms. */
+function reviewer(...answers: NonNullable<FormAnswer["content"]>[]) {
+  const forms: Form[] = [];
+  const answer = (form: Form): FormAnswer => {
+    forms.push(form);
+    const content = answers[forms.length - 1];
+    return content === undefined ? { action: "cancel" } : { action: "accept", content };
+  };
+  return { forms, answer };
+}
+
+const twoFiles = [{ toolCalls: [writeFile("/workspace/a.md", "a\n"), writeFile("/workspace/b.md", "b\n")] }];
+
+describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
+  const tags = transport === "stdio" ? ["long"] : [];
+
+  test("a run asks once for all its changes, and applies the chosen ones", { tags }, async () => {
+    const world = await openWorld(transport, {
+      think: play({ "Write both": [...twoFiles, { text: "Both are written." }] }),
+    });
+    const { answer, forms } = reviewer({ decision: "chosen", files: ["b.md"], files_2: true });
+    const client = await world.connect(kind, answer);
+    const { structured } = await client.call("run_deep_agent", { task: "Write both", ...PROPOSE });
+    expect(structured).toMatchObject({ status: "completed", answer: "Both are written." });
+    expect(forms).toHaveLength(1);
+    expect(forms[0]?.message).toContain("+a");
+    expect(inWorkspace(world, "a.md")).toBeUndefined();
+    expect(inWorkspace(world, "b.md")).toBe("b\n");
+    expect(wronglyAnswered(world.brain)).toEqual([]);
+  });
+});
+
+test("what the person says goes back to the agent, whose next change is reviewed again", async () => {
+  const world = await openWorld("memory", {
+    think: play({
+      "Write both": [
+        ...twoFiles,
+        { text: "Both are written." },
+        { toolCalls: [{ name: "edit_file", args: { file_path: "/workspace/a.md", old_string: "a", new_string: "A" } }] },
+        { text: "In capitals now." },
+      ],
+    }),
+  });
+  const { answer, forms } = reviewer({ decision: "none", message: "Use capitals." }, { decision: "all" });
+  const client = await world.connect("v2-modern", answer);
+  const { structured } = await client.call("run_deep_agent", { task: "Write both", ...PROPOSE });
+  expect(structured).toMatchObject({ status: "completed", answer: "In capitals now." });
+  expect(forms).toHaveLength(2);
+  expect(JSON.stringify(world.brain.thoughts.at(-1))).toContain("Use capitals.");
+  expect(inWorkspace(world, "a.md")).toBe("A\n");
+  expect(inWorkspace(world, "b.md")).toBe("b\n");
+  // The copy goes when the end of the run is stored.
+  await vi.waitFor(() => expect(readdirSync(join(world.dataDir, "proposals"))).toEqual([]));
+});
+
+test("a killed server loses neither the copy nor the question", { tags: "long" }, async () => {
+  const home = await openHome({
+    env: { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
+    think: play({ "Write both": [...twoFiles, { text: "Both are written." }] }),
+  });
+  const first = await openStdio(home);
+  const before = await connect(first, "v2-legacy");
+  const runId = runIdOf(await before.call("run_deep_agent", { task: "Write both", ...PROPOSE }));
+  await untilStatus(before, runId, "input_required");
+  process.kill(first.pid(), "SIGKILL");
+  const { answer } = reviewer({ decision: "all" });
+  const after = await connect(await openStdio(home), "v2-modern", answer);
+  expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "Both are written." });
+  expect(inWorkspace(home, "a.md")).toBe("a\n");
+  expect(existsSync(join(home.workspace, "b.md"))).toBe(true);
+});
