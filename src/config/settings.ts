@@ -51,6 +51,9 @@ export const SETTINGS: readonly Setting[] = [
   { path: "hints.failures", kind: "boolean" },
   { path: "programs", kind: "boolean" },
   { path: "backgroundTasks", kind: "boolean" },
+  { path: "changes", kind: "text" },
+  { path: "proposals.folder", kind: "path", hint: "FOLDER" },
+  { path: "proposals.maxMegabytes", kind: "number", hint: "MB" },
   { path: "web.mode", kind: "text", flag: "web" },
   { path: "web.hosts", kind: "list", hint: "HOST" },
   { path: "web.search.provider", kind: "text", hint: "NAME" },
@@ -111,7 +114,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: read
   ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile", "hints"]],
   [
     "Approvals, questions, programs, web and commands",
-    ["approvals", "questions", "programs", "backgroundTasks", "web", "execute"],
+    ["approvals", "questions", "changes", "proposals", "programs", "backgroundTasks", "web", "execute"],
   ],
   ["Limits", ["limits"]],
   ["Storage", ["dataDir", "storage", "retention"]],

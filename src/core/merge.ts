@@ -66,7 +66,7 @@ function wholeHunk(base: readonly string[], changed: readonly string[]): Hunk {
   return { start: head, end: base.length - tail, lines: changed.slice(head, changed.length - tail) };
 }
 
-export const isSameHunk = (a: Hunk, b: Hunk): boolean =>
+const isSameHunk = (a: Hunk, b: Hunk): boolean =>
   a.start === b.start &&
   a.end === b.end &&
   a.lines.length === b.lines.length &&

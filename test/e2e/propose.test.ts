@@ -46,7 +46,11 @@ test("what the person says goes back to the agent, whose next change is reviewed
       "Write both": [
         ...twoFiles,
         { text: "Both are written." },
-        { toolCalls: [{ name: "edit_file", args: { file_path: "/workspace/a.md", old_string: "a", new_string: "A" } }] },
+        {
+          toolCalls: [
+            { name: "edit_file", args: { file_path: "/workspace/a.md", old_string: "a", new_string: "A" } },
+          ],
+        },
         { text: "In capitals now." },
       ],
     }),

@@ -49,6 +49,7 @@ it("no step that a database may have been made by changes", () => {
         "12 e4c2210b97f0",
         "13 934117278cef",
         "14 de2ee6c27611",
+        "15 7d3ed4dfb51a",
       ],
       "store": [
         "1 4b55d3eff00e",

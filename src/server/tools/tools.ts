@@ -26,7 +26,7 @@ const runInput = z.strictObject({
     .optional()
     .describe("Conversation to continue, even while it works; ID@N from its point N"),
   goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
-  changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews all first"),
+  changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews first"),
   idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
   wait_seconds: waitSeconds,
 });
@@ -101,8 +101,7 @@ const answerDeepAgent = defineTool({
   title: "Answer an approval",
   kind: "decide",
   scopes: ["approve"],
-  description:
-    "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
+  description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
   input: answerInput,
   output: RunChange,
   handle: async (args, { runs, principal, deps }) => {

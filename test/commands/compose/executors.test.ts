@@ -17,11 +17,14 @@ const never = (): Promise<void> => new Promise(() => {});
 /** A choice that gives one of these answers after the other, the last one from then on. */
 function choosing(...answers: ExecutorChoice[]): { executors: RunExecutors; asked: () => number } {
   let asked = 0;
-  const executors = new RunExecutors(async () => {
-    const answer = answers[Math.min(asked++, answers.length - 1)];
-    if (!answer) throw new Error("no answer");
-    return answer;
-  }, () => [folder()]);
+  const executors = new RunExecutors(
+    async () => {
+      const answer = answers[Math.min(asked++, answers.length - 1)];
+      if (!answer) throw new Error("no answer");
+      return answer;
+    },
+    () => [folder()],
+  );
   onTestFinished(() => executors.close());
   return { executors, asked: () => asked };
 }

@@ -37,7 +37,8 @@ function tree(workspaceFolder?: string, rules: Partial<typeof ALL> = {}): FileTr
     workspace: make("project"),
     workspaceFolder,
     skills: [make("skills/team")],
-    ...PLACES, respectGitignore: true,
+    ...PLACES,
+    respectGitignore: true,
     files: { ...ALL, ...rules },
   };
   const store = new InMemoryStore();
@@ -143,8 +144,7 @@ describe("FileTree", () => {
 
   it("has no workspace without one", async () => {
     const backend = new FileTree(
-      { skills: [], ...PLACES,
-      respectGitignore: false, files: ALL },
+      { skills: [], ...PLACES, respectGitignore: false, files: ALL },
       () => new InMemoryStore(),
     ).mounts({ principal: "local" });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
@@ -255,7 +255,9 @@ describe("linkedSkills", () => {
     const config = { workspace: make("project"), skills: [skills], privatePaths };
     expect(linkedSkills(config)).toEqual([["/skills/skills/far", far]]);
     const files = { ...ALL };
-    const mounts = new FileTree({ ...config, ...PLACES, respectGitignore: true, files }).mounts({ principal: "local" });
+    const mounts = new FileTree({ ...config, ...PLACES, respectGitignore: true, files }).mounts({
+      principal: "local",
+    });
     expect(await mounts.read("/skills/skills/far/SKILL.md")).toMatchObject({ content: "Look." });
     expect(await mounts.write("/skills/skills/far/new.md", "")).toMatchObject({ code: "permission_denied" });
     const listed = (await mounts.ls("/skills/skills")).files ?? [];

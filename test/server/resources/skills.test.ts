@@ -41,7 +41,9 @@ function open() {
     {
       workspace: undefined,
       skills: [join(root, "team"), join(root, "solo")],
-      dataDir: "/nowhere", proposals: { maxMegabytes: 1 }, respectGitignore: false,
+      dataDir: "/nowhere",
+      proposals: { maxMegabytes: 1 },
+      respectGitignore: false,
       files: { hide: [], readOnly: [], maxFileSizeMb: 10 },
     },
     () => new MemoryStore(),
