@@ -39,7 +39,7 @@ import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { instructionsFor } from "./instructions.ts";
-import { Models, namedModels, usableFallbacks, withModels } from "./models.ts";
+import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
 import { chosenModel, startChoices, withLimits } from "./start-choices.ts";
@@ -161,7 +161,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsFor(config, owner)),
-      ...configured(withLimits(config, owner.limits), web, owner.goal),
+      ...configured(withLimits(config, owner.limits), web, goalOf(owner, config, lent)),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -200,10 +200,17 @@ const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
   tokens: limits.foreignToolTokens,
 });
 
+/** The goal of a run with its judge. */
+const goalOf = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
+  goal && {
+    criteria: goal,
+    rounds: limits.goalRounds,
+    ...(judgeModel === undefined ? {} : { model: () => models.get(judgeModel) }),
+  };
+
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config, web: Web | undefined, criteria: Run["goal"]) => ({
-  ...defined({ web: web?.options }),
-  ...(criteria && { goal: { criteria, rounds: config.limits.goalRounds } }),
+const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeof goalOf>) => ({
+  ...defined({ web: web?.options, goal }),
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
   askUser: config.questions.ask,

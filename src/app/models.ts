@@ -84,23 +84,25 @@ export function usableModel(
   return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
 }
 
-type ModelConfig = Pick<Config, "fallbackModels" | "subagents">;
-
-/** Why the model of a subagent cannot be used; `undefined`: all can. */
-export function subagentModelProblem(
-  { subagents }: ModelConfig,
+/** Says why the model of a subagent or of the judge cannot be used; `undefined`: all can. */
+export function otherModelProblem(
+  { judgeModel, subagents }: Pick<Config, "judgeModel" | "subagents">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },
 ): string | undefined {
-  for (const { name, model } of subagents) {
+  const named = [
+    ...subagents.map(({ name, model }) => ({ whose: `Subagent '${name}'`, model })),
+    { whose: "The judge of goals", model: judgeModel },
+  ];
+  for (const { whose, model } of named) {
     const choice = model === undefined ? undefined : modelChoice({ model, env, lendable });
-    if (choice?.ok === false) return `No run was started. Subagent '${name}': ${choice.message}`;
+    if (choice?.ok === false) return `No run was started. ${whose}: ${choice.message}`;
   }
   return undefined;
 }
 
 /** Returns the usable fallback models. Logs the others, because a missing fallback need not stop anything. */
 export function usableFallbacks(
-  { fallbackModels }: ModelConfig,
+  { fallbackModels }: Pick<Config, "fallbackModels">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },
   log: Logger,
 ): string[] {

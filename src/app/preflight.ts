@@ -4,7 +4,7 @@ import { folderProblem } from "../config/paths.ts";
 import { PROGRAM } from "../config/program.ts";
 import type { Readiness } from "../runs/service.ts";
 import { promptFileProblem } from "./instructions.ts";
-import { subagentModelProblem } from "./models.ts";
+import { otherModelProblem } from "./models.ts";
 import type { RunSettings } from "./settings.ts";
 
 type Refusal = NonNullable<Readiness["refusal"]>;
@@ -23,7 +23,7 @@ function workspaceRefusal({ config: { workspace } }: RunSettings): Found {
 }
 
 function modelRefusal(settings: RunSettings, choice: ModelChoice): Found {
-  const message = choice.ok ? subagentModelProblem(settings.config, settings) : choice.message;
+  const message = choice.ok ? otherModelProblem(settings.config, settings) : choice.message;
   if (message === undefined) return undefined;
   const [key] = choice.ok ? [] : (choice.keys ?? []);
   const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };

@@ -127,6 +127,9 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "More models, as `provider:model`: those that a person may choose for one run, and that subagent files of the workspace may name. Without this setting a run works with `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
     ),
+  judgeModel: text
+    .optional()
+    .describe("Model of the judge of goals, as `provider:model`. Default: the model of the run."),
   systemPrompt: z
     .string()
     .min(1)
@@ -460,18 +463,23 @@ function isPlain(value: unknown): value is string | number | boolean {
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT_MODEL = "client";
 
-export type ModelSettings = Pick<Config, "model" | "fallbackModels" | "allowedModels" | "subagents">;
+export type ModelSettings = Pick<
+  Config,
+  "model" | "fallbackModels" | "allowedModels" | "judgeModel" | "subagents"
+>;
 
 /** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
 export const modelsOf = ({
   model,
   fallbackModels,
   allowedModels,
+  judgeModel,
   subagents,
 }: ModelSettings): Array<string | undefined> => [
   model,
   ...fallbackModels,
   ...allowedModels,
+  ...(judgeModel === undefined ? [] : [judgeModel]),
   ...subagents.flatMap((one) => one.model ?? []),
 ];
 

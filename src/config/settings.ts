@@ -21,6 +21,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "model", kind: "text", hint: "MODEL" },
   { path: "fallbackModels", kind: "list", hint: "MODEL" },
   { path: "allowedModels", kind: "list", hint: "MODEL" },
+  { path: "judgeModel", kind: "text", hint: "MODEL" },
   { path: "systemPrompt", kind: "text", hint: "TEXT" },
   { path: "systemPromptFile", kind: "path", hint: "FILE" },
   { path: "profile", kind: "text" },
@@ -111,7 +112,10 @@ export const SETTINGS: readonly Setting[] = [
 /** The groups in which help shows settings, by the beginnings of their paths. */
 export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
   ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
-  ["Model and prompt", ["model", "fallbackModels", "allowedModels", "systemPrompt", "profile", "hints"]],
+  [
+    "Model and prompt",
+    ["model", "fallbackModels", "allowedModels", "judgeModel", "systemPrompt", "profile", "hints"],
+  ],
   [
     "Approvals, questions, programs, web and commands",
     ["approvals", "questions", "changes", "proposals", "programs", "backgroundTasks", "web", "execute"],

@@ -37,11 +37,13 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
 function otherModels({
   fallbackModels,
   allowedModels,
+  judgeModel,
   subagents,
 }: ModelFacts["config"]): { model: string; by: string }[] {
   return [
     ...fallbackModels.map((model) => ({ model, by: "fallback" })),
     ...allowedModels.map((model) => ({ model, by: "allowed for runs and subagent files" })),
+    ...(judgeModel === undefined ? [] : [{ model: judgeModel, by: "judge of goals" }]),
     ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
   ];
 }
@@ -85,13 +87,14 @@ export function checkPrices({
   env,
   lendable,
 }: Pick<Facts, "env" | "lendable"> & {
-  config: Pick<Config, "model" | "fallbackModels" | "subagents" | "limits">;
+  config: Pick<Config, "model" | "fallbackModels" | "judgeModel" | "subagents" | "limits">;
 }): Check[] {
   const { costUsd, prices = {} } = config.limits;
   if (costUsd === undefined) return [];
   const specs = [
     config.model,
     ...config.fallbackModels,
+    ...(config.judgeModel === undefined ? [] : [config.judgeModel]),
     ...config.subagents.flatMap((one) => one.model ?? []),
   ];
   const names = specs.flatMap((model) => {

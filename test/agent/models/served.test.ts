@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { openWorld } from "../../support/harness.ts";
+import { findings, met } from "../../support/judge.ts";
 import { startWireServer, type WireReply } from "../../support/wire-server.ts";
 
 /** A second provider, which the server knows by its environment. */
@@ -48,6 +49,22 @@ it("a subagent uses its own model, and the journal has the tokens of each", asyn
   const [own] = called.filter((line) => line.includes('"gpt-4.1"'));
   expect(own).toMatch(/"inputTokens":[1-9]/);
   expect(own).toMatch(/"outputTokens":[1-9]/);
+});
+
+it("a goal is judged with the model of judgeModel, and without its key no run starts", async () => {
+  const { server, env } = await openAi(() => ({ text: JSON.stringify(findings(met).toolCalls?.[0]?.args) }));
+  const think = play({ write: [{ text: "It is written." }] });
+  const world = await openWorld("stdio", {
+    env: { ...env, DEEPAGENT_JUDGE_MODEL: "openai:gpt-4.1" },
+    think,
+  });
+  const client = await world.connect("v2-legacy");
+  const { structured } = await client.call("run_deep_agent", { task: "write", goal: ["It is written"] });
+  expect(structured["goal"]).toMatchObject({ outcome: "Goal met" });
+  expect(server.requests.map(({ body }) => body["model"])).toEqual(["gpt-4.1"]);
+  const keyless = await openWorld("stdio", { env: { DEEPAGENT_JUDGE_MODEL: "openai:gpt-4.1" }, think });
+  const refused = await (await keyless.connect("v2-legacy")).call("run_deep_agent", { task: "write" });
+  expect(refused.text).toContain("No run was started. The judge of goals: Model 'openai:gpt-4.1' needs");
 });
 
 it("goes on with a fallback model, and says so in the journal", async () => {

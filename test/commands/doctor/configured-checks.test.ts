@@ -161,14 +161,16 @@ it("says where each key that is used comes from", () => {
   expect(checkKeys({ config: read({ model: "offline" }), env, found: [] })).toEqual([]);
 });
 
-it("looks at the models of fallbacks and subagents", () => {
+it("looks at the models of fallbacks, of subagents and of the judge", () => {
   const config = read({
     fallbackModels: ["openai:gpt-5.4", "offline"],
+    judgeModel: "openai:gpt-5-mini",
     subagents: [{ name: "reviewer", description: "d", systemPrompt: "p", model: "anthropic:claude-x" }],
   });
   expect(checkOtherModels({ config, env: { OPENAI_API_KEY: "key" }, lendable: true })).toMatchObject([
     { ok: true, text: "openai:gpt-5.4 (fallback)" },
     { ok: true, text: "offline (fallback)" },
+    { ok: true, text: "openai:gpt-5-mini (judge of goals)" },
     { ok: false, text: expect.stringContaining("of reviewer: Model 'anthropic:claude-x' needs") },
   ]);
 });
