@@ -32,6 +32,9 @@ export type GoalEnded = z.infer<typeof GoalEnded>;
 
 const LINE = 200;
 
+export const GOAL_NOT_USED =
+  "The goal was not used, because that run began without it; give it with the next task of the thread.";
+
 /** `goal: 1 of 3 criteria met (round 2 of 5)`. */
 export const judgedLine = ({ round, rounds, verdicts }: GoalJudged): string => {
   const met = verdicts.filter(({ verdict }) => verdict === "met").length;

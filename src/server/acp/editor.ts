@@ -23,6 +23,7 @@ import type { Logger } from "../../core/logger.ts";
 import { displayText, oneLine } from "../../core/text.ts";
 import { type Principal, type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
+import { GOAL_COMMAND, goalOf } from "./goal.ts";
 import type { Desk, Editor } from "./people.ts";
 import { taskOf } from "./prompt.ts";
 import { MAX_REPLAYED, Session, type SessionDesk } from "./session.ts";
@@ -97,7 +98,9 @@ class EditorServer {
           if (open === undefined) throw unknownSession(params.sessionId);
           const task = taskOf(params.prompt, open.folder);
           if (!task.ok) throw refusal(task.problem);
-          return open.prompt(task.text, signal);
+          const given = goalOf(params);
+          if (!given.ok) throw refusal(given.problem);
+          return open.prompt({ text: task.text, goal: given.goal }, signal);
         }),
       )
       .onNotification(session.cancel, ({ params }) =>
@@ -129,6 +132,8 @@ class EditorServer {
     const opened = await this.#open(cwd, mcpServers);
     const sessionId = (this.#deps.newId ?? randomId)("thr");
     this.#add(sessionId, opened, false);
+    // The editor has to know the session first.
+    setImmediate(() => void this.#showCommands(sessionId).catch(() => undefined));
     return { sessionId };
   }
 
@@ -152,7 +157,13 @@ class EditorServer {
         "_This run was started with another kind of model (offline or a language model) and continues only with that one. Start the agent with it again, or cancel the run._",
       );
     }
+    await this.#showCommands(sessionId);
     return {};
+  }
+
+  #showCommands(sessionId: string): Promise<void> {
+    const availableCommands = [GOAL_COMMAND];
+    return this.#update(sessionId, { sessionUpdate: "available_commands_update", availableCommands });
   }
 
   async #list({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {

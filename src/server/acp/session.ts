@@ -1,8 +1,11 @@
 /** One conversation of an editor: a thread, whose open run is followed until it ends. */
 import type { PromptResponse, SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
+import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
+import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import { type OpenQuestion, type Run, type RunView, isFinal } from "../../runs/run.ts";
+import { goalCommand, goalReply } from "./goal.ts";
 import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";
 import { RunUpdates, messageOf } from "./updates.ts";
 
@@ -10,6 +13,12 @@ import { RunUpdates, messageOf } from "./updates.ts";
 const CUT_FROM = 1900;
 /** Runs of a conversation that are shown again when it is loaded. */
 export const MAX_REPLAYED = 200;
+
+/** A message of the person. `goal`: of the run that it starts. */
+interface Message {
+  text: string;
+  goal: readonly string[] | undefined;
+}
 
 export type SessionDesk = Desk & { update(update: SessionUpdate): Promise<void> };
 
@@ -36,6 +45,8 @@ export class Session {
   /** Called when the person has to write before the run continues. */
   #onQuestion: (() => void) | undefined;
 
+  /** Goal of the next run, as the person gave it. */
+  #goal: readonly string[] | undefined;
   /** Sentence to be said once, with the first prompt. */
   #note: string | undefined;
 
@@ -59,11 +70,11 @@ export class Session {
   }
 
   /** Resolves when the run has ended, or waits for a message of the person. */
-  async prompt(text: string, signal: AbortSignal): Promise<PromptResponse> {
+  async prompt(message: Message, signal: AbortSignal): Promise<PromptResponse> {
     const note = this.#note;
     this.#note = undefined;
     if (note !== undefined) await this.#desk.say(note);
-    const following = await this.#tell(text);
+    const following = await this.#tell(message);
     if (following === undefined) return { stopReason: "end_turn" };
     const cancel = (): void => void this.cancel().catch(() => undefined);
     signal.addEventListener("abort", cancel, { once: true });
@@ -91,12 +102,14 @@ export class Session {
   }
 
   /** Starts a run, tells the open one, or answers its question. `undefined`: the turn has ended, and the person was told why. */
-  #tell(text: string): Promise<Following | undefined> {
+  #tell({ text, goal }: Message): Promise<Following | undefined> {
     const told = this.#told
       .catch(() => undefined)
       .then(async () => {
+        const criteria = goalCommand(text);
+        if (criteria !== undefined) return this.#setGoal(criteria);
         const [question] = this.#open.values();
-        if (question === undefined) return this.#start(text);
+        if (question === undefined) return this.#start(text, goal ?? this.#goal);
         const problem = await replyTo(question, text, this.#desk);
         if (problem !== undefined) {
           await this.#desk.say(`${problem}\n\n${questionText(question, this.#desk)}`);
@@ -109,14 +122,22 @@ export class Session {
     return told;
   }
 
-  async #start(text: string): Promise<Following> {
+  async #setGoal(criteria: readonly string[]): Promise<undefined> {
+    const { isTaken, text } = goalReply(criteria);
+    if (isTaken) this.#goal = criteria.length === 0 ? undefined : criteria;
+    await this.#desk.say(text);
+  }
+
+  async #start(text: string, goal: readonly string[] | undefined): Promise<Following> {
     const { runs, principal, sessionId } = this.#desk;
     const place = this.#hasThread ? { threadId: sessionId } : { newThreadId: sessionId };
     this.#own.push(text);
-    const started = await runs.start(principal, { task: text, ...place });
+    const started = await runs.start(principal, { task: text, ...defined({ goal }), ...place });
     if (!started.ok || started.how !== "told") this.#own.pop();
     if (!started.ok) throw new DeepAgentError(started.code, started.message);
     this.#hasThread = true;
+    if (started.how !== "told") this.#goal = undefined;
+    else if (goal !== undefined) await this.#desk.say(GOAL_NOT_USED);
     return this.#follow(started.run.id, 0);
   }
 

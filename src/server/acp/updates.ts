@@ -9,6 +9,7 @@ import type {
 } from "@agentclientprotocol/sdk";
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
+import { findingText } from "../../runs/goal.ts";
 import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
 import { diffContent, textContent } from "./diffs.ts";
 
@@ -85,6 +86,9 @@ export class RunUpdates {
         return this.#update(callerOf(event), { title: shown(agentName(lastOf(event))) });
       case "subagent_finished":
         return this.#update(callerOf(event), { content: [textContent(event.data.report)] });
+      case "goal_judged":
+        return thought([stepOf(event), ...event.data.verdicts.map(findingText)].join("\n\n"), event);
+      case "goal_ended":
       case "warning":
       case "model_retry":
       case "compacted":
@@ -182,7 +186,7 @@ const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number]
 const said = (text: string, { runId, seq }: RunEvent): SessionUpdate[] =>
   text === "" ? [] : [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];
 const thought = (text: string, { runId, seq }: RunEvent): SessionUpdate[] =>
-  text === "" ? [] : [messageOf("agent_thought_chunk", `${text}\n`, `${runId}:${seq}`)];
+  text === "" ? [] : [messageOf("agent_thought_chunk", `${displayText(text)}\n`, `${runId}:${seq}`)];
 
 export const messageOf = (
   sessionUpdate: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk",

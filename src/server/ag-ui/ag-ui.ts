@@ -5,8 +5,11 @@ import type { ServerResponse } from "node:http";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Interrupt, RunAgentInput } from "@ag-ui/core";
 import { RunAgentInputSchema } from "@ag-ui/core/schemas";
+import { z } from "zod";
 import { isoTime, monotonicClock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
+import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import {
   MAX_TASK,
   type Principal,
@@ -50,6 +53,8 @@ interface Request {
   seen: Map<string, number>;
 }
 
+type Send = (event: SentEvent) => Promise<void>;
+
 /** Runs whose newest sent event is remembered; of others an answer continues with the next event. */
 const MAX_SEEN = 1000;
 
@@ -70,7 +75,7 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     // It may have gone while its body was read.
     if (response.destroyed) gone.abort();
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-    const send = async (event: SentEvent): Promise<void> => {
+    const send: Send = async (event) => {
       if (gone.signal.aborted) return;
       if (!response.write(`data: ${JSON.stringify(event)}\n\n`))
         await once(response, "drain", { signal: gone.signal }).catch(() => undefined);
@@ -80,7 +85,7 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     try {
       const runs = scopedRuns(await deps.runs(), auth);
       const request = { input, runs, principal: principalOf(auth), deps, signal: gone.signal, seen };
-      await send(await follow(request, await begin(request), send));
+      await send(await follow(request, await begin(request, send), send));
     } catch (error) {
       deps.logger.info("ag_ui.failed", { error });
       const known = error instanceof DeepAgentError;
@@ -99,7 +104,7 @@ interface Begun {
 }
 
 /** Answers what the run waits for, or starts a run, or tells the one at work. */
-async function begin(request: Request): Promise<Begun> {
+async function begin(request: Request, send: Send): Promise<Begun> {
   const { input, runs, principal, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
     throw new DeepAgentError("invalid_input", `threadId and runId have at most ${MAX_ID} characters.`);
@@ -117,14 +122,18 @@ async function begin(request: Request): Promise<Begun> {
     return { runId: existing.run.id, after };
   }
   const task = taskOf(input);
+  const goal = goalOf(input);
   const place = existing === undefined ? { newThreadId: thread } : { threadId: thread };
   const started = await runs.start(principal, {
     task,
+    ...defined({ goal }),
     ...place,
     idempotencyKey: `ag-ui ${thread} ${input.runId}`,
   });
   if (!started.ok) throw new DeepAgentError(started.code, started.message);
   const isOpen = existing !== undefined && existing.run.id === started.run.id && started.how === "told";
+  if (started.how === "told" && goal !== undefined)
+    await send({ type: "CUSTOM", name: "warning", value: { text: GOAL_NOT_USED } });
   return { runId: started.run.id, after: isOpen ? existing.run.lastSeq : 0 };
 }
 
@@ -162,6 +171,16 @@ function taskOf({ messages }: RunAgentInput): string {
   return text;
 }
 
+const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
+
+/** The criteria that a judge checks before the run ends. */
+function goalOf({ forwardedProps }: RunAgentInput): string[] | undefined {
+  const read = Goal.safeParse(forwardedProps ?? {});
+  if (!read.success)
+    throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
+  return read.data.goal;
+}
+
 async function answer({ input, runs, principal, deps }: Request, waiting: Waiting): Promise<void> {
   const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);
   if (entry === undefined || entry.status === "cancelled") return;
@@ -175,11 +194,7 @@ async function answer({ input, runs, principal, deps }: Request, waiting: Waitin
 }
 
 /** Sends what happens until the run has ended or waits for a person; gives the last event. */
-async function follow(
-  request: Request,
-  begun: Begun,
-  send: (event: SentEvent) => Promise<void>,
-): Promise<SentEvent> {
+async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, principal, signal } = request;
   const events = new RunEvents();
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };

@@ -63,6 +63,8 @@ export class RunEvents {
       case "subagent_finished":
         return ended(event);
       case "file_changed":
+      case "goal_judged":
+      case "goal_ended":
       case "warning":
       case "model_retry":
       case "compacted":
@@ -123,4 +125,6 @@ function ended(event: EventOf<"subagent_finished">): SentEvent[] {
 
 /** Facts of an event that AG-UI has no event of its own for. */
 const noted = (event: RunEvent): object =>
-  event.kind === "file_changed" ? event.data : { text: stepOf(event) ?? "" };
+  event.kind === "file_changed" || event.kind === "goal_judged" || event.kind === "goal_ended"
+    ? event.data
+    : { text: stepOf(event) ?? "" };

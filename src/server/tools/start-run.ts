@@ -1,6 +1,7 @@
 /** Runs of calls: starts one, or continues the run of a call that comes again. */
 import { CLIENT_MODEL } from "../../config/schema.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import { isFinal } from "../../runs/run.ts";
 import type { StartRequest } from "../../runs/ports.ts";
 import type { Started } from "../../runs/service.ts";
@@ -44,9 +45,6 @@ const NOTES: Readonly<Record<Started, string | undefined>> = {
 /** A message to a run at work changes nothing of its goal. */
 const noteOf = (how: Started, { goal }: Order): string | undefined =>
   how === "told" && goal !== undefined ? `${NOTES.told} ${GOAL_NOT_USED}` : NOTES[how];
-
-const GOAL_NOT_USED =
-  "The goal was not used, because that run began without it; give it with the next task of the thread.";
 
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';

@@ -7,6 +7,7 @@ import { EventType, type Interrupt } from "@ag-ui/core";
 import { expect, onTestFinished, test } from "vitest";
 import { openHome } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
+import { findings, met } from "../../support/judge.ts";
 import { program } from "../../support/harness-stdio.ts";
 
 type Env = Record<string, string>;
@@ -126,6 +127,32 @@ test("what waits is answered after the server was killed", async () => {
   ];
   expect((await run(agent, { resume })).outcome).toEqual({ type: "success" });
   expect(existsSync(join(workspace, "a.md"))).toBe(false);
+});
+
+test("a front end gives a goal, and gets the findings of each round", async () => {
+  const { env } = await openHome({
+    think: play({
+      "Judge this work.": [
+        { toolCalls: (findings(met).toolCalls ?? []).map((call) => ({ id: "f1", ...call })) },
+      ],
+      write: [{ text: "It is written." }],
+    }),
+  });
+  const agent = agentAt(await serve(env));
+  agent.addMessage(user("write"));
+  const wrong = await run(agent, { forwardedProps: { goal: "It is written" } });
+  expect(wrong.error).toBe("forwardedProps.goal must be a list of texts, the criteria.");
+  const custom: unknown[] = [];
+  const { unsubscribe } = agent.subscribe({
+    onCustomEvent: ({ event: { name, value } }) => void custom.push({ name, value: value as unknown }),
+  });
+  const judged = await run(agent, { forwardedProps: { goal: ["It is written"] } });
+  unsubscribe();
+  expect(judged.outcome).toEqual({ type: "success" });
+  expect(custom).toMatchObject([
+    { name: "goal_judged", value: { round: 1, verdicts: [{ criterion: "It is written", verdict: "met" }] } },
+    { name: "goal_ended", value: { outcome: "met" } },
+  ]);
 });
 
 test("bad input gets one clear error, and without the setting there is no endpoint", async () => {
