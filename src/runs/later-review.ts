@@ -47,6 +47,13 @@ export async function reviewChange(
       code: "open",
       message: "The run has not ended. It asks for a review when it is done.",
     };
+  const newest = await newestOf(run, runs);
+  if (newest !== undefined && !isFinal(newest.status))
+    return {
+      ok: false,
+      code: "open",
+      message: `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`,
+    };
   const change = run.changes === "propose" ? await proposals?.change(run) : undefined;
   if (change === undefined || proposals === undefined)
     return { ok: false, code: "nothing_proposed", message: "Nothing of this run is left to apply." };
@@ -78,8 +85,13 @@ async function settle(
 /** A person asked to delete the run: with the last run of its thread, the copy goes. */
 export async function discardWithThread(run: Run, { runs, proposals }: LaterContext): Promise<void> {
   if (run.changes !== "propose" || proposals === undefined) return;
-  const [other] = await runs.read.summaries(run.principal, { threadId: run.threadId, tasksOnly: true }, 1);
-  if (other === undefined) await proposals.discard(run);
+  if ((await newestOf(run, runs)) === undefined) await proposals.discard(run);
+}
+
+/** The newest run of the thread. */
+async function newestOf({ principal, threadId }: Run, runs: RunRepository) {
+  const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, 1);
+  return newest;
 }
 
 /** Counts what runs left that failed or were cancelled; where nothing is left, the copy goes. */

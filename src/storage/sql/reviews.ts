@@ -51,12 +51,22 @@ const unappliedAfter = (outcome: ReviewOutcome): number | null =>
 
 function* noteUnapplied(runId: string, unapplied: number | null): Steps<void> {
   yield* change("UPDATE runs SET unapplied = @unapplied WHERE id = @id", { id: runId, unapplied });
+  if (unapplied !== null) yield* noteInThread(runId, unapplied);
 }
+
+/** The runs of a thread have one copy, so that others of them have no other files left than this one. */
+const noteInThread = (runId: string, unapplied: number): Steps<number> =>
+  change(
+    `UPDATE runs SET unapplied = @unapplied WHERE unapplied > 0 AND id <> @id
+       AND thread_id = (SELECT thread_id FROM runs WHERE id = @id)`,
+    { id: runId, unapplied },
+  );
 
 /** The same for a run that has ended. */
 export function* noteAfterEnd(principal: Principal, runId: string, unapplied: number): Steps<void> {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
   yield* change(sql, { id: runId, principal, unapplied });
+  yield* noteInThread(runId, unapplied);
 }
 
 /** Runs of an environment that ended with changes which nobody has counted. */

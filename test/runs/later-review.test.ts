@@ -1,0 +1,42 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { endedUnapplied, reviewOf, writeFiles } from "./proposing.ts";
+import { ME, reach, startRun } from "./support.ts";
+
+const BEFORE = { "a.md": "a\n", "b.md": "b\n" };
+const work = (copy: string): void => writeFiles(copy, { "a.md": "A\n", "b.md": "B\n" });
+const all = { apply: { "a.md": "all", "b.md": "all" } } as const;
+
+test("what was left is applied after the end, and the run has nothing left then", async () => {
+  const { service, runId, workspace } = await endedUnapplied({ before: BEFORE, work });
+  expect((await service.view(ME, runId))?.run.unapplied).toBe(2);
+  expect(await service.reviewChange(ME, runId, { apply: { "a.md": "all" } }, "test")).toMatchObject({
+    ok: true,
+    record: { applied: ["a.md"], unapplied: 1 },
+  });
+  expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("A\n");
+  expect((await service.view(ME, runId))?.run.unapplied).toBe(1);
+  expect(await service.reviewChange(ME, runId, { apply: { "b.md": "all" } }, "test")).toMatchObject({
+    ok: true,
+  });
+  expect(await service.proposedChange(ME, runId)).toBeUndefined();
+  expect(await service.reviewChange(ME, runId, all, "test")).toMatchObject({ code: "nothing_proposed" });
+});
+
+test("nothing is applied while another run works in the same copy, which then counts for both", async () => {
+  let count = 0;
+  const { service, runId, workspace } = await endedUnapplied({
+    before: BEFORE,
+    work: (copy) => writeFiles(copy, { "a.md": `A${(count += 1)}\n`, "b.md": "B\n" }),
+  });
+  const threadId = (await service.view(ME, runId))?.run.threadId ?? "";
+  const { id: next } = await startRun(service, "more", { threadId });
+  const { id: question } = await reviewOf(service, next);
+  expect(await service.reviewChange(ME, runId, all, "test")).toMatchObject({ ok: false, code: "open" });
+  expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("a\n");
+  await service.answer(ME, next, question, { type: "review", choice: { apply: all.apply } }, "test");
+  await reach(service, next, "completed");
+  expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("A2\n");
+  expect((await service.view(ME, runId))?.run.unapplied).toBe(0);
+});

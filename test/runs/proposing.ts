@@ -1,0 +1,92 @@
+/** Runs that propose changes, with real copies of a workspace. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { tool } from "@langchain/core/tools";
+import { z } from "zod";
+import type { Clock } from "../../src/core/clock.ts";
+import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
+import { copyOf } from "../../src/proposals/workspace-copy.ts";
+import type { OpenQuestion } from "../../src/runs/run.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { ME, calling, cleanUpWith, databaseFile, openServer, reach, startRun } from "./support.ts";
+
+/** Files by their paths; `null`: there is none. */
+export type Files = Readonly<Record<string, string | null>>;
+
+interface Proposing {
+  service: RunService;
+  workspace: string;
+  /** The folder that the agents of a thread work in. */
+  copyOf: (threadId: string) => string;
+}
+
+export function writeFiles(root: string, files: Files): void {
+  for (const [path, text] of Object.entries(files)) {
+    const place = join(root, path);
+    if (text === null) rmSync(place);
+    else {
+      mkdirSync(dirname(place), { recursive: true });
+      writeFileSync(place, text);
+    }
+  }
+}
+
+interface ProposingOptions {
+  /** What the workspace has before. */
+  before: Files;
+  /** Changes the copy, each time that an agent begins to work. */
+  work: (copy: string) => void | Promise<void>;
+  clock?: Clock;
+}
+
+function proposingServer({ before, work, clock }: ProposingOptions): Proposing {
+  const home = mkdtempSync(join(tmpdir(), "deepagent-proposing-"));
+  cleanUpWith(() => rmSync(home, { recursive: true, force: true }));
+  const [workspace, dir] = [join(home, "tide-alarms"), join(home, "copies")];
+  mkdirSync(workspace);
+  writeFiles(workspace, before);
+  const given = clock === undefined ? {} : { clock };
+  const proposals = new WorkspaceProposals({ dir, without: [], maxBytes: 1e8, ...given });
+  const { service } = openServer(
+    databaseFile(),
+    async (run) => {
+      await proposals.open(run, workspace);
+      const change = tool(
+        async () => {
+          await work(copyOf(dir, run.threadId));
+          return "done";
+        },
+        { name: "change", description: "Changes files.", schema: z.object({}) },
+      );
+      return { model: calling({ name: "change", args: {} }), tools: [change] };
+    },
+    { proposals, choices: () => ({ models: [], limits: {}, changes: "propose" }), ...given },
+  );
+  return { service, workspace, copyOf: (threadId) => copyOf(dir, threadId) };
+}
+
+/** A run that asks for the review of its change. */
+async function askingForReview(options: ProposingOptions, task = "Change files") {
+  const server = proposingServer(options);
+  const { id: runId, threadId } = await startRun(server.service, task);
+  const question = await reviewOf(server.service, runId);
+  return { ...server, runId, copy: server.copyOf(threadId), question };
+}
+
+/** The review that a run asks for. */
+export async function reviewOf(service: RunService, runId: string): Promise<OpenQuestion> {
+  const { questions } = await reach(service, runId, "input_required");
+  const asked = questions.find(({ status }) => status === "pending");
+  if (asked === undefined) throw new Error("The run asks for no review.");
+  return asked;
+}
+
+/** The same run after a person applied nothing of its change. */
+export async function endedUnapplied(options: ProposingOptions, task?: string) {
+  const asking = await askingForReview(options, task);
+  const choice = { apply: {} };
+  await asking.service.answer(ME, asking.runId, asking.question.id, { type: "review", choice }, "test");
+  await reach(asking.service, asking.runId, "completed");
+  return asking;
+}
