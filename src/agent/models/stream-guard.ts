@@ -1,10 +1,9 @@
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { headOf } from "../../core/text.ts";
 import { NO_ANSWER } from "./failure.ts";
 import { KeepAlives, ModelSilentError, ModelStreamBrokenError } from "./silence.ts";
 
-/** Guards the streams of providers: against silence, broken ends, and arguments in very many pieces. */
+/** Guards the streams of providers against silence and broken ends. */
 
 type Fetch = typeof globalThis.fetch;
 
@@ -34,8 +33,8 @@ class ProviderStreamError extends Error {
  *
  * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
  * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces; signs of life without content have a longer limit. Pieces of a call's arguments are joined on their way, and
- * long texts divided. Only the beginning of a refusal is read: clients parse, copy and quote all of it.
+ * `idleMs` is the longest silence between two pieces; signs of life without content have a longer limit. Only the
+ * beginning of a refusal is read: clients parse, copy and quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   return async (input, init) => {
@@ -76,7 +75,7 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   const reader = source.getReader();
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
-  const joined = new JoinedArguments();
+  const events = new WholeEvents();
   const keepAlives = new KeepAlives(idleMs);
   let groups = inGroups([]);
   let isOver = false;
@@ -92,10 +91,10 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
       }, idleMs);
       try {
         for (; ; timer.refresh()) {
-          const { value: events } = groups.next();
-          if (events) {
-            isWhole = events.map(isEnd).includes(true) || isWhole;
-            return controller.enqueue(encoder.encode(events.join("")));
+          const { value: group } = groups.next();
+          if (group) {
+            isWhole = group.map(isEnd).includes(true) || isWhole;
+            return controller.enqueue(encoder.encode(group.join("")));
           }
           if (isOver) break;
           const since = monotonicClock();
@@ -104,7 +103,7 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
           isOver = done;
           const part = done ? "" : decoder.decode(value, { stream: true });
           if (!done) keepAlives.note(part, monotonicClock() - since);
-          groups = inGroups(done ? joined.finish() : joined.read(part));
+          groups = inGroups(done ? events.finish() : events.read(part));
         }
         if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
         controller.close();
@@ -162,51 +161,24 @@ function throwReported(data: string): void {
   );
 }
 
-/** Maximum length of a call's collected arguments, in characters, and maximum time to collect them, in ms. */
-const MOST_COLLECTED = 16_384;
-const COLLECT_MS = 100;
-
 /** An empty line ends an event. */
 const EVENT_END = /\r\r|\r?\n\r?\n/g;
 
-/** Events of the three protocols that bring a piece of arguments. */
-const BRINGS_ARGUMENTS = /"input_json_delta"|"arguments"|"response\.function_call_arguments\.delta"/;
-
-/** The form of an event with a piece of arguments: the text before and after the piece, a JSON string. */
-interface Form {
-  before: string;
-  after: string;
-  /** The event without the piece: events with the same one belong to the same call. */
-  shape: string;
-}
-
-/**
- * Joins the events of a provider's stream that bring pieces of a call's arguments, as long as they follow each
- * other and differ in nothing else. Client libraries take far longer for an event than for its text, and
- * a file of 5 MB comes in 200,000 of them. All other events pass as soon as they are whole, in their order,
- * with the same bytes.
- *
- * Arguments are passed on with the first event after 100 ms: nobody reads half a call.
- */
-export class JoinedArguments {
+/** Cuts a stream into its events, with the same bytes. */
+class WholeEvents {
   /** The event that is not whole yet, and line ends behind it that may belong to its end. */
   #open: string[] = [];
   #openLength = 0;
   #lineEnds = "";
-  #form: Form | undefined;
-  /** The pieces collected so far, as JSON without quotes. */
-  #pieces: string[] = [];
-  #length = 0;
-  #since = 0;
 
-  /** Takes the next part of the stream, cut anywhere. @returns whole events that may be passed on. */
+  /** Takes the next part of the stream, cut anywhere. @returns the events that are whole. */
   read(part: string): string[] {
     const text = this.#lineEnds + part;
     const ready: string[] = [];
     let from = 0;
     for (const { index, 0: end } of text.matchAll(EVENT_END)) {
       const to = index + end.length;
-      ready.push(...this.#take([...this.#open, text.slice(from, to)].join("")));
+      ready.push([...this.#open, text.slice(from, to)].join(""));
       this.#open = [];
       this.#openLength = 0;
       from = to;
@@ -218,194 +190,29 @@ export class JoinedArguments {
     return ready;
   }
 
-  /** @returns the rest, including the beginning of an event. */
+  /** @returns the rest, which may be the beginning of an event. */
   finish(): string[] {
-    return [...this.#release(), [...this.#open, this.#lineEnds].join("")];
-  }
-
-  #take(raw: string): string[] {
-    const isPiece = raw.length < MOST_COLLECTED && BRINGS_ARGUMENTS.test(raw);
-    const known = isPiece && this.#form ? pieceIn(raw, this.#form) : undefined;
-    if (known !== undefined) return this.#collect(known);
-    const read = isPiece ? readPiece(raw) : undefined;
-    if (read === undefined) return [...this.#release(), raw];
-    const { piece, ...form } = read;
-    if (form.shape === this.#form?.shape) return this.#collect(piece);
-    const released = this.#release();
-    this.#form = form;
-    return [...released, ...this.#collect(piece)];
-  }
-
-  #collect(piece: string): string[] {
-    const now = monotonicClock();
-    if (this.#pieces.length === 0) this.#since = now;
-    this.#pieces.push(piece);
-    this.#length += piece.length;
-    return this.#length >= MOST_COLLECTED || now - this.#since >= COLLECT_MS ? this.#release() : [];
-  }
-
-  #release(): string[] {
-    if (this.#form === undefined || this.#pieces.length === 0) return [];
-    const event = this.#form.before + this.#pieces.join("") + this.#form.after;
-    this.#pieces = [];
-    this.#length = 0;
-    return [event];
+    return [[...this.#open, this.#lineEnds].join("")];
   }
 }
 
-/** The piece of an event of this form, found without reading the event: there are hundreds of thousands. */
-function pieceIn(raw: string, { before, after }: Form): string | undefined {
-  const end = raw.length - after.length;
-  if (end < before.length || !raw.startsWith(before) || !raw.endsWith(after)) return undefined;
-  return endOfString(raw, before.length) === end ? raw.slice(before.length, end) : undefined;
-}
-
-function readPiece(raw: string): (Form & { piece: string }) | undefined {
-  const { before, json, after } = dataOf(raw);
-  const event = parsed(json);
-  const place = argumentsIn(event);
-  const piece = field(place?.parent, place?.key ?? "");
-  if (place === undefined || typeof piece !== "string") return undefined;
-  const name = `"${place.key}"`;
-  // The name occurs a second time, so the text below might be the wrong one: the event passes unchanged.
-  if (json.indexOf(name) !== json.lastIndexOf(name)) return undefined;
-  COLON.lastIndex = json.indexOf(name) + name.length;
-  if (!COLON.test(json)) return undefined;
-  const start = COLON.lastIndex;
-  const end = endOfString(json, start);
-  Reflect.set(place.parent, place.key, "");
-  // OpenAI numbers its events and hides the lengths of pieces.
-  const shape = JSON.stringify({ ...Object(event), sequence_number: undefined, obfuscation: undefined });
-  return {
-    before: before + json.slice(0, start),
-    piece: json.slice(start, end),
-    after: json.slice(end) + after,
-    shape: before + shape + after,
-  };
-}
-
-const COLON = /\s*:\s*"/y;
-
-/** Index of the quote that closes the JSON string at `start`; -1 if there is none. */
-function endOfString(json: string, start: number): number {
-  for (let at = start; at < json.length; at += 1) {
-    const code = json.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) at += 1;
-    else if (code < BLANK) return -1;
-  }
-  return -1;
-}
-
-const [BLANK, QUOTE, BACKSLASH] = [0x20, 0x22, 0x5c];
-
-/** The JSON of an event, and the text before and after it. */
-function dataOf(raw: string): { before: string; json: string; after: string } {
-  const { index = raw.length, 0: line = "" } = /^data:[^\r\n]*/m.exec(raw) ?? {};
-  const start = index + "data:".length;
-  return {
-    before: raw.slice(0, start),
-    json: raw.slice(start, index + line.length),
-    after: raw.slice(index + line.length),
-  };
-}
-
-/** A text of an event. */
-interface Place {
-  parent: object;
-  key: string;
-}
-
-/** Place of a piece of arguments in an event of the three protocols, if the event holds nothing else. */
-function argumentsIn(event: unknown): Place | undefined {
-  const type = field(event, "type");
-  if (type === "response.function_call_arguments.delta") return { parent: Object(event), key: "delta" };
-  const delta = type === "content_block_delta" ? field(event, "delta") : undefined;
-  if (field(delta, "type") === "input_json_delta") return { parent: Object(delta), key: "partial_json" };
-  const choice = only(field(event, "choices"));
-  // `Object` makes an object of anything.
-  const {
-    tool_calls: calls,
-    role: _role,
-    ...more
-  } = Object(field(choice, "delta")) as Record<string, unknown>;
-  const named = field(only(calls), "function");
-  const hasMore = field(choice, "finish_reason") || field(named, "name") || Object.values(more).some(Boolean);
-  return hasMore ? undefined : { parent: Object(named), key: "arguments" };
-}
-
-const only = (items: unknown): unknown => (Array.isArray(items) && items.length === 1 ? items[0] : undefined);
 /** A field of an unknown value; `undefined` if it has none. */
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-/** About how many characters of a stream are read at once: client libraries look at each of them several times. */
+/** About how many characters of a stream are read at once: client libraries need some time for each event. */
 const PART = 16_384;
-/**
- * Events in groups that are read in a moment each. A long text is divided among several events, the words of an
- * error are cut. Others are passed as they are.
- */
+
+/** Events in groups that are read in a moment each. */
 function* inGroups(events: readonly string[]): Generator<string[], undefined> {
   let group: string[] = [];
   let length = 0;
   for (const event of events) {
-    for (const part of event.length <= PART ? [event] : partsOf(event)) {
-      group.push(part);
-      length += part.length;
-      if (length < PART) continue;
-      yield group;
-      [group, length] = [[], 0];
-    }
+    group.push(event);
+    length += event.length;
+    if (length < PART) continue;
+    yield group;
+    [group, length] = [[], 0];
   }
   if (length > 0) yield group;
-}
-
-function* partsOf(raw: string): Generator<string> {
-  const { before, json, after } = dataOf(raw);
-  const event = parsed(json);
-  const withText = ({ parent, key }: Place, text: string): string => {
-    Reflect.set(parent, key, text);
-    return `${before} ${JSON.stringify(event)}${after}`;
-  };
-  const place = textIn(event);
-  const text = field(place?.parent, place?.key ?? "");
-  const error = errorIn(event);
-  if (place && typeof text === "string") {
-    for (let at = 0; at < text.length; at += PART) yield withText(place, text.slice(at, at + PART));
-  } else if (error) {
-    yield withText(error, headOf(String(field(error.parent, error.key)), PART));
-  } else {
-    yield raw;
-  }
-}
-
-/** Place of a piece of text or arguments in an event of the three protocols, if the event holds nothing else. */
-function textIn(event: unknown): Place | undefined {
-  const type = field(event, "type");
-  if (type === "response.output_text.delta") return { parent: Object(event), key: "delta" };
-  const delta = type === "content_block_delta" ? field(event, "delta") : undefined;
-  if (field(delta, "type") === "text_delta") return { parent: Object(delta), key: "text" };
-  if (field(delta, "type") === "thinking_delta") return { parent: Object(delta), key: "thinking" };
-  const choice = only(field(event, "choices"));
-  const said = field(choice, "delta");
-  const isText =
-    typeof field(said, "content") === "string" &&
-    !field(said, "tool_calls") &&
-    !field(choice, "finish_reason");
-  return isText ? { parent: Object(said), key: "content" } : argumentsIn(event);
-}
-
-/** Place of the words that describe a failure. */
-function errorIn(event: unknown): Place | undefined {
-  const holders = [event, field(event, "error"), field(field(event, "response"), "error")];
-  const parent = holders.find((holder) => typeof field(holder, "message") === "string");
-  return parent === undefined ? undefined : { parent: Object(parent), key: "message" };
 }
