@@ -7,7 +7,7 @@ const LONGEST_INSTRUCTIONS = 100_000;
 
 /** Tells the agent of a run that proposes its changes. */
 const ON_A_COPY =
-  "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied, so change it as if it were the folder itself, and name in your answer what you changed and why. The folder may change meanwhile; git, builds and tests work on the copy.";
+  "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied. So change it as if it were the folder itself, and name in your answer what you changed and why. Git, builds and tests work on the copy.";
 
 /** The instructions of a run: the configured ones, and what it has to know of its workspace. */
 export async function instructionsFor(

@@ -40,6 +40,32 @@ export const RUN_ACTIONS: readonly Action[] = [
     ],
   },
   {
+    name: "review",
+    words: "RUN",
+    summary: "Show all that a run proposes to change, file by file.",
+    flags: ["json"],
+    examples: ["runs review last"],
+  },
+  {
+    name: "apply",
+    words: "RUN",
+    summary: "Apply what a run proposes: all of it, or the files that flags name.",
+    flags: ["file", "over", "fit", "refuse", "message", "branch", "worktree"],
+    examples: [
+      "runs apply last",
+      "runs apply last --file src/send.js#1,2 --file src/outbox.js",
+      'runs apply last --refuse deploy/crontab --message "Hourly on purpose"',
+      "runs apply last --branch agent/outbox --worktree",
+    ],
+  },
+  {
+    name: "discard",
+    words: "RUN",
+    summary: "Delete what a run proposed and nobody applied.",
+    flags: [],
+    examples: ["runs discard last"],
+  },
+  {
     name: "tell",
     words: 'RUN "TEXT"',
     summary: "Send the agent a message, which it reads at its next step.",

@@ -98,7 +98,7 @@ const wrongKind = (chosen: readonly Waiting[]): string =>
     ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
     : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`;
 
-const howToResume = (local: LocalRuns, run: Run): string =>
+export const howToResume = (local: LocalRuns, run: Run): string =>
   `If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}\n`;
 
 async function decideAll(

@@ -8,6 +8,7 @@ import { displayName, displayText, oneLine, showControl } from "../core/text.ts"
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
   type Approval,
+  type OpenQuestion,
   type Principal,
   type RunHead,
   STATUS_WORDS,
@@ -22,7 +23,9 @@ import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
+import type { BodyStyle } from "./terminal/body.ts";
 import { callLines, questionOf } from "./terminal/ask.ts";
 import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
 import { renderTree } from "./terminal/tree.ts";
@@ -42,6 +45,9 @@ const ACTIONS: Readonly<
       showLive(local, run, { output: outputOf(flags), approvals: "wait" }),
   },
   answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
+  review: { words: [1, 1], act: (local, [run = ""], { flags }) => reviewRun(local, run, flags) },
+  apply: { words: [1, 1], act: (local, [run = ""], { flags }) => applyRun(local, run, flags) },
+  discard: { words: [1, 1], act: (local, [run = ""]) => discardRun(local, run) },
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
   tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
   prune: { words: [0, 0], act: (local, _words, { flags }) => pruneRuns(local, flags) },
@@ -250,7 +256,7 @@ export async function showRun(
       ? questionLines(asked, style)
       : callLines(questionOf(asked), style);
     const kind = isQuestion(asked) ? "Question" : "Approval";
-    const fields = isQuestion(asked) ? fieldLines(asked.question, style) : [];
+    const fields = isQuestion(asked) ? fieldsOrCommands(local, asked, style) : [];
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
@@ -267,6 +273,16 @@ export async function showRun(
   if (view.place?.atWork === 0) process.stdout.write(`\n${whereToWork(view.run, local)}`);
   return 0;
 }
+
+/** The fields that flags can answer. A review has commands of its own. */
+const fieldsOrCommands = (
+  { runsCommand }: LocalRuns,
+  { runId, question }: OpenQuestion,
+  style: BodyStyle,
+): string[] =>
+  question.kind === "review"
+    ? ["", `To see it: ${runsCommand("review", runId)}`, `To apply it: ${runsCommand("apply", runId)}`]
+    : fieldLines(question, style);
 
 /** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */
 function decidedLine({ status, decidedBy, tool, preview }: Approval): string {

@@ -41,7 +41,7 @@ export async function makeBranch(request: BranchRequest): Promise<BranchOutcome>
   try {
     const isValid = await git(workspace, ["check-ref-format", "--branch", name]).catch(() => undefined);
     if (isValid === undefined || name.startsWith("-"))
-      return { ok: false, message: `'${oneLine(name, 80)}' is no name of a branch. Choose another one.` };
+      return { ok: false, message: `'${oneLine(name, 80)}' cannot name a branch. Choose another name.` };
     const known = await git(workspace, ["log", "-1", "--format=%B", `refs/heads/${name}`]).catch(
       () => undefined,
     );

@@ -89,7 +89,7 @@ async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
     }),
   );
   const done: Step[] = [];
-  // What is deleted goes first: a folder may stand where a file was, and the other way round.
+  // Deletions come first: a folder may stand where a file was, and the other way round.
   for (const step of steps.toSorted(
     (a, b) => Number(a.after !== undefined) - Number(b.after !== undefined),
   )) {
@@ -100,7 +100,7 @@ async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
     }
     for (const { before, after, ...at } of done.toReversed())
       await take({ ...at, before: after, after: before }, folders);
-    await rm(copy.at("apply"), { recursive: true, force: true });
+    await forget(copy);
     return problem === MOVED
       ? { kind: "moved", paths: [step.path] }
       : { kind: "failed", message: `Nothing was applied: ${problem}.` };
@@ -108,8 +108,14 @@ async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
   await writeFile(copy.at("reviews", `${record.id}.next`), JSON.stringify(record), { flush: true });
   await rename(copy.at("apply", NEXT), copy.at("manifest.json")).catch(unlessMissing);
   await rename(copy.at("reviews", `${record.id}.next`), copy.at("reviews", `${record.id}.json`));
-  await rm(copy.at("apply"), { recursive: true, force: true });
+  await forget(copy);
   return { kind: "done", record };
+}
+
+/** Nothing is continued once the plan is gone. */
+async function forget(copy: WorkspaceCopy): Promise<void> {
+  await rm(copy.at("apply", PLAN), { force: true });
+  await rm(copy.at("apply"), { recursive: true, force: true });
 }
 
 const MOVED = "moved";

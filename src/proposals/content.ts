@@ -74,7 +74,8 @@ export class Folder {
     const segments = path.split("/");
     const at = { path: `/${path}`, segments, links: "none" } as const;
     try {
-      if ((await this.read(path)).version !== found.version) return `${path} changed meanwhile`;
+      if ((await this.read(path)).version !== found.version)
+        return `${path} changed while the change was applied`;
       const isReplaced = found.content !== undefined && found.content.kind !== content?.kind;
       if (found.content?.kind === "other") return `${path} is ${found.content.why}`;
       if (content?.kind === "other") return `${path} is ${content.why}`;

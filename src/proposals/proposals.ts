@@ -157,6 +157,8 @@ const NO_COPY =
 
 /** No review takes so long: another program has the number of the process that was killed. */
 const STALE_MS = 600_000;
+/** The process was killed before it wrote its number. */
+const UNSIGNED_MS = 2000;
 
 /** Takes a lock that a killed process cannot hold. */
 async function lockOf(place: string): Promise<() => Promise<void>> {
@@ -171,8 +173,9 @@ async function lockOf(place: string): Promise<() => Promise<void>> {
       if (codeOf(thrown) !== "EEXIST") throw thrown;
     }
     const holder = Number(await readFile(path, "utf8").catch(() => ""));
-    const age = Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Infinity);
-    if ((holder > 0 && !isAlive(holder)) || Math.abs(age) > STALE_MS) await rm(path, { force: true });
+    const age = Math.abs(Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Date.now()));
+    const isAbandoned = holder > 0 ? !isAlive(holder) : age > UNSIGNED_MS;
+    if (isAbandoned || age > STALE_MS) await rm(path, { force: true });
     else await delay(50);
   }
   throw new Error("Another process holds the copy of the workspace.");

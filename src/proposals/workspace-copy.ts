@@ -64,7 +64,7 @@ const AT_ONCE = 8;
 
 /** Name of the folder of a thread's copy. @throws for an id that this program does not make */
 export function placeName(threadId: string): string {
-  if (!/^[\w-]{1,100}$/.test(threadId)) throw new Error("The id of a thread is no name of a folder.");
+  if (!/^[\w-]{1,100}$/.test(threadId)) throw new Error("The id of a thread cannot name a folder.");
   return threadId;
 }
 
@@ -121,7 +121,7 @@ export class WorkspaceCopy {
     return writeManifest(this.#place, manifest);
   }
 
-  /** What people decided, oldest first. */
+  /** The decisions of people, oldest first. */
   async reviews(): Promise<ReviewRecord[]> {
     const names = (await readdir(this.at("reviews"))).filter((name) => name.endsWith(".json"));
     const texts = await mapAtMost(AT_ONCE, names, (name) => readFile(this.at("reviews", name), "utf8"));

@@ -48,7 +48,7 @@ export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */
   models: readonly OfferedModel[];
   limits: RunLimits;
-  /** What runs do that choose nothing. Default: direct. */
+  /** The way of runs that choose none. Default: direct. */
   changes?: Changes;
   /** The reason why no run can propose changes. */
   noProposals?: string;

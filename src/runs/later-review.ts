@@ -8,7 +8,7 @@ import type { ProposedChange, Proposals } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf } from "./review.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
-import type { LaterReviewOutcome } from "./service.ts";
+import type { DeleteOutcome, DiscardOutcome, LaterReviewOutcome } from "./service.ts";
 
 export interface LaterContext {
   runs: RunRepository;
@@ -27,16 +27,12 @@ export async function proposedChange(
   return run?.changes === "propose" && run.parent === undefined ? proposals?.change(run) : undefined;
 }
 
-interface LaterReview {
-  principal: Principal;
-  runId: string;
-  choice: ReviewChoice;
-  by: string;
-}
-
 /** Carries out a choice for a run that has ended. While it is open, its question is answered instead. */
 export async function reviewChange(
-  { principal, runId, choice, by }: LaterReview,
+  principal: Principal,
+  runId: string,
+  choice: ReviewChoice,
+  by: string,
   { runs, proposals, newId, log }: LaterContext,
 ): Promise<LaterReviewOutcome> {
   const run = await runs.read.run(principal, runId);
@@ -82,8 +78,49 @@ async function settle(
   if (unapplied === 0 && (await proposals.change(run)) === undefined) await proposals.discard(run);
 }
 
-/** A person asked to delete the run: with the last run of its thread, the copy goes. */
-export async function discardWithThread(run: Run, { runs, proposals }: LaterContext): Promise<void> {
+/** Deletes what a run proposed and nobody applied, once it has ended. */
+export async function discardChange(
+  principal: Principal,
+  runId: string,
+  { runs, proposals, log }: LaterContext,
+): Promise<DiscardOutcome> {
+  const run = await runs.read.run(principal, runId);
+  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  const [newest] = await runs.read.summaries(principal, { threadId: run.threadId, tasksOnly: true }, 1);
+  if (!isFinal(run.status) || (newest !== undefined && !isFinal(newest.status)))
+    return { ok: false, code: "open", message: "A run still works on it. Wait for its end, or cancel it." };
+  if (run.changes === "propose") {
+    log.info("proposals.discarded", { runId });
+    await runs.noteUnapplied(principal, runId, 0);
+    await proposals?.discard(run);
+  }
+  return { ok: true };
+}
+
+/** Deletes a run because a person asked for it, with what it proposed. */
+export async function deleteRun(
+  principal: Principal,
+  runId: string,
+  { prune, ...context }: LaterContext & { prune: () => Promise<unknown> },
+): Promise<DeleteOutcome> {
+  const { runs, log } = context;
+  const run = await runs.read.run(principal, runId);
+  if (run !== undefined && (await runs.disown(principal, runId))) {
+    await discardWithThread(run, context);
+    await prune().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
+    return { ok: true };
+  }
+  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  const message = run.parent
+    ? `Run ${runId} is a background task of run ${run.parent.runId} and is deleted with it.`
+    : isFinal(run.status)
+      ? `Run ${runId} is still being stopped. Try again in a moment.`
+      : `Run ${runId} has not ended. Cancel it first, then delete it.`;
+  return { ok: false, code: "open", message };
+}
+
+/** With the last run of a thread, the copy goes. */
+async function discardWithThread(run: Run, { runs, proposals }: LaterContext): Promise<void> {
   if (run.changes !== "propose" || proposals === undefined) return;
   if ((await newestOf(run, runs)) === undefined) await proposals.discard(run);
 }

@@ -38,7 +38,7 @@ import type {
 } from "./run.ts";
 import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
 import type { NewsRepository } from "./news.ts";
-import type { ReviewOutcome } from "./proposals.ts";
+import type { ProposalRows, RunReviews } from "./proposals.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -126,7 +126,7 @@ export interface NewRun {
   openRuns?: number | undefined;
   /** The schedule that starts it. */
   schedule?: RunSchedule;
-  /** What it does if the request chooses nothing. Default: direct. */
+  /** Its way if the request chooses none. Default: direct. */
   changes?: Changes | undefined;
   now: number;
 }
@@ -315,20 +315,6 @@ export interface WorkOptions {
   questionDeadlineMs?: number | undefined;
 }
 
-/** Reviews of a run that proposes its changes. */
-export interface RunReviews {
-  /** The oldest one that was answered and not carried out. */
-  answered(): Promise<OpenQuestion | undefined>;
-  /** Stores what became of it, with what the agent is told of it. */
-  settle(
-    question: OpenQuestion,
-    outcome: ReviewOutcome,
-    facts: { now: number; told?: string },
-  ): Promise<void>;
-  /** Stores how many files are proposed and not applied. */
-  note(unapplied: number): Promise<void>;
-}
-
 /**
  * Reads and writes of a run by the holder of its lease, each in one transaction. All throw LeaseLostError when the run
  * has ended or was claimed by someone else: then nothing was written.
@@ -417,7 +403,7 @@ export interface ScheduleRepository {
  * All runs. Every method is one transaction, and durable when it resolves. Throws StorageError when the data
  * cannot be read or written now.
  */
-export interface RunRepository {
+export interface RunRepository extends ProposalRows {
   readonly read: RunQueries;
   readonly schedules: ScheduleRepository;
   readonly shares: ShareRows;
@@ -458,10 +444,6 @@ export interface RunRepository {
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
-  /** Stores how many files of a run that has ended are proposed and not applied. */
-  noteUnapplied(principal: Principal, runId: string, unapplied: number): Promise<void>;
-  /** Some runs of an environment that ended with changes which nobody has counted. */
-  uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
   /** Denies or ends without an answer what nobody answered in time, in all runs; gives what it changed. */
   expire(now: number): Promise<{ runId: string; id: string }[]>;
   /** Notes that a thread is being made as a copy for the principal, before it is. */

@@ -1,6 +1,6 @@
 /** Changes that a run proposes instead of making them: what a person looks at, chooses, and is told. */
 import type { ReviewChoice } from "../tools/tool.ts";
-import type { Run } from "./run.ts";
+import type { OpenQuestion, Principal, Run } from "./run.ts";
 
 /** Lines of a file that change together. */
 export interface ProposedPlace {
@@ -46,7 +46,7 @@ export interface ProposedChange {
   reviews: readonly ReviewRecord[];
 }
 
-/** What a person decided in one review, and what became of it. */
+/** The decisions of one review, and what became of them. */
 export interface ReviewRecord {
   id: string;
   /** Milliseconds since the epoch. */
@@ -90,4 +90,26 @@ export interface Proposals {
   ): Promise<ReviewOutcome>;
   /** Deletes the copy with all that was not applied. */
   discard(run: Run): Promise<void>;
+}
+
+/** Reviews of a run that proposes its changes. */
+export interface RunReviews {
+  /** The oldest one that was answered and not carried out. */
+  answered(): Promise<OpenQuestion | undefined>;
+  /** Stores what became of it, with what the agent is told of it. */
+  settle(
+    question: OpenQuestion,
+    outcome: ReviewOutcome,
+    facts: { now: number; told?: string },
+  ): Promise<void>;
+  /** Stores how many files are proposed and not applied. */
+  note(unapplied: number): Promise<void>;
+}
+
+/** Rows of runs that propose their changes. */
+export interface ProposalRows {
+  /** Stores how many files of a run that has ended are proposed and not applied. */
+  noteUnapplied(principal: Principal, runId: string, unapplied: number): Promise<void>;
+  /** Some runs of an environment that ended with changes which nobody has counted. */
+  uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }

@@ -1,4 +1,4 @@
-/** What the journal says of reviews. */
+/** The event of a review in the journal. */
 import { z } from "zod";
 import { oneLine } from "../core/text.ts";
 import type { ReviewOutcome } from "./proposals.ts";

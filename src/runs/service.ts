@@ -129,6 +129,8 @@ export type LaterReviewOutcome =
       message: string;
     };
 
+export type DiscardOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
+
 export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
 
 export interface TellRequest {
@@ -235,7 +237,7 @@ interface RunReader {
   modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
-  /** What a run proposes to change, as it is now; `undefined`: nothing, or no such run. */
+  /** The change that a run proposes, as it is now; `undefined`: none, or no such run. */
   proposedChange(principal: Principal, runId: string): Promise<ProposedChange | undefined>;
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
@@ -316,6 +318,8 @@ interface RunDecider {
     choice: ReviewChoice,
     by: string,
   ): Promise<LaterReviewOutcome>;
+  /** Deletes what a run that has ended proposed and nobody applied. */
+  discardChange(principal: Principal, runId: string): Promise<DiscardOutcome>;
   /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
   answer(
     principal: Principal,

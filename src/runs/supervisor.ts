@@ -16,11 +16,11 @@ import { NO_OTHER_SERVERS, type OtherServers } from "./other-servers.ts";
 import {
   type LaterContext,
   countLeft,
-  discardWithThread,
+  discardChange,
+  deleteRun,
   proposedChange,
   reviewChange,
 } from "./later-review.ts";
-import type { ProposedChange } from "./proposals.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import type {
   RecentEvents,
@@ -41,7 +41,6 @@ import {
   type RunHead,
   type RunStatus,
   type RunView,
-  isFinal,
 } from "./run.ts";
 import type {
   RunNowOutcome,
@@ -303,31 +302,13 @@ class Supervisor implements RunService {
     return this.#runs.shares.countOpening(shared);
   }
 
-  proposedChange(principal: Principal, runId: string): Promise<ProposedChange | undefined> {
-    return proposedChange(principal, runId, this.#reviewing);
-  }
+  proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#reviewing);
+  reviewChange: RunService["reviewChange"] = (...args) => reviewChange(...args, this.#reviewing);
+  discardChange: RunService["discardChange"] = (...args) => discardChange(...args, this.#reviewing);
 
-  reviewChange(...[principal, runId, choice, by]: Parameters<RunService["reviewChange"]>) {
-    return reviewChange({ principal, runId, choice, by }, this.#reviewing);
-  }
-
-  async delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
-    const proposing = await this.#runs.read.run(principal, runId);
-    if (await this.#runs.disown(principal, runId)) {
-      if (proposing !== undefined) await discardWithThread(proposing, this.#reviewing);
-      await this.#prune({}, "keep", this.#clock()).catch((error: unknown) =>
-        this.#options.log.warn("runs.prune_failed", { error }),
-      );
-      return { ok: true };
-    }
-    const run = await this.#runs.read.run(principal, runId);
-    if (run === undefined) return noRun(runId);
-    const message = run.parent
-      ? `Run ${runId} is a background task of run ${run.parent.runId} and is deleted with it.`
-      : isFinal(run.status)
-        ? `Run ${runId} is still being stopped. Try again in a moment.`
-        : `Run ${runId} has not ended. Cancel it first, then delete it.`;
-    return { ok: false, code: "open", message };
+  delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
+    const prune = () => this.#prune({}, "keep", this.#clock());
+    return deleteRun(principal, runId, { ...this.#reviewing, prune });
   }
 
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {

@@ -14,6 +14,7 @@ import {
 import type { RunService } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
+import { changeLines } from "./proposed.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
 
 export interface AskOptions {
@@ -38,7 +39,10 @@ export async function askOpenQuestion(
   const style = { colors, width: asker.size().columns };
   const { title, body, notes } = questionLines(asked, style);
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
-  asker.print([...head, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
+  const whole =
+    asked.question.kind === "review" ? await runs.proposedChange(principal, asked.runId) : undefined;
+  const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
+  asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
   for (;;) {
     const answer = await answerTo(asked.question, asker, elsewhere);
     const outcome = await runs.answer(principal, asked.runId, asked.id, answer, "terminal");
@@ -70,13 +74,20 @@ export function questionLines(
   const lines = (text: string): string[] => wrapped(text, style);
   return {
     title: lines(whoAsksWhat(question, whoAsks(agent))),
-    body: [questionText(question), ...moreOf(question)].flatMap((text) =>
+    body: [headText(question), ...moreOf(question)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
     notes: [...(isWarned(question) ? [WARNING] : []), ...expiryText(asked)]
       .flatMap(lines)
       .map((line) => style.colors.dim(line)),
   };
+}
+
+/** The lines of a proposed change are shown by themselves. */
+function headText(question: Question): string {
+  if (question.kind !== "review") return questionText(question);
+  const { diff: _diff, ...head } = question;
+  return questionText(head);
 }
 
 function whoAsksWhat(question: Question, agent: string): string {

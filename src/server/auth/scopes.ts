@@ -43,6 +43,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     answer: async (...args) => demand("approve").answer(...args),
     problemOf: async (...args) => demand("approve").problemOf(...args),
     reviewChange: async (...args) => demand("approve").reviewChange(...args),
+    discardChange: async (...args) => demand("run").discardChange(...args),
     proposedChange: async (...args) => demand("read").proposedChange(...args),
     useAnswer: async (principal, runId, answer) => {
       demand(...ANY);

@@ -1,7 +1,6 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
-import type { ReviewOutcome } from "../../runs/proposals.ts";
-import type { RunReviews } from "../../runs/ports.ts";
+import type { ReviewOutcome, RunReviews } from "../../runs/proposals.ts";
 import type { OpenQuestion, Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";

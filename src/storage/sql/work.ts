@@ -24,6 +24,7 @@ import {
 } from "../../runs/asked-events.ts";
 import { type JournalEntry, answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
+import type { RunReviews } from "../../runs/proposals.ts";
 import type {
   CompleteOutcome,
   Delivered,
@@ -32,7 +33,6 @@ import type {
   Paused,
   RunInbox,
   RunResult,
-  RunReviews,
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";

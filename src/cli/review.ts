@@ -1,0 +1,114 @@
+/** Shows what a run proposes to change, and applies what a person chooses of it. */
+import type { FlagValues } from "../config/load.ts";
+import { displayName, displayText } from "../core/text.ts";
+import type { ProposedChange, ReviewRecord } from "../runs/proposals.ts";
+import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
+import type { ReviewChoice } from "../tools/tool.ts";
+import { counted } from "../tools/format.ts";
+import type { ExitCode } from "./command.ts";
+import { howToResume } from "./answer-run.ts";
+import { LOCAL, type LocalRuns, complain, unknownRun } from "./local-runs.ts";
+import { changeLines, hasConflict } from "./terminal/proposed.ts";
+import { colorsFor, columnsOf } from "./terminal/text.ts";
+
+const NOTHING = "Nothing of this run is left to apply.";
+
+/** Every file with its places, and what stands in the way of each. */
+export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const view = await local.runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(local, runId);
+  const change = await local.runs.proposedChange(LOCAL, runId);
+  if (flags["json"] === true) {
+    process.stdout.write(`${JSON.stringify(change ?? { files: [] }, null, 2)}\n`);
+    return 0;
+  }
+  if (change === undefined) {
+    const why = view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.";
+    process.stdout.write(`${why}\n`);
+    return 0;
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  const style = { colors, width: columnsOf(process.stdout) };
+  const ways = reviewOf(view) !== undefined || isFinal(view.run.status) ? waysOf(local, view, change) : [];
+  process.stdout.write([...changeLines(change, style), "", ...ways, ""].join("\n"));
+  return 0;
+}
+
+function waysOf({ runsCommand }: LocalRuns, { run }: RunView, { files }: ProposedChange): string[] {
+  const conflict = files.find(hasConflict)?.path;
+  return [
+    `Apply all of it: ${runsCommand("apply", run.id)}`,
+    `Apply some of it: ${runsCommand("apply", run.id, "--file", files[0]?.path ?? "FILE")}`,
+    ...(conflict === undefined
+      ? []
+      : [`Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE`]),
+  ];
+}
+
+const reviewOf = (view: RunView): OpenQuestion | undefined =>
+  waitingIn(view)
+    .filter(isQuestion)
+    .find(({ question }) => question.kind === "review");
+
+/** Applies all that nothing is in the way of, or what the flags name. A run that waits for it continues. */
+export async function applyRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const { runs } = local;
+  const view = await runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(local, runId);
+  const change = await runs.proposedChange(LOCAL, runId);
+  if (change === undefined) return complain(NOTHING);
+  const choice = choiceOf(change, flags);
+  const asked = reviewOf(view);
+  if (asked !== undefined) {
+    const outcome = await runs.answer(LOCAL, runId, asked.id, { type: "review", choice }, "terminal");
+    if (!outcome.ok) return complain(displayText(outcome.message));
+    process.stdout.write(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
+    return 0;
+  }
+  const outcome = await runs.reviewChange(LOCAL, runId, choice, "terminal");
+  if (!outcome.ok) return complain(displayText(outcome.message));
+  process.stdout.write(`${recordText(outcome.record)}\n`);
+  return 0;
+}
+
+function recordText({ applied, partly, branch, worktree, unapplied }: ReviewRecord): string {
+  const count = counted(applied.length + partly.length, "file", "files");
+  const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
+  const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
+  return `Applied ${count}${into}${at}. ${counted(unapplied, "file is", "files are")} left.`;
+}
+
+function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
+  const [named, over, fit, refused] = ["file", "over", "fit", "refuse"].map((name) => listOf(flags[name]));
+  const { message, branch } = flags;
+  const plainFiles = change.files.filter((file) => !hasConflict(file) && !file.ignored && !file.decided);
+  const isAll = [named, over, fit, refused].every((list) => list?.length === 0);
+  const chosen = isAll ? plainFiles.map(({ path }) => path) : [...(named ?? []), ...(over ?? [])];
+  const said = typeof message === "string" ? message : "";
+  return {
+    apply: Object.fromEntries(chosen.map((word) => placesIn(word, change))),
+    ...(over?.length ? { over } : {}),
+    ...(fit?.length ? { fit } : {}),
+    ...(refused?.length ? { refused: Object.fromEntries(refused.map((path) => [path, said])) } : {}),
+    ...(said === "" || refused?.length ? {} : { message: said }),
+    ...(typeof branch === "string" ? { branch } : {}),
+    ...(flags["worktree"] === true ? { worktree: true } : {}),
+  };
+}
+
+const listOf = (value: FlagValues[string]): string[] => (Array.isArray(value) ? value.map(String) : []);
+
+/** A path, or a path with the numbers of its places behind `#`. */
+function placesIn(word: string, { files }: ProposedChange): [string, "all" | number[]] {
+  const [, path = word, numbers] = /^(.+)#([\d,]+)$/s.exec(word) ?? [];
+  if (numbers === undefined || files.some((file) => file.path === word)) return [word, "all"];
+  return [path, numbers.split(",").map((number) => Number(number) - 1)];
+}
+
+/** Deletes the copy of a run that has ended, with all that was not applied. */
+export async function discardRun({ runs }: LocalRuns, runId: string): Promise<ExitCode> {
+  const outcome = await runs.discardChange(LOCAL, runId);
+  if (!outcome.ok) return complain(outcome.message);
+  process.stdout.write(`Deleted the copy of run ${runId}, and what was not applied.\n`);
+  return 0;
+}

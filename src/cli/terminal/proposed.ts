@@ -1,0 +1,43 @@
+/** Shows a proposed change in the terminal. */
+import { displayName, displayText } from "../../core/text.ts";
+import type { ProposedChange, ProposedFile } from "../../runs/proposals.ts";
+import { counted } from "../../tools/format.ts";
+import { type BodyStyle, diffBody } from "./body.ts";
+
+export const hasConflict = ({ conflict, places }: ProposedFile): boolean =>
+  conflict !== undefined || places.some((place) => place.conflict !== undefined);
+
+/** The lines of one file; its places have numbers that `--file PATH#1,2` takes. */
+function fileLines(file: ProposedFile, style: BodyStyle): string[] {
+  const { colors } = style;
+  const { path, change, added, removed, places, notes, conflict, ignored, decided } = file;
+  const facts = [
+    ...(change === "edited" ? [] : [change]),
+    ...(added === 0 ? [] : [`+${added}`]),
+    ...(removed === 0 ? [] : [`−${removed}`]),
+    ...notes,
+    ...(ignored ? ["ignored by Git"] : []),
+    ...(decided === undefined ? [] : [decided.how === "refused" ? "refused before" : "left out before"]),
+  ].map((fact) => displayText(fact));
+  return [
+    "",
+    `${colors.bold(displayName(path))}  ${colors.dim(facts.join(", "))}`,
+    ...(conflict === undefined ? [] : [colors.yellow(`  Conflict: ${displayText(conflict)}`)]),
+    ...places.flatMap((place, index) => [
+      ...(places.length > 1 ? [colors.dim(`  Place ${index + 1} of ${places.length}`)] : []),
+      ...diffBody(withoutNames(place.diff), style),
+      ...(place.conflict === undefined
+        ? []
+        : [colors.yellow("  Conflict: the folder has this by now:"), ...plain(place.conflict)]),
+    ]),
+  ];
+}
+
+const withoutNames = (diff: string): string => diff.split("\n").slice(2).join("\n");
+const plain = (text: string): string[] => text.split("\n").map((line) => `    ${displayText(line)}`);
+
+/** Every file with its lines. */
+export const changeLines = ({ files, more }: ProposedChange, style: BodyStyle): string[] => [
+  ...files.flatMap((file) => fileLines(file, style)),
+  ...(more === 0 ? [] : ["", `${counted(more, "more file", "more files")}, which the next review shows.`]),
+];

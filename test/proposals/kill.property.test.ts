@@ -1,0 +1,102 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { buildSync } from "esbuild";
+import { expect, onTestFinished, test } from "vitest";
+import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
+import { copyOf } from "../../src/proposals/workspace-copy.ts";
+import { attempts } from "../support/effort.ts";
+
+const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };
+const FILES = Array.from({ length: 40 }, (_, index) => `f${index}.txt`);
+
+/** `review-process.ts` as one file. */
+function bundled(): string {
+  const folder = mkdtempSync(join(tmpdir(), "review-process-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const outfile = join(folder, "process.mjs");
+  const entryPoints = [fileURLToPath(new URL("./review-process.ts", import.meta.url))];
+  // Packages are CommonJS in part, and look for `require`.
+  const banner = {
+    js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+  };
+  buildSync({
+    mainFields: ["module", "main"],
+    entryPoints,
+    outfile,
+    banner,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    logLevel: "error",
+  });
+  return outfile;
+}
+
+async function proposed(): Promise<{ home: string; workspace: string; proposals: WorkspaceProposals }> {
+  const home = mkdtempSync(join(tmpdir(), "killed-"));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const workspace = join(home, "workspace");
+  mkdirSync(workspace);
+  for (const name of FILES) writeFileSync(join(workspace, name), `${name}\nbefore\n`);
+  writeFileSync(join(workspace, "gone.txt"), "gone\n");
+  const proposals = new WorkspaceProposals({ dir: join(home, "copies"), without: [], maxBytes: 1e8 });
+  await proposals.open(RUN, workspace);
+  const tree = copyOf(join(home, "copies"), RUN.threadId);
+  for (const name of FILES) writeFileSync(join(tree, name), `${name}\nafter\n`);
+  mkdirSync(join(tree, "new"));
+  writeFileSync(join(tree, "new/file.txt"), "new\n");
+  rmSync(join(tree, "gone.txt"));
+  return { home, workspace, proposals };
+}
+
+/** Number of files that are as the change wants them. */
+const applied = (workspace: string): number =>
+  FILES.filter((name) => readFileSync(join(workspace, name), "utf8").endsWith("after\n")).length +
+  Number(existsSync(join(workspace, "new/file.txt"))) +
+  Number(!existsSync(join(workspace, "gone.txt")));
+
+const ALL = FILES.length + 2;
+
+test("a process that is killed while it applies leaves all or nothing behind", async () => {
+  const program = bundled();
+  const outcomes = new Set<string>();
+  for (let attempt = 0; attempt < attempts(60).numRuns; attempt += 1) {
+    const { home, workspace, proposals } = await proposed();
+    const child = spawn(process.execPath, [program, join(home, "copies"), RUN.threadId], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const ended = once(child, "exit");
+    await Promise.race([once(child.stdout, "data"), ended]);
+    await delay(Math.random() * 120);
+    child.kill("SIGKILL");
+    await ended;
+    const change = await proposals.change(RUN);
+    const found = applied(workspace);
+    expect([0, ALL]).toContain(found);
+    expect(change === undefined).toBe(found === ALL);
+    outcomes.add(found === ALL ? "all" : "nothing");
+  }
+  expect(outcomes).toContain("all");
+});
+
+test("a file that cannot be written takes the others back", async () => {
+  const { workspace, proposals } = await proposed();
+  // Appears after the review was shown, in the way of a new file.
+  const { files } = (await proposals.change(RUN)) ?? { files: [] };
+  const shown = Object.fromEntries(files.map(({ path, version }) => [path, version]));
+  writeFileSync(join(workspace, "new"), "a file where a folder is wanted\n");
+  const apply = Object.fromEntries(files.map(({ path }) => [path, "all" as const]));
+  const outcome = await proposals.review(RUN, { apply }, { id: "review_1", by: "test", shown });
+  expect(outcome).toMatchObject({ kind: "failed", message: expect.stringContaining("Nothing was applied") });
+  expect(applied(workspace)).toBe(0);
+  rmSync(join(workspace, "new"));
+  expect(await proposals.review(RUN, { apply }, { id: "review_2", by: "test", shown })).toMatchObject({
+    kind: "done",
+  });
+  expect(applied(workspace)).toBe(ALL);
+});
