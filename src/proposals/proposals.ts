@@ -56,21 +56,14 @@ export class WorkspaceProposals implements Proposals {
     const place = this.#placeOf(run);
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
     await this.#locks.run(place, async () => {
-      if (!existsSync(place)) {
-        const { without, maxBytes } = this.#options;
-        const now = this.#clock();
-        await WorkspaceCopy.make(place, {
-          workspace: realPath(workspace),
-          run: run.id,
-          without,
-          maxBytes,
-          now,
-        });
-        return;
-      }
-      await this.#exclusively(place, async (copy, manifest) => {
+      const found = await this.#exclusively(place, async (copy, manifest) => {
         if (manifest.run !== run.id) await copy.refresh(manifest, run.id, this.#clock());
+        return true;
       });
+      if (found) return;
+      const { without, maxBytes } = this.#options;
+      const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
+      await WorkspaceCopy.make(place, { ...source, now: this.#clock() });
     });
   }
 
@@ -107,6 +100,13 @@ export class WorkspaceProposals implements Proposals {
     return outcome ?? { kind: "failed", message: NO_COPY };
   }
 
+  async tidy(run: Place & Pick<Run, "id">): Promise<void> {
+    await this.#withCopy(run, async (copy, manifest) => {
+      if (manifest.run === run.id && (await openSides(copy, manifest)).length === 0)
+        await rm(this.#placeOf(run), { recursive: true, force: true });
+    });
+  }
+
   async discard(run: Place): Promise<void> {
     const place = this.#placeOf(run);
     await this.#locks.run(place, () => rm(place, { recursive: true, force: true }));
@@ -121,17 +121,19 @@ export class WorkspaceProposals implements Proposals {
     work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
   ): Promise<Result | undefined> {
     const place = this.#placeOf(run);
-    return this.#locks.run(place, async () =>
-      existsSync(place) ? this.#exclusively(place, work) : undefined,
-    );
+    return this.#locks.run(place, () => this.#exclusively(place, work));
   }
 
-  /** Completes first what a killed process had begun. Other processes of this machine wait. */
+  /**
+   * Completes first what a killed process had begun. Other processes of this machine wait. `undefined`: there is no
+   * copy.
+   */
   async #exclusively<Result>(
     place: string,
     work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
-  ): Promise<Result> {
+  ): Promise<Result | undefined> {
     const release = await lockOf(place);
+    if (release === undefined) return undefined;
     try {
       const copy = new WorkspaceCopy(place);
       await recover(copy);
@@ -160,8 +162,8 @@ const STALE_MS = 600_000;
 /** The process was killed before it wrote its number. */
 const UNSIGNED_MS = 2000;
 
-/** Takes a lock that a killed process cannot hold. */
-async function lockOf(place: string): Promise<() => Promise<void>> {
+/** Takes a lock that a killed process cannot hold; `undefined`: the folder is gone. */
+async function lockOf(place: string): Promise<(() => Promise<void>) | undefined> {
   const path = join(place, "lock");
   for (let attempt = 0; attempt < 600; attempt += 1) {
     try {
@@ -170,6 +172,7 @@ async function lockOf(place: string): Promise<() => Promise<void>> {
       await file.close();
       return () => rm(path, { force: true });
     } catch (thrown) {
+      if (codeOf(thrown) === "ENOENT") return undefined;
       if (codeOf(thrown) !== "EEXIST") throw thrown;
     }
     const holder = Number(await readFile(path, "utf8").catch(() => ""));

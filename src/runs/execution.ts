@@ -140,7 +140,7 @@ async function converse(
 async function discardApplied(run: Run, { proposals, log }: ExecutionContext): Promise<void> {
   if (run.changes !== "propose" || proposals === undefined) return;
   try {
-    if ((await proposals.change(run)) === undefined) await proposals.discard(run);
+    await proposals.tidy(run);
   } catch (error) {
     log.warn("proposals.not_discarded", { runId: run.id, error });
   }

@@ -75,7 +75,9 @@ async function settle(
   { runs, proposals }: { runs: RunRepository; proposals: Proposals },
 ): Promise<void> {
   await runs.noteUnapplied(run.principal, run.id, unapplied);
-  if (unapplied === 0 && (await proposals.change(run)) === undefined) await proposals.discard(run);
+  const newest = await newestOf(run, runs);
+  if (unapplied === 0 && newest !== undefined && isFinal(newest.status))
+    await proposals.tidy({ id: newest.id, threadId: run.threadId });
 }
 
 /** Deletes what a run proposed and nobody applied, once it has ended. */
@@ -86,7 +88,7 @@ export async function discardChange(
 ): Promise<DiscardOutcome> {
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
-  const [newest] = await runs.read.summaries(principal, { threadId: run.threadId, tasksOnly: true }, 1);
+  const newest = await newestOf(run, runs);
   if (!isFinal(run.status) || (newest !== undefined && !isFinal(newest.status)))
     return { ok: false, code: "open", message: "A run still works on it. Wait for its end, or cancel it." };
   if (run.changes === "propose") {

@@ -88,6 +88,8 @@ export interface Proposals {
     choice: ReviewChoice,
     about: { id: string; by: string; shown: Readonly<Record<string, string>> },
   ): Promise<ReviewOutcome>;
+  /** Deletes the copy if nothing of it is left to apply and no later run of the thread uses it. */
+  tidy(run: Pick<Run, "id" | "threadId">): Promise<void>;
   /** Deletes the copy with all that was not applied. */
   discard(run: Run): Promise<void>;
 }

@@ -65,7 +65,7 @@ const ALL = FILES.length + 2;
 test("a process that is killed while it applies leaves all or nothing behind", async () => {
   const program = bundled();
   const outcomes = new Set<string>();
-  for (let attempt = 0; attempt < attempts(60).numRuns; attempt += 1) {
+  for (let attempt = 0; attempt < attempts(24).numRuns; attempt += 1) {
     const { home, workspace, proposals } = await proposed();
     const child = spawn(process.execPath, [program, join(home, "copies"), RUN.threadId], {
       stdio: ["ignore", "pipe", "inherit"],
