@@ -108,7 +108,7 @@ interface MemorySettings {
 /** The agents of a process, and what they share. */
 export interface Agents {
   /** `ended` resolves at the end of the run, which also ends the programs that its commands started. */
-  agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
+  agentFor(run: Run & Owner, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
   /** The graph of an agent as text of Mermaid. */
   drawing(principal: Principal): Promise<string>;
   /** Those of a principal's threads, or of all. */

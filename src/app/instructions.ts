@@ -9,14 +9,19 @@ const LONGEST_INSTRUCTIONS = 100_000;
 const ON_A_COPY =
   "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied. So change it as if it were the folder itself, and name in your answer what you changed and why. Git, builds and tests work on the copy.";
 
+const NOT_APPLIED =
+  "The copy still has earlier changes of these files, which the person did not apply. Propose none again that they refused, unless the task asks for it:";
+
 /** The instructions of a run: the configured ones, and what it has to know of its workspace. */
 export async function instructionsFor(
   config: Parameters<typeof instructionsOf>[0],
-  { changes }: { changes?: "propose" },
+  { changes, notApplied = [] }: { changes?: "propose"; notApplied?: readonly string[] },
 ): Promise<{ systemPrompt?: string }> {
   const configured = await instructionsOf(config);
   if (changes !== "propose") return configured;
-  return { systemPrompt: [...Object.values(configured), ON_A_COPY].join("\n\n") };
+  const earlier =
+    notApplied.length === 0 ? [] : [`${NOT_APPLIED}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
+  return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n") };
 }
 
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */

@@ -113,8 +113,10 @@ function assemble(
     clock: storage.clock,
     agentFor: async (run, lender) => {
       const placed = await inFoldersOfParent(run, storage);
-      if (lender !== NO_LENDER) await openCopy(placed, config, proposals);
-      return (await agents()).agentFor(placed, lender, () => endOf(service, run.principal, run.id));
+      const notApplied = lender === NO_LENDER ? undefined : await openCopy(placed, config, proposals);
+      return (await agents()).agentFor({ ...placed, ...defined({ notApplied }) }, lender, () =>
+        endOf(service, run.principal, run.id),
+      );
     },
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
@@ -158,12 +160,16 @@ async function inFoldersOfParent(run: Run, { runs }: Storage): Promise<Run> {
   return { ...run, threadId: parent.threadId, ...defined({ changes: parent.changes }) };
 }
 
-/** Makes the copy that a run works in, or brings it up to date. */
-async function openCopy(run: Run, config: Config, proposals: WorkspaceProposals): Promise<void> {
+/** Makes the copy that a run works in, or brings it up to date. Gives the files that a person did not apply before. */
+async function openCopy(
+  run: Run,
+  config: Config,
+  proposals: WorkspaceProposals,
+): Promise<string[] | undefined> {
   const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
-  if (workspace === undefined) return;
+  if (workspace === undefined) return undefined;
   // Background agents share the copy of the run that started them.
-  await proposals.open({ id: run.parent?.runId ?? run.id, threadId: run.threadId }, workspace);
+  return proposals.open({ id: run.parent?.runId ?? run.id, threadId: run.threadId }, workspace);
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */

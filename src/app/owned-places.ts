@@ -13,6 +13,8 @@ export interface Owner {
   threadId?: string;
   /** Its files of the workspace are those of the copy of its thread. */
   changes?: "propose";
+  /** Files of the copy that a person did not apply before, with the reason if they gave one. */
+  notApplied?: readonly string[];
 }
 
 /** Names of principals that no file system takes for one another, and that no digest looks like. */

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
 import { type Hunk, areOpposed, hunksBetween, mergeHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
-import { wholeDiff } from "../tools/diff-preview.ts";
 import { type Content, isSameContent } from "./content.ts";
+import { linesOf, placeDiff, textOf } from "./place-diff.ts";
 import type { Decided, Manifest, Sides } from "./workspace-copy.ts";
 
 /** Lines between two hunks that keep them apart as two places. */
@@ -22,14 +22,14 @@ interface Lines {
 }
 
 /** A file that is changed in its lines only; `undefined` for any other. */
-function linesOf({ base, proposed, folder }: Sides): Lines | undefined {
-  const [before, after] = [textOf(base), textOf(proposed)];
+function editOf({ base, proposed, folder }: Sides): Lines | undefined {
+  const [before, after] = [readText(base), readText(proposed)];
   if (before === undefined || after === undefined || !hasSameMode(base, proposed)) return undefined;
-  const lines = before.split("\n");
-  const now = isSameContent(folder.content, base) ? before : textOf(folder.content);
+  const lines = linesOf(before);
+  const now = isSameContent(folder.content, base) ? before : readText(folder.content);
   const places: Hunk[][] = [];
   let end = -Infinity;
-  for (const hunk of hunksBetween(lines, after.split("\n"))) {
+  for (const hunk of hunksBetween(lines, linesOf(after))) {
     if (hunk.start - end > BETWEEN) places.push([hunk]);
     else places.at(-1)?.push(hunk);
     ({ end } = hunk);
@@ -37,7 +37,7 @@ function linesOf({ base, proposed, folder }: Sides): Lines | undefined {
   return {
     base: lines,
     places,
-    folder: now === undefined ? undefined : hunksBetween(lines, now.split("\n")),
+    folder: now === undefined ? undefined : hunksBetween(lines, linesOf(now)),
   };
 }
 
@@ -45,7 +45,7 @@ const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
   a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
 
 /** The text of a file; `undefined` if it is none, or too long to compare. */
-function textOf(content: Content | undefined): string | undefined {
+function readText(content: Content | undefined): string | undefined {
   if (content?.kind !== "file" || content.bytes.length > MOST_CHARS) return undefined;
   try {
     const text = UTF8.decode(content.bytes);
@@ -60,7 +60,7 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided">): ProposedFile {
   const { path, base, proposed, ignored } = sides;
   const version = versionOf(sides);
-  const edit = linesOf(sides);
+  const edit = editOf(sides);
   const places =
     edit === undefined ? wholePlace(sides) : edit.places.map((hunks) => placeOf(path, edit, hunks));
   const sum = (of: "added" | "removed") => places.reduce((total, place) => total + place[of], 0);
@@ -99,21 +99,21 @@ export function versionOf({ base, proposed }: Pick<Sides, "base" | "proposed">):
 }
 
 function placeOf(path: string, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {
-  const after = (mergeHunks(base, hunks) ?? base).join("\n");
-  const { diff, added, removed } = wholeDiff({ path, before: base.join("\n"), after });
+  const place = placeDiff(path, base, hunks);
   const inTheWay = folder.filter((one) => hunks.some((hunk) => areOpposed(hunk, one)));
-  if (inTheWay.length === 0) return { diff, added, removed };
-  return { diff, added, removed, conflict: inTheWay.flatMap(({ lines }) => lines).join("\n") };
+  if (inTheWay.length === 0) return place;
+  return { ...place, conflict: inTheWay.flatMap(({ lines }) => lines).join("\n") };
 }
 
 /** A new or deleted text as one place; anything else has none. */
 function wholePlace({ path, base, proposed }: Sides): ProposedPlace[] {
-  const [before, after] = [textOf(base), textOf(proposed)];
+  const [before, after] = [readText(base), readText(proposed)];
   const isText =
     (base === undefined || before !== undefined) && (proposed === undefined || after !== undefined);
   if (!isText) return [];
-  const { diff, added, removed } = wholeDiff({ path, before, after: after ?? "" });
-  return [{ diff, added, removed }];
+  const [old, lines] = [linesOf(before ?? ""), linesOf(after ?? "")];
+  const isNew = base === undefined;
+  return [placeDiff(path, old, [{ start: 0, end: old.length, lines }], isNew)];
 }
 
 function whatFolderHas({ folder: { content } }: Sides): string {
@@ -129,7 +129,7 @@ function notesOf({ path, base, proposed }: Sides): string[] {
   return [
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
     ...(proposed?.kind === "other" ? [`${proposed.why}: it stays in the copy`] : []),
-    ...(proposed?.kind === "file" && textOf(proposed) === undefined
+    ...(proposed?.kind === "file" && readText(proposed) === undefined
       ? [`not a text, ${proposed.bytes.length.toLocaleString("en")} bytes`]
       : []),
     ...(is === true && was !== true ? ["executable"] : []),
@@ -157,7 +157,7 @@ export function applied(
   over: boolean,
 ): AppliedFile | undefined {
   const { base, proposed, folder } = sides;
-  const edit = linesOf(sides);
+  const edit = editOf(sides);
   const count = edit?.places.length ?? 1;
   const isWhole = chosen === "all" || new Set(chosen).size >= count;
   if (edit === undefined || edit.folder === undefined || proposed?.kind !== "file") {
@@ -177,6 +177,6 @@ export function applied(
 
 const fileOf = (lines: readonly string[], executable: boolean): Content => ({
   kind: "file",
-  bytes: Buffer.from(lines.join("\n")),
+  bytes: Buffer.from(textOf(lines)),
   executable,
 });

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
 import { codeOf } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
+import { oneLine } from "../core/text.ts";
 import type {
   ProposedChange,
   ProposedFile,
@@ -51,19 +52,23 @@ export class WorkspaceProposals implements Proposals {
     return existsSync(this.#placeOf(run));
   }
 
-  /** Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before. */
-  async open(run: Place & Pick<Run, "id">, workspace: string): Promise<void> {
+  /**
+   * Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before. Gives
+   * the files that a person did not apply then.
+   */
+  async open(run: Place & Pick<Run, "id">, workspace: string): Promise<string[]> {
     const place = this.#placeOf(run);
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
-    await this.#locks.run(place, async () => {
+    return this.#locks.run(place, async () => {
       const found = await this.#exclusively(place, async (copy, manifest) => {
         if (manifest.run !== run.id) await copy.refresh(manifest, run.id, this.#clock());
-        return true;
+        return notApplied(manifest);
       });
-      if (found) return;
+      if (found !== undefined) return found;
       const { without, maxBytes } = this.#options;
       const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
       await WorkspaceCopy.make(place, { ...source, now: this.#clock() });
+      return [];
     });
   }
 
@@ -153,6 +158,17 @@ async function openSides(copy: WorkspaceCopy, manifest: Manifest): Promise<Sides
     decided[sides.path]?.version === versionOf(sides);
   return (await copy.changed(manifest)).filter((one) => !isInBranch(one));
 }
+
+/** Most of these files that an agent is told of. */
+const MOST_TOLD = 50;
+
+const notApplied = ({ decided }: Manifest): string[] =>
+  Object.entries(decided)
+    .filter(([, { how }]) => how !== "branch")
+    .slice(0, MOST_TOLD)
+    .map(([path, { how, message }]) =>
+      oneLine(how === "refused" ? `${path} (refused: ${message ?? ""})` : path, 500),
+    );
 
 const NO_COPY =
   "Nothing was applied: the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";

@@ -6,6 +6,8 @@ import type { OpenQuestion, Principal, Run } from "./run.ts";
 export interface ProposedPlace {
   /** Unified diff of these lines, with those around them. */
   diff: string;
+  /** The diff is cut, because it is longer than any screen shows. */
+  isPart?: true;
   added: number;
   removed: number;
   /** The lines of the folder that are in the way: they were changed since the copy was made. */

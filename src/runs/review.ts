@@ -96,7 +96,7 @@ export function questionOf(
 
 /** True if the lines of a file are all there is to see. */
 const isShown = ({ places, notes }: ProposedChange["files"][number]): boolean =>
-  notes.length === 0 && places.length > 0 && places.every(({ diff }) => !/^\[diff cut: /m.test(diff));
+  notes.length === 0 && places.length > 0 && places.every(({ isPart }) => isPart !== true);
 
 /** The words to the agent; `undefined`: it has nothing to do. */
 function toldOf(record: ReviewRecord): string | undefined {

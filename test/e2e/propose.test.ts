@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { Form, FormAnswer } from "../support/clients.ts";
@@ -82,4 +82,51 @@ test("a killed server loses neither the copy nor the question", { tags: "long" }
   expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "Both are written." });
   expect(inWorkspace(home, "a.md")).toBe("a\n");
   expect(existsSync(join(home.workspace, "b.md"))).toBe(true);
+});
+
+test("a conflict is shown, and a form that does not show all lines offers to apply nothing", async () => {
+  const world = await openWorld("memory", {
+    think: play({
+      "Write both": [
+        () => {
+          writeFileSync(join(world.workspace, "a.md"), "somebody else\n");
+          return {
+            toolCalls: [
+              writeFile("/workspace/a.md", "a\n"),
+              writeFile("/workspace/long.md", "x\n".repeat(9000)),
+            ],
+          };
+        },
+        { text: "Both are written." },
+      ],
+    }),
+  });
+  const { answer, forms } = reviewer({ decision: "all" }, { decision: "none" });
+  const client = await world.connect("v2-modern", answer);
+  const { structured } = await client.call("run_deep_agent", { task: "Write both", ...PROPOSE });
+  expect(structured).toMatchObject({ status: "completed" });
+  expect(String(structured["message"])).toContain("2 files are proposed and not applied");
+  expect(forms[0]?.message).toContain("- a.md (added, +1, conflict");
+  expect(forms[0]?.message).toContain("too small to show the whole question");
+  expect(JSON.stringify(forms[0])).not.toContain("Apply 1 of 2");
+  // What was not offered is not accepted either.
+  expect(forms[1]?.message).toContain("cannot be applied here");
+  expect(inWorkspace(world, "a.md")).toBe("somebody else\n");
+  expect(inWorkspace(world, "long.md")).toBeUndefined();
+});
+
+test("another run of the thread continues in the copy, and its agent is told what was refused", async () => {
+  const world = await openWorld("memory", {
+    think: play({
+      "Write both": [...twoFiles, { text: "Both are written." }, { text: "Nothing more." }],
+    }),
+  });
+  const { answer } = reviewer({ decision: "chosen", files: ["b.md"], files_2: true });
+  const client = await world.connect("v2-modern", answer);
+  const first = await client.call("run_deep_agent", { task: "Write both", ...PROPOSE });
+  const order = { task: "And now", thread_id: first.structured["thread_id"], ...PROPOSE };
+  expect((await client.call("run_deep_agent", order)).structured).toMatchObject({ status: "completed" });
+  const asked = JSON.stringify(world.brain.thoughts.at(-1));
+  expect(asked).toContain("which the person did not apply");
+  expect(asked).toContain("- a.md");
 });

@@ -177,11 +177,25 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     ...(note === undefined ? [] : [note]),
     statusMessage(view, ways),
     ...(run.schedule === undefined ? [] : [`${startedBy({ name: asText(run.schedule.name) })}.`]),
+    ...proposedText(view),
     ...deniedInTime(view),
     ...unansweredInTime(view),
     ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
+}
+
+/** Says of a run that works on a copy how much of its changes the folder has. */
+function proposedText({ run: { changes, status, unapplied } }: RunView): string[] {
+  if (changes !== "propose") return [];
+  if (!isFinal(status))
+    return ["It works on a copy of the folder, where a person applies what they want of it at the end."];
+  if (unapplied === 0) return ["All that it proposed is applied."];
+  const files =
+    unapplied === undefined
+      ? "The folder has only what a person applied of its changes."
+      : `Changes of ${unapplied} ${unapplied === 1 ? "file" : "files"} are proposed and not applied.`;
+  return [`${files} A person can still apply them on the page or with "runs apply" in a terminal.`];
 }
 
 /** A goal with its long texts cut. */

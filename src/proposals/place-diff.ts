@@ -1,0 +1,86 @@
+/** Lines of texts, and the unified diff of one place of a file: whole, but for places of unusual size. */
+import { diffCut, displayDiffLine } from "../core/diff.ts";
+import type { Hunk } from "../core/merge.ts";
+import { displayName } from "../core/text.ts";
+
+/** Ends a last line that has no line break, and so differs from the same line with one. */
+const UNENDED = "\n\\ No newline at end of file";
+
+export function linesOf(text: string): string[] {
+  const lines = text.split("\n");
+  const last = lines.pop() ?? "";
+  return last === "" ? lines : [...lines, last + UNENDED];
+}
+
+export function textOf(lines: readonly string[]): string {
+  return lines
+    .map((line, index) => {
+      if (!line.endsWith(UNENDED)) return `${line}\n`;
+      const bare = line.slice(0, -UNENDED.length);
+      return index === lines.length - 1 ? bare : `${bare}\n`;
+    })
+    .join("");
+}
+
+const CONTEXT = 3;
+/** Characters of one place. */
+const MOST_CHARS = 400_000;
+
+export interface PlaceDiff {
+  diff: string;
+  added: number;
+  removed: number;
+  isPart?: true;
+}
+
+/** The diff of hunks that stand close to each other. `isNew`: there was no file before. */
+export function placeDiff(
+  path: string,
+  base: readonly string[],
+  hunks: readonly Hunk[],
+  isNew = false,
+): PlaceDiff {
+  const [first, last] = [hunks[0], hunks.at(-1)];
+  const start = Math.max((first?.start ?? 0) - CONTEXT, 0);
+  const end = Math.min((last?.end ?? 0) + CONTEXT, base.length);
+  const lines: string[] = [];
+  let at = start;
+  for (const hunk of hunks) {
+    lines.push(...signed(" ", base.slice(at, hunk.start)), ...signed("-", base.slice(hunk.start, hunk.end)));
+    lines.push(...signed("+", hunk.lines));
+    at = hunk.end;
+  }
+  lines.push(...signed(" ", base.slice(at, end)));
+  const removed = hunks.reduce((sum, hunk) => sum + hunk.end - hunk.start, 0);
+  const added = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
+  const count = end - start;
+  const name = displayName(path);
+  const head = [
+    `--- ${isNew ? "/dev/null" : name}`,
+    `+++ ${name}`,
+    `@@ -${range(start, count)} +${range(start, count - removed + added)} @@`,
+  ];
+  return { ...bounded(head, withoutReturns(lines)), added, removed };
+}
+
+const signed = (sign: string, lines: readonly string[]): string[] => lines.map((line) => sign + line);
+
+/** Unified format counts an empty range from the line before it. */
+const range = (start: number, count: number): string => `${count === 0 ? start : start + 1},${count}`;
+
+/** Takes the carriage returns out of lines that all have one. */
+const withoutReturns = (lines: readonly string[]): readonly string[] =>
+  lines.every((line) => line.endsWith("\r")) ? lines.map((line) => line.slice(0, -1)) : lines;
+
+function bounded(head: readonly string[], lines: readonly string[]): Pick<PlaceDiff, "diff" | "isPart"> {
+  const shown = [...head];
+  let used = 0;
+  for (const [index, line] of lines.entries()) {
+    const text = line.split("\n").map(displayDiffLine).join("\n");
+    used += text.length + 1;
+    if (used > MOST_CHARS)
+      return { diff: [...shown, diffCut(lines.length - index)].join("\n"), isPart: true };
+    shown.push(text);
+  }
+  return { diff: shown.join("\n") };
+}
