@@ -10,12 +10,14 @@ import { entryOf } from "./events.ts";
 import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
+import type { LiveTexts, Speaker } from "./live-texts.ts";
 import { type ReviewContext, reviewAtEnd } from "./review.ts";
 import type { RunServiceOptions } from "./service.ts";
 
 export interface ExecutionContext extends ReviewContext {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   log: Logger;
+  texts: LiveTexts;
   checkpoints: RunServiceOptions["checkpoints"];
   /** Asks a person while a call of the run is at work. */
   holderOf(lease: Lease): NonNullable<WorkOptions["hold"]>;
@@ -164,14 +166,17 @@ async function stream(
   context: ExecutionContext,
 ): Promise<StreamEnd> {
   const { signal } = execution.controller;
+  const { run, lease } = execution;
+  const speaker = context.texts.speaker(run.id, lease.epoch);
   // LangGraph hangs listeners on the signal it gets and leaves them there: they go with this one.
   const own = new AbortController();
   const abort = (): void => own.abort(signal.reason);
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort);
   try {
-    return await journalled({ agent, input, inbox, signal: own.signal }, execution, context);
+    return await journalled({ agent, input, inbox, speaker, signal: own.signal }, execution, context);
   } finally {
+    speaker.end();
     signal.removeEventListener("abort", abort);
   }
 }
@@ -180,11 +185,12 @@ interface Turn {
   agent: Agent;
   input: AgentInput;
   inbox: RunInbox;
+  speaker: Speaker;
   signal: AbortSignal;
 }
 
 async function journalled(
-  { agent, input, inbox, signal }: Turn,
+  { agent, input, inbox, speaker, signal }: Turn,
   execution: Execution,
   context: ExecutionContext,
 ): Promise<StreamEnd> {
@@ -198,7 +204,7 @@ async function journalled(
     runId: run.id,
     agent: run.parent?.agent ?? [],
     // Subagents in the background start no others there.
-    ...(run.parent === undefined ? { children } : {}),
+    ...(run.parent === undefined ? { children, say: speaker.say } : {}),
     spentElsewhere: () => children.spentElsewhere(),
     startNote: startNote(context.clock()),
     signal,
@@ -214,6 +220,7 @@ async function journalled(
       handedOver = true;
       if (event.kind === "finished" || event.kind === "paused") return event;
       await journal(event, lease, context);
+      if (event.kind === "model_called" && event.agent.length === 0) speaker.told(event.text);
     } catch (error) {
       // Leaving the loop does not stop tools at work; nothing may continue that cannot be journalled.
       controller.abort();

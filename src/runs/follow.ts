@@ -20,6 +20,9 @@ interface Listener {
 /** No run has this id. */
 const ANY_RUN = "";
 
+/** Key of the news of what a run's agent writes. */
+const textOf = (runId: string): string => `${runId} text`;
+
 /** News of changed runs for those who follow them in this process. A slow follower only sees less news. */
 export class ChangeFeed {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -38,11 +41,16 @@ export class ChangeFeed {
     for (const listeners of this.#listeners.values()) for (const listener of listeners) mark(listener);
   }
 
-  /** News of one run, by default of every run. */
-  subscribe(runId: string = ANY_RUN): Subscription {
+  /** The agent of a run wrote something. */
+  notifyText(runId: string): void {
+    for (const listener of this.#listeners.get(textOf(runId)) ?? []) mark(listener);
+  }
+
+  /** News of one run, by default of every run; `withText`: also of what its agent writes. */
+  subscribe(runId: string = ANY_RUN, withText = false): Subscription {
     const listener: Listener = { dirty: false, wake: undefined };
-    const listeners = this.#listeners.get(runId) ?? new Set();
-    this.#listeners.set(runId, listeners.add(listener));
+    const keys = withText ? [runId, textOf(runId)] : [runId];
+    for (const key of keys) this.#listeners.set(key, (this.#listeners.get(key) ?? new Set()).add(listener));
     return {
       changed: (signal) => this.#next(listener, signal),
       take: () => {
@@ -51,10 +59,15 @@ export class ChangeFeed {
         return dirty;
       },
       close: () => {
-        listeners.delete(listener);
-        if (listeners.size === 0 && this.#listeners.get(runId) === listeners) this.#listeners.delete(runId);
+        for (const key of keys) this.#remove(key, listener);
       },
     };
+  }
+
+  #remove(key: string, listener: Listener): void {
+    const listeners = this.#listeners.get(key);
+    listeners?.delete(listener);
+    if (listeners?.size === 0) this.#listeners.delete(key);
   }
 
   /** Wakes everyone; nothing waits any more from here on. */
@@ -212,26 +225,48 @@ class Tail {
 /** Maximum number of runs announced that started at one moment: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
+export interface FollowOptions {
+  /** Number of the newest event that is known. Default 0. */
+  after?: number;
+  signal: AbortSignal;
+  /** Id of the newest text whose beginning is known. */
+  text?: string | undefined;
+}
+
 /**
  * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
- * is behind reads its own pages. None holds up the run or another follower.
+ * is behind reads its own pages. None holds up the run or another follower. With `texts`, also what its agent writes,
+ * each text before the event of its model call.
  */
-export async function* follow(
+export async function* follow<Text = never>(
   principal: Principal,
   runId: string,
-  { after = 0, signal }: { after?: number; signal: AbortSignal },
-  { feed, tails }: { feed: ChangeFeed; tails: SharedTails },
-): AsyncGenerator<RunEvent, void, undefined> {
-  const subscription = feed.subscribe(runId);
+  { after = 0, signal, text }: FollowOptions,
+  {
+    feed,
+    tails,
+    texts,
+  }: {
+    feed: ChangeFeed;
+    tails: SharedTails;
+    texts?: { reader(runId: string, from?: string): () => readonly Text[] };
+  },
+): AsyncGenerator<RunEvent | Text, void, undefined> {
+  const subscription = feed.subscribe(runId, texts !== undefined);
+  const written = texts?.reader(runId, text);
   const tail = tails.open(principal, runId);
   let last = after;
+  let isBehind = true;
   try {
     while (!signal.aborted && !feed.closed) {
-      const read = yield* page(tail, last, signal);
+      const read = yield* page(tail, last, signal, isBehind ? undefined : written);
       if (read === undefined) return;
       last = read.last;
       if (read.isFull) continue;
       if (read.isFinal) return;
+      // What is written now comes after all that happened before.
+      if (isBehind && written !== undefined) yield* written();
+      isBehind = false;
       await subscription.changed(signal);
     }
   } finally {
@@ -241,13 +276,20 @@ export async function* follow(
 }
 
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
-async function* page(
+async function* page<Text>(
   tail: TailReader,
   after: number,
   signal: AbortSignal,
-): AsyncGenerator<RunEvent, { last: number; isFull: boolean; isFinal: boolean } | undefined, undefined> {
+  written: (() => readonly Text[]) | undefined,
+): AsyncGenerator<
+  RunEvent | Text,
+  { last: number; isFull: boolean; isFinal: boolean } | undefined,
+  undefined
+> {
   const look = await tail.after(after);
   let last = after;
+  // Nothing is told of a run that does not exist for the principal.
+  if (look !== undefined && written !== undefined && !signal.aborted) yield* written();
   for (const event of look?.events ?? []) {
     if (signal.aborted) return undefined;
     last = event.seq;

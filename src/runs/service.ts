@@ -9,6 +9,7 @@ import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from ".
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
+import type { LiveText } from "./live-texts.ts";
 import type { RunNews } from "./news.ts";
 import type { RunSharer, SharedRuns } from "./shares.ts";
 import type {
@@ -227,6 +228,16 @@ interface RunReader {
     runId: string,
     options: { after?: number; signal: AbortSignal },
   ): AsyncIterable<RunEvent>;
+  /**
+   * The same, and between the events what the run's agent writes, if this process works on the run: each text whole so
+   * far, before the event of its model call. A slow reader gets fewer steps of a text. `text`: the newest one whose
+   * beginning is known.
+   */
+  watchLive(
+    principal: Principal,
+    runId: string,
+    options: { after?: number; signal: AbortSignal; text?: string | undefined },
+  ): AsyncIterable<RunEvent | LiveText>;
   /** The points of the run's thread, oldest first. `undefined`: no such run. */
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
   /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */

@@ -1,5 +1,5 @@
 import { answer } from "./answer.ts";
-import type { Agent, ChildRun } from "../agent/agent.ts";
+import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -34,12 +34,9 @@ import { type Orphans, type PrunePlan, type PruneReport, type Retention, keepHou
 import {
   MAX_NAME,
   type ModelCall,
-  type PendingApproval,
-  type PendingQuestion,
   type Principal,
   type Run,
   type RunHead,
-  type RunStatus,
   type RunView,
 } from "./run.ts";
 import type {
@@ -72,6 +69,7 @@ import type {
 } from "./service.ts";
 import { type RunShare, type ShareOutcome, type SharedRun, share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
+import { type LiveText, LiveTexts } from "./live-texts.ts";
 import { RunViews } from "./run-views.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
@@ -93,6 +91,7 @@ class Supervisor implements RunService {
   readonly #runs: RunRepository;
   readonly #work: WorkLog;
   readonly #tails: SharedTails;
+  readonly #texts = new LiveTexts(this.#feed);
   readonly #worker: Worker;
   readonly #views: RunViews;
   readonly #closed = new AbortController();
@@ -131,6 +130,7 @@ class Supervisor implements RunService {
       crashLimit: options.crashLimit ?? 10,
       mayClaim: options.mayClaim ?? (() => true),
       checkpoints,
+      texts: this.#texts,
       holderOf: (lease) => holderFor(lease, this.#holding),
       proposals: options.proposals,
     });
@@ -178,25 +178,12 @@ class Supervisor implements RunService {
     return this.#runs.read.summaries(principal, filter, limit, before);
   }
 
-  counts(principal: Principal): Promise<Record<RunStatus, number>> {
-    return this.#runs.read.counts(principal);
-  }
-
-  pending(principal: Principal, limit: number): Promise<PendingApproval[]> {
-    return this.#runs.read.pending(principal, limit);
-  }
-
-  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]> {
-    return this.#runs.read.pendingQuestions(principal, limit);
-  }
-
-  children(principal: Principal, runId: string): Promise<ChildRun[]> {
-    return this.#runs.read.children(principal, runId);
-  }
-
-  countPending(principal: Principal): Promise<number> {
-    return this.#runs.read.countPending(principal);
-  }
+  counts: RunService["counts"] = (principal) => this.#runs.read.counts(principal);
+  pending: RunService["pending"] = (...request) => this.#runs.read.pending(...request);
+  pendingQuestions: RunService["pendingQuestions"] = (...request) =>
+    this.#runs.read.pendingQuestions(...request);
+  children: RunService["children"] = (...request) => this.#runs.read.children(...request);
+  countPending: RunService["countPending"] = (principal) => this.#runs.read.countPending(principal);
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
     const { after = 0, limit = EVENTS_PER_PAGE } = options;
@@ -210,6 +197,11 @@ class Supervisor implements RunService {
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
     return follow(principal, runId, options, { feed: this.#feed, tails: this.#tails });
+  }
+
+  watchLive(...[principal, runId, options]: Parameters<RunService["watchLive"]>) {
+    const sources = { feed: this.#feed, tails: this.#tails, texts: this.#texts };
+    return follow<LiveText>(principal, runId, options, sources);
   }
 
   watchStarts(principal: Principal, { signal }: { signal: AbortSignal }) {

@@ -37,6 +37,8 @@ export interface WireAnswer {
   truncated?: boolean;
   /** How many characters come in one streamed piece. Default: a quarter of what is streamed. */
   pieceLength?: number;
+  /** The second half of the stream comes after this. Default: at once. */
+  rest?: Promise<void>;
 }
 
 export interface WireError {

@@ -118,7 +118,11 @@ async function sendAnswer(
     return;
   }
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-  for (const event of protocol.events(request, answer)) response.write(event);
+  const events = protocol.events(request, answer);
+  const half = Math.ceil(events.length / 2);
+  for (const event of events.slice(0, half)) response.write(event);
+  await answer.rest;
+  for (const event of events.slice(half)) response.write(event);
   response.end();
 }
 

@@ -61,6 +61,11 @@ export interface WorkOptions {
     asked: Pick<PendingQuestion, "agent" | "question">,
     signal: AbortSignal,
   ) => Promise<Answer | undefined>;
+  /**
+   * Takes the text of the agent's model call so far, whenever a part of it arrives, and an empty one when a call begins
+   * or is tried again. Texts of subagents are not passed. It must be quick and must not throw.
+   */
+  say?: (text: string) => void;
   /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */
   hasAnswers?: () => MaybePromise<boolean>;
   /** Parent of its spans, if a tracer is registered. */

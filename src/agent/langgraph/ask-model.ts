@@ -15,7 +15,9 @@ import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
 import { type ToolBinder, type ToolBinding, isGoogle } from "../models/tool-binder.ts";
+import { heard } from "../models/heard.ts";
 import { type Meter, countCalls } from "../budget/meter.ts";
+import { contextOf } from "./step-of-task.ts";
 
 export interface Asking {
   /** The method that asks for the structured answer, if one is wanted. */
@@ -66,10 +68,8 @@ export async function askModel(given: ModelRequest, asking: Asking): Promise<AIM
   }
 }
 
-async function completeReply(
-  given: ModelRequest,
-  { strategy, binder, finish, cache, meter, report, config, log }: Asking,
-): Promise<AIMessage> {
+/** The request as it is sent: its messages, and the model with its tools. */
+function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
   const { messages, model, systemMessage } = request;
@@ -85,26 +85,38 @@ async function completeReply(
       : withoutCalls(model, request.tools)),
     ...(options ? { options } : {}),
   };
+  return { request, input, binding };
+}
+
+async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
+  const { strategy, binder, cache, meter, report, config, log } = asking;
+  const { request, input, binding } = sentRequest(given, asking);
   const settings = request.modelSettings ?? {};
   // A report is shown with the message that it becomes part of.
   const shown = report === undefined ? config : { ...config, tags: [...(config.tags ?? []), NO_STREAM] };
-  const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
+  const say = report === undefined ? contextOf(config).say : undefined;
+  const askNow = async (input: BaseMessage[], before: string): Promise<AIMessage> => {
     const reply = await callModel(
       request,
-      (oneTry) => binder.bind(binding).invoke(input, { ...shown, ...oneTry, ...settings }),
+      (oneTry) =>
+        binder
+          .bind(binding)
+          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) }),
       { step: given.runtime.step, signal: config.signal, log },
     );
     await ownTurn();
-    return answeredBy(reply, model);
+    return answeredBy(reply, binding.model);
   };
-  const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
-    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);
+  const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> =>
+    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input, before)) : askNow(input, before);
+  say?.("");
   let reply = await ask(input);
   if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
   let said = reply.text;
   const asked = [...input];
   const times = { cut: 0, paused: 0, empty: 0, unstructured: 0 };
   for (let calls = 1; ; calls += 1) {
+    say?.(reply.text);
     const missing = unfinished(reply, strategy);
     if (!missing) return reply;
     times[missing.kind] += 1;
@@ -118,7 +130,7 @@ async function completeReply(
     if (missing.kind === "paused") asked.push(before);
     // No provider takes an empty message.
     else asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
-    reply = await ask(asked);
+    reply = await ask(asked, missing.kind === "cut" || missing.kind === "paused" ? before.text : "");
     said = reply.text;
     reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
     if (missing.kind === "cut") continued(before.text, reply);

@@ -42,6 +42,8 @@ export interface TaskContext {
   spentElsewhere?: WorkOptions["spentElsewhere"] | undefined;
   /** Asks a person while a call is at work. */
   hold?: WorkOptions["hold"] | undefined;
+  /** Takes the text of the model call under way, of the agent that the run works with. */
+  say?: WorkOptions["say"] | undefined;
   /** True if answers are waiting that the graph gets only when it is resumed. */
   hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;
@@ -130,6 +132,7 @@ export function subagentConfig(
         files,
         meter: meterOf(config, {}).account(),
         children: undefined,
+        say: undefined,
       },
     ),
   };

@@ -165,7 +165,12 @@ export class Session {
     const updates = new RunUpdates(cwd);
     const dialogs = new Map<string, AbortController>();
     try {
-      for await (const event of runs.watch(principal, runId, { after: 0, signal: this.#closing.signal })) {
+      const signal = this.#closing.signal;
+      for await (const event of runs.watchLive(principal, runId, { after: 0, signal })) {
+        if (event.kind === "live_text") {
+          for (const update of updates.live(event)) await this.#desk.update(update);
+          continue;
+        }
         for (const update of await this.#updatesOf(event, updates, until)) await this.#desk.update(update);
         await this.#people(event, updates, dialogs);
         if (event.seq >= until) catchUp();

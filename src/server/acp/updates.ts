@@ -10,7 +10,9 @@ import type {
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
 import { findingText } from "../../runs/goal.ts";
+import type { LiveText } from "../../runs/live-texts.ts";
 import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs/run.ts";
+import { type Said, Spoken } from "../views/spoken.ts";
 import { diffContent, textContent } from "./diffs.ts";
 
 const KINDS: Readonly<Record<string, ToolKind>> = {
@@ -49,29 +51,27 @@ export class RunUpdates {
   readonly #calls = new Map<string, string>();
   /** Entries of decided approvals whose calls have not begun, by agent and tool. */
   readonly #decided = new Map<string, string[]>();
-  /** The newest text of the agent. The last one is the beginning of the answer, which is shown whole instead. */
-  #saying: SessionUpdate[] = [];
+  readonly #spoken = new Spoken();
 
   constructor(cwd: string) {
     this.#cwd = cwd;
   }
 
   of(event: RunEvent): SessionUpdate[] {
-    if (event.kind === "run_completed") {
-      this.#saying = [];
-      return [...said(event.data.answer, event), ...endOf(event)];
-    }
-    const earlier = this.#saying;
-    this.#saying = [];
-    return [...earlier, ...this.#updatesOf(event)];
+    if (event.kind === "run_completed")
+      return [...this.#spoken.answered(event).flatMap((part) => said(part, "")), ...endOf(event)];
+    if (event.kind === "model_called" && event.agent.length === 0 && event.data.purpose === undefined)
+      return this.#spoken.told(event).flatMap((part) => said(part));
+    return [...this.#spoken.next().flatMap((part) => said(part)), ...this.#updatesOf(event)];
+  }
+
+  /** A text of the agent that is being written. */
+  live(text: LiveText): SessionUpdate[] {
+    return this.#spoken.live(text).flatMap((part) => said(part));
   }
 
   #updatesOf(event: RunEvent): SessionUpdate[] {
     switch (event.kind) {
-      case "model_called":
-        if (event.agent.length === 0 && event.data.purpose === undefined)
-          this.#saying = event.data.text === "" ? [] : said(`${event.data.text}\n\n`, event);
-        return [];
       case "todos":
         return event.agent.length > 0 ? [] : [{ sessionUpdate: "plan", entries: planOf(event) }];
       case "tool_started":
@@ -183,8 +183,11 @@ const callerOf = ({ agent, data }: EventOf<"subagent_started" | "subagent_finish
 const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
   agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
 
-const said = (text: string, { runId, seq }: RunEvent): SessionUpdate[] =>
-  text === "" ? [] : [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];
+/** `end`: stands behind a message that others follow. */
+function said({ id, text, isLast }: Said, end = "\n\n"): SessionUpdate[] {
+  const shown = isLast ? `${text}${end}` : text;
+  return shown === "" ? [] : [messageOf("agent_message_chunk", shown, id)];
+}
 const thought = (text: string, { runId, seq }: RunEvent): SessionUpdate[] =>
   text === "" ? [] : [messageOf("agent_thought_chunk", `${displayText(text)}\n`, `${runId}:${seq}`)];
 
@@ -197,7 +200,13 @@ export const messageOf = (
 const endOf = (event: EventOf<"run_completed">): SessionUpdate[] =>
   event.data.stopReason === undefined
     ? []
-    : said(`\n\n_This run ${endedEarly(event.data.stopReason)}._`, event);
+    : [
+        messageOf(
+          "agent_message_chunk",
+          `\n\n_This run ${endedEarly(event.data.stopReason)}._`,
+          `${event.runId}:${event.seq}`,
+        ),
+      ];
 
 const planOf = ({ data }: EventOf<"todos">): PlanEntry[] =>
   data.todos.map(({ content, status }) => ({ content: shown(content), status, priority: "medium" }));

@@ -26,6 +26,7 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { approvalForm } from "../views/approval-form.ts";
 import { questionForm } from "../views/question-form.ts";
+import { type Sent, Spoken } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
 
 /** Longest id of a program. */
@@ -49,17 +50,23 @@ interface Request {
   deps: Pick<ServerDeps, "logger">;
   /** Aborts when the program has gone. */
   signal: AbortSignal;
-  /** The newest event that was sent of a run. */
-  seen: Map<string, number>;
+  /** What was sent of a run. */
+  seen: Map<string, Seen>;
+}
+
+interface Seen {
+  /** The newest event. */
+  after: number;
+  sent: Sent | undefined;
 }
 
 type Send = (event: SentEvent) => Promise<void>;
 
-/** Runs whose newest sent event is remembered; of others an answer continues with the next event. */
+/** Open runs of which is remembered what was sent; an answer for another one continues with the next event. */
 const MAX_SEEN = 1000;
 
 export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEndpoint {
-  const seen = new Map<string, number>();
+  const seen = new Map<string, Seen>();
   return async (body, auth, response) => {
     const read = RunAgentInputSchema.safeParse(body);
     if (!read.success) {
@@ -97,10 +104,9 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
   };
 }
 
-/** The run to follow, and the newest event that the program knows. */
-interface Begun {
+/** The run to follow, and what the program knows of it. */
+interface Begun extends Seen {
   runId: string;
-  after: number;
 }
 
 /** Answers what the run waits for, or starts a run, or tells the one at work. */
@@ -117,9 +123,9 @@ async function begin(request: Request, send: Send): Promise<Begun> {
         "not_found",
         "Nothing in this thread waits for an answer. Send a new message.",
       );
-    const after = seen.get(existing.run.id) ?? existing.run.lastSeq;
+    const { after = existing.run.lastSeq, sent } = seen.get(existing.run.id) ?? {};
     for (const waiting of waitingIn(existing)) await answer(request, waiting);
-    return { runId: existing.run.id, after };
+    return { runId: existing.run.id, after, sent };
   }
   const task = taskOf(input);
   const goal = goalOf(input);
@@ -134,7 +140,9 @@ async function begin(request: Request, send: Send): Promise<Begun> {
   const isOpen = existing !== undefined && existing.run.id === started.run.id && started.how === "told";
   if (started.how === "told" && goal !== undefined)
     await send({ type: "CUSTOM", name: "warning", value: { text: GOAL_NOT_USED } });
-  return { runId: started.run.id, after: isOpen ? existing.run.lastSeq : 0 };
+  const { id: runId } = started.run;
+  if (!isOpen) return { runId, after: 0, sent: undefined };
+  return { runId, after: existing.run.lastSeq, sent: seen.get(runId)?.sent };
 }
 
 /** An id of a program stands for another thread with each principal. */
@@ -196,7 +204,8 @@ async function answer({ input, runs, principal, deps }: Request, waiting: Waitin
 /** Sends what happens until the run has ended or waits for a person; gives the last event. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, principal, signal } = request;
-  const events = new RunEvents();
+  const spoken = new Spoken(begun.sent);
+  const events = new RunEvents(spoken);
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
   const patience = new Patience();
   for (let { after } = begun; ;) {
@@ -205,22 +214,31 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
     const asked = isFinal(view.run.status) ? [] : waitingIn(view);
     if (asked.length > 0 && patience.isOver(view, asked)) {
       for (const one of events.end()) await send(one);
+      request.seen.set(begun.runId, { after, sent: spoken.sent });
       return { ...finished, outcome: { type: "interrupt", interrupts: asked.map(interruptOf) } };
     }
     const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
     let isAsked = false;
-    for await (const event of runs.watch(principal, begun.runId, { after, signal: look })) {
+    const from = { after, signal: look, text: spoken.newest };
+    for await (const event of runs.watchLive(principal, begun.runId, from)) {
+      if (event.kind === "live_text") {
+        for (const one of events.live(event)) await send(one);
+        continue;
+      }
       after = event.seq;
       const whole = event.kind === "run_completed" ? await withAnswer(event, request) : event;
       for (const one of events.of(whole)) await send(one);
-      request.seen.set(begun.runId, after);
+      request.seen.set(begun.runId, { after, sent: spoken.sent });
       isAsked = event.kind === "approval_requested" || event.kind === "question_asked";
       if (isAsked) break;
     }
     if (signal.aborted) return finished;
     const last = await runs.view(principal, begun.runId);
-    if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq)
+    if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq) {
+      for (const one of events.end()) await send(one);
+      request.seen.delete(begun.runId);
       return { ...finished, ...endOf(last) };
+    }
     if (!isAsked && !look.aborted)
       throw new DeepAgentError("shutting_down", "The server is shutting down. Send the same request again.");
   }

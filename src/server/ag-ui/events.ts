@@ -2,7 +2,9 @@
 import type { Event, EventType } from "@ag-ui/core";
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
+import type { LiveText } from "../../runs/live-texts.ts";
 import type { AgentPath } from "../../runs/run.ts";
+import type { Said, Spoken } from "../views/spoken.ts";
 
 /** An event as it is sent. The SDK's enumeration has the same texts, and would be loaded for them. */
 export type SentEvent = {
@@ -13,33 +15,52 @@ type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
 
 /** Follows one run. */
 export class RunEvents {
-  /** The newest text of the agent. The last one is the beginning of the answer, which is sent whole instead. */
-  #saying: SentEvent[] = [];
+  readonly #spoken: Spoken;
+  /** Messages that have begun and not ended in this stream. */
+  readonly #messages = new Set<string>();
   /** Calls that have begun and not ended, by agent and call. */
   readonly #calls = new Map<string, string>();
 
-  of(event: RunEvent): SentEvent[] {
-    const earlier = event.kind === "run_completed" ? [] : this.#saying;
-    this.#saying = [];
-    return [...earlier, ...this.#eventsOf(event)];
+  /** `spoken`: what earlier streams of the run have sent. */
+  constructor(spoken: Spoken) {
+    this.#spoken = spoken;
   }
 
-  /** The text that is still held back, for a stream that ends before the run does. */
+  of(event: RunEvent): SentEvent[] {
+    if (event.kind === "run_completed") return this.#said(this.#spoken.answered(event));
+    if (event.kind === "model_called" && event.agent.length === 0 && event.data.purpose === undefined)
+      return this.#said(this.#spoken.told(event));
+    return [...this.#said(this.#spoken.next()), ...this.#eventsOf(event)];
+  }
+
+  /** A text of the agent that is being written. */
+  live(text: LiveText): SentEvent[] {
+    return this.#said(this.#spoken.live(text));
+  }
+
+  /** The text that is still held back, and the ends of messages, for a stream that ends. */
   end(): SentEvent[] {
-    const left = this.#saying;
-    this.#saying = [];
-    return left;
+    return this.#said(this.#spoken.pause());
+  }
+
+  #said(parts: readonly Said[]): SentEvent[] {
+    return parts.flatMap(({ id: messageId, text: delta, isLast }): SentEvent[] => {
+      const isBegun = this.#messages.has(messageId);
+      if (delta === "" && !isBegun) return [];
+      if (isLast) this.#messages.delete(messageId);
+      else this.#messages.add(messageId);
+      return [
+        ...(isBegun ? [] : [{ type: "TEXT_MESSAGE_START" as const, messageId, role: "assistant" as const }]),
+        ...(delta === "" ? [] : [{ type: "TEXT_MESSAGE_CONTENT" as const, messageId, delta }]),
+        ...(isLast ? [{ type: "TEXT_MESSAGE_END" as const, messageId }] : []),
+      ];
+    });
   }
 
   #eventsOf(event: RunEvent): SentEvent[] {
     switch (event.kind) {
       case "model_called":
-        if (event.data.purpose !== undefined) return [];
-        if (event.agent.length > 0) return said(event.data.text, event);
-        this.#saying = said(event.data.text, event);
-        return [];
-      case "run_completed":
-        return said(event.data.answer, event);
+        return event.data.purpose === undefined ? said(event.data.text, event) : [];
       case "todos":
         return event.agent.length > 0
           ? []
@@ -105,6 +126,7 @@ const subagentOf = ({ runId }: RunEvent, agent: AgentPath): string =>
 const by = (event: RunEvent): { subagentRunId?: string } =>
   event.agent.length === 0 ? {} : { subagentRunId: subagentOf(event, event.agent) };
 
+/** A text of a subagent. */
 function said(text: string, event: RunEvent): SentEvent[] {
   if (text === "") return [];
   const messageId = `${event.runId}:${event.seq}`;

@@ -53,6 +53,7 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     },
     view: async (...args) => demand(...ANY).view(...args),
     watch: (...args) => demand(...ANY).watch(...args),
+    watchLive: (...args) => demand(...ANY).watchLive(...args),
     watchStarts: (...args) => demand("read").watchStarts(...args),
     list: async (...args) => demand("read").list(...args),
     recentEvents: async (...args) => demand("read").recentEvents(...args),

@@ -7,6 +7,7 @@ import { EventType, type Interrupt } from "@ag-ui/core";
 import { expect, onTestFinished, test } from "vitest";
 import { openHome } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
+import { deferred } from "../../support/harness-deferred.ts";
 import { findings, met } from "../../support/judge.ts";
 import { program } from "../../support/harness-stdio.ts";
 
@@ -112,6 +113,50 @@ test("a front end sees a run, decides on what it waits for, and continues the th
   agent.addMessage(user("and now"));
   const third = await run(agent);
   expect([third.error, third.texts]).toEqual([undefined, ["Nothing more."]]);
+});
+
+test("words are sent as they are written, each once, also where a stream ends and another one continues", async () => {
+  const rest = deferred();
+  const looks = "I look around in the folder, and then I write down what I have found. ".repeat(8).trim();
+  const write = { id: "c1", name: "write_file", args: { file_path: "/workspace/a.md", content: "hi" } };
+  const answer = "It is written, and nothing else was changed.";
+  const { env } = await openHome({
+    think: play({
+      "write it": [
+        { text: looks, toolCalls: [write], pieceLength: 20 },
+        { text: answer, pieceLength: 5, rest: rest.promise },
+      ],
+    }),
+  });
+  const agent = agentAt(await serve(env));
+  agent.addMessage(user("write it"));
+  const first = await run(agent);
+  const said = (): unknown[] =>
+    agent.messages.flatMap(({ role, content }) => (role === "assistant" && content ? [content] : []));
+  expect(said()).toEqual([looks]);
+  const ends = first.types.filter((type) => type === "TEXT_MESSAGE_END");
+  expect(ends).toHaveLength(1);
+  expect(first.types.filter((type) => type === "TEXT_MESSAGE_CONTENT").length).toBeGreaterThan(0);
+  const resume = [
+    {
+      interruptId: first.interrupts[0]?.id ?? "",
+      status: "resolved" as const,
+      payload: { decision: "approve" },
+    },
+  ];
+  let words = "";
+  const { unsubscribe } = agent.subscribe({
+    onTextMessageContentEvent: ({ event }) => {
+      words += event.delta;
+      // The model continues once its first half has arrived here.
+      if (words.startsWith(answer.slice(0, 10))) rest.resolve();
+    },
+  });
+  const second = await run(agent, { resume });
+  unsubscribe();
+  expect(second.outcome).toEqual({ type: "success" });
+  expect(words).toBe(answer);
+  expect(said()).toEqual([looks, answer]);
 });
 
 test("what waits is answered after the server was killed", async () => {

@@ -1,0 +1,97 @@
+/** Texts of agents as their models write them, for those who follow the runs in this process. Nothing is stored. */
+import { oneLine } from "../core/text.ts";
+import type { ChangeFeed } from "./follow.ts";
+
+/** A text that the model of a run's agent writes, or has just written. */
+export interface LiveText {
+  kind: "live_text";
+  /** Tells the texts of a run apart, in other processes too. */
+  id: string;
+  /** All of it so far. */
+  text: string;
+}
+
+interface Written {
+  id: string;
+  text: string;
+  /** True once the journal has the event of its model call. */
+  isTold: boolean;
+}
+
+/** Texts of a run that are kept for slow followers. */
+const KEPT = 4;
+
+/** One stretch of work on a run. */
+export interface Speaker {
+  /** Takes the text of the model call under way so far; an empty one begins another call, or the same once more. */
+  say: (text: string) => void;
+  /** The journal has the event of a model call, with this beginning of its text. */
+  told: (beginning: string) => void;
+  end: () => void;
+}
+
+export class LiveTexts {
+  readonly #feed: Pick<ChangeFeed, "notifyText">;
+  /** By run, while this process works on it; the newest text last. */
+  readonly #runs = new Map<string, Written[]>();
+  #count = 0;
+
+  constructor(feed: Pick<ChangeFeed, "notifyText">) {
+    this.#feed = feed;
+  }
+
+  /** Begins a stretch of work on a run. `claim`: the number that this process claimed it under. */
+  speaker(runId: string, claim: number): Speaker {
+    const texts: Written[] = [];
+    this.#runs.set(runId, texts);
+    return {
+      say: (text) => {
+        const last = texts.at(-1);
+        if (last !== undefined && (text !== "" || last.text === "")) last.text = text;
+        else texts.push({ id: `${runId}:${claim}.${(this.#count += 1)}`, text, isTold: false });
+        if (texts.length > KEPT) texts.shift();
+        if (text !== "") this.#feed.notifyText(runId);
+      },
+      told: (beginning) => {
+        const found = texts.findIndex(({ text, isTold }) => !isTold && isBeginning(beginning, text));
+        for (const one of texts.slice(0, found + 1)) one.isTold = true;
+      },
+      end: () => {
+        if (this.#runs.get(runId) === texts) this.#runs.delete(runId);
+      },
+    };
+  }
+
+  /**
+   * Gives what was written since the last look: each text that changed, whole. Begins with those that the journal does
+   * not have yet, and from text `from` on.
+   */
+  reader(runId: string, from?: string): () => LiveText[] {
+    let texts: readonly Written[] | undefined;
+    const seen = new Map<string, number>();
+    const look = (): LiveText[] => {
+      const changed = (texts ?? []).filter(({ id, text }) => text !== "" && seen.get(id) !== text.length);
+      for (const { id, text } of changed) seen.set(id, text.length);
+      return changed.map(({ id, text }) => ({ kind: "live_text", id, text }));
+    };
+    return () => {
+      const now = this.#runs.get(runId);
+      // The follower may be slower than the run, whose stretch of work has ended meanwhile.
+      const left = now === texts ? [] : look();
+      if (now !== undefined && now !== texts) {
+        texts = now;
+        seen.clear();
+        const first = now.findIndex(({ id, isTold }) => id === from || !isTold);
+        for (const { id, text } of now.slice(0, first === -1 ? now.length : first)) seen.set(id, text.length);
+      }
+      return [...left, ...look()];
+    };
+  }
+}
+
+/** Characters of a text that the event of its model call has. */
+const TOLD = 300;
+
+/** True if the journal has `text` as this beginning, on one line. */
+export const isBeginning = (beginning: string, text: string): boolean =>
+  beginning !== "" && oneLine(text, TOLD) === beginning;
