@@ -264,7 +264,7 @@ export async function* follow<Text = never>(
       last = read.last;
       if (read.isFull) continue;
       if (read.isFinal) return;
-      // What is written now comes after all that happened before.
+      // Texts under way come after all that happened before.
       if (isBehind && written !== undefined) yield* written();
       isBehind = false;
       await subscription.changed(signal);

@@ -76,7 +76,7 @@ export class LiveTexts {
     };
     return () => {
       const now = this.#runs.get(runId);
-      // The follower may be slower than the run, whose stretch of work has ended meanwhile.
+      // The run may have stopped working before a slow follower looks.
       const left = now === texts ? [] : look();
       if (now !== undefined && now !== texts) {
         texts = now;

@@ -31,14 +31,7 @@ import type {
   WorkLog,
 } from "./ports.ts";
 import { type Orphans, type PrunePlan, type PruneReport, type Retention, keepHouse } from "./retention.ts";
-import {
-  MAX_NAME,
-  type ModelCall,
-  type Principal,
-  type Run,
-  type RunHead,
-  type RunView,
-} from "./run.ts";
+import { MAX_NAME, type ModelCall, type Principal, type Run, type RunHead, type RunView } from "./run.ts";
 import type {
   RunNowOutcome,
   ScheduleChanges,

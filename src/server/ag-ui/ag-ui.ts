@@ -50,7 +50,7 @@ interface Request {
   deps: Pick<ServerDeps, "logger">;
   /** Aborts when the program has gone. */
   signal: AbortSignal;
-  /** What was sent of a run. */
+  /** The events and texts that were sent of a run. */
   seen: Map<string, Seen>;
 }
 

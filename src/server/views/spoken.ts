@@ -21,7 +21,7 @@ interface Message {
   readonly isTold: boolean;
 }
 
-/** What was sent, for a later stream of the same run. */
+/** The texts that were sent, for a later stream of the same run. */
 export interface Sent {
   /** The message that is under way. */
   open?: Message | undefined;
