@@ -1,13 +1,14 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { MATRIX, openWorld } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import type { Form } from "../support/clients.ts";
 import { pages, startSite } from "../web/site.ts";
 import { repeat, runIdOf, untilStatus } from "./support.ts";
 
-test.each(MATRIX)(
-  "a person approves a host once, in the form of their client: $kind over $transport",
-  async ({ transport, kind }) => {
+describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
+  const tags = transport === "stdio" ? ["long"] : [];
+
+  test("a person approves a host once, in the form of their client", { tags }, async () => {
     const port = await startSite(
       pages({ "/a": "<title>A</title><p>spring tides</p>", "/b": "<title>B</title><p>neap tides</p>" }),
     );
@@ -30,8 +31,8 @@ test.each(MATRIX)(
     expect(forms[0]?.message).toContain(`Read a page of 127.0.0.1:${port}`);
     expect(forms[0]?.message).toContain(`http://127.0.0.1:${port}/a`);
     expect(JSON.stringify(forms[0])).toContain(`web_fetch of any page of 127.0.0.1:${port}`);
-  },
-);
+  });
+});
 
 test("switched off, the model hears nothing of the web", async () => {
   const world = await openWorld("memory", {

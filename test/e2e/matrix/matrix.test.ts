@@ -223,7 +223,7 @@ async function openWaiting({ service }: World): Promise<void> {
 }
 
 /** Scenarios over HTTP that are in every run of the tests. */
-const ALWAYS = new Set(["approval accepted", "question answered", "restart in the middle"]);
+const ALWAYS = new Set(["question answered", "restart in the middle"]);
 
 describe.each(TRANSPORTS)("over %s", (transport) => {
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
