@@ -2,6 +2,7 @@
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../core/errors.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
+import { memberOf } from "../core/unknown.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -77,8 +78,7 @@ export function splitArguments<Options extends object>(
 }
 
 function filesOf({ state }: StateAndStore): ThreadFiles {
-  const files: unknown =
-    typeof state === "object" && state !== null ? Reflect.get(state, "files") : undefined;
+  const files = memberOf(state, "files");
   return snapshotFiles((files ?? {}) as Record<string, FileData>); // the channel that deepagents keeps them in
 }
 

@@ -1,6 +1,7 @@
 /** Decides on open approvals and answers open questions of a run, by flags or by asking. */
 import type { FlagValues } from "../config/load.ts";
 import { displayText, oneLine } from "../core/text.ts";
+import { isRecord, parsedJson } from "../core/unknown.ts";
 import {
   type Approval,
   type OpenQuestion,
@@ -190,17 +191,8 @@ function decisionFrom(
   if (approve === true) return { type: "approve" };
   if (same === true) return { type: "approve_same" };
   if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
-  const args = parsed(typeof edit === "string" ? edit : "");
-  return args === undefined ? undefined : { type: "edit", editedAction: { name: tool, args } };
-}
-
-function parsed(json: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
+  const args = parsedJson(typeof edit === "string" ? edit : "");
+  return !isRecord(args) ? undefined : { type: "edit", editedAction: { name: tool, args } };
 }
 
 const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, requestId: string | undefined): string =>

@@ -5,6 +5,7 @@ import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parse
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { isRecord } from "../core/unknown.ts";
 import {
   type HostFacts,
   compileCacheDir,
@@ -261,10 +262,6 @@ function warningsFor(config: Config, sources: ConfigSources): string[] {
     );
   }
   return warnings;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A JSON text with comments and trailing commas: its value and its tree, or where it is broken. */

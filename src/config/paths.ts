@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isInside, realPath } from "../core/real-path.ts";
+import { recordOf } from "../core/unknown.ts";
 
 /** Facts about the machine that defaults depend on; injected, so that tests need no other machine. */
 export interface HostFacts {
@@ -90,6 +91,5 @@ export function packageName(): string {
 export const isPublished = (): boolean => manifest()["private"] !== true;
 
 function manifest(): Readonly<Record<string, unknown>> {
-  const parsed: unknown = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
-  return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
+  return recordOf(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")));
 }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
+import { memberOf } from "../core/unknown.ts";
 import { limitsSchema } from "./limits.ts";
 import { mcpServersSchema } from "./mcp-servers.ts";
 import { eventWebhooksSchema, newsSchema } from "./news.ts";
@@ -423,9 +424,9 @@ export interface SettingInfo {
 /** Facts about the setting at `path`, such as `http.port`. */
 export function settingInfo(path: string): SettingInfo {
   const schema = schemaAt(path.split("."));
-  const initial = child(child(schema, "def"), "defaultValue");
-  const description = child(schema, "description") ?? child(unwrap(schema), "description");
-  const options = child(unwrap(schema), "options");
+  const initial = memberOf(memberOf(schema, "def"), "defaultValue");
+  const description = memberOf(schema, "description") ?? memberOf(unwrap(schema), "description");
+  const options = memberOf(unwrap(schema), "options");
   return {
     ...(typeof description === "string" ? { description } : {}),
     ...(isPlain(initial) ? { defaultText: String(initial) } : {}),
@@ -435,25 +436,21 @@ export function settingInfo(path: string): SettingInfo {
 
 /** Names that are allowed in the group at `path`, as far as they are fixed. */
 export function knownKeys(path: readonly PropertyKey[]): string[] {
-  const shape = child(unwrap(schemaAt(path)), "shape");
+  const shape = memberOf(unwrap(schemaAt(path)), "shape");
   return typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
 }
 
 function schemaAt(path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((schema, key) => {
     const inner = unwrap(schema);
-    return typeof key === "number" ? child(inner, "element") : child(child(inner, "shape"), key);
+    return typeof key === "number" ? memberOf(inner, "element") : memberOf(memberOf(inner, "shape"), key);
   }, ConfigSchema);
 }
 
 /** The schema inside defaults and optionals. */
 function unwrap(schema: unknown): unknown {
-  const inner = child(child(schema, "def"), "innerType");
+  const inner = memberOf(memberOf(schema, "def"), "innerType");
   return inner === undefined ? schema : unwrap(inner);
-}
-
-function child(value: unknown, key: PropertyKey): unknown {
-  return typeof value === "object" && value !== null && key in value ? Reflect.get(value, key) : undefined;
 }
 
 function isPlain(value: unknown): value is string | number | boolean {

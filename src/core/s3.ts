@@ -3,6 +3,7 @@ import type * as Sdk from "@aws-sdk/client-s3";
 import { loadOptional } from "./optional-package.ts";
 import type { S3Address } from "./s3-address.ts";
 import { defined } from "./defined.ts";
+import { memberOf } from "./unknown.ts";
 
 interface Connection {
   client: Sdk.S3Client;
@@ -68,9 +69,7 @@ export function s3ErrorName(thrown: unknown): string {
 export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } {
   const name = s3ErrorName(thrown);
   if (Object.hasOwn(REASONS, name)) return { text: REASONS[name] ?? "", isOutage: false };
-  const metadata: unknown = thrown instanceof Error ? Reflect.get(thrown, "$metadata") : undefined;
-  const status: unknown =
-    typeof metadata === "object" && metadata !== null ? Reflect.get(metadata, "httpStatusCode") : undefined;
+  const status = memberOf(memberOf(thrown, "$metadata"), "httpStatusCode");
   if (status === 403) return { text: DENIED, isOutage: false };
   return typeof status === "number"
     ? { text: `the S3 server answers ${name} (${status})`, isOutage: status === 429 || status >= 500 }

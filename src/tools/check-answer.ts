@@ -1,6 +1,7 @@
 /** Checks an answer to a question, wherever it comes from, and reads it into the form that the question asks for. */
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
+import { isRecord } from "../core/unknown.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
 import type { Answer, Field, Question, Value } from "./tool.ts";
 
@@ -162,9 +163,6 @@ function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
 }
 
 const problem = (message: string) => ({ ok: false as const, message });
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const MOST_FIELDS = 50;
 

@@ -1,5 +1,6 @@
 /** The answers that people give to requests for approval, checked. */
 import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../contracts/question.ts";
+import { isRecord } from "../../core/unknown.ts";
 
 export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
 
@@ -30,9 +31,6 @@ export function responseProblem(request: HitlRequest, response: unknown): string
 
 const isAction = (given: unknown): boolean =>
   isRecord(given) && typeof given["name"] === "string" && isRecord(given["args"]);
-
-const isRecord = (given: unknown): given is Record<string, unknown> =>
-  typeof given === "object" && given !== null && !Array.isArray(given);
 
 /** A deadline denies whatever a person may do. */
 const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;

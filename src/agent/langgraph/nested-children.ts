@@ -12,6 +12,7 @@ import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
 import { namesText } from "../../core/listing.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
 import { directAnswer } from "../models/answers.ts";
@@ -109,9 +110,6 @@ function configFor(runnable: SubagentRunnable, config: RunnableConfig): Runnable
   const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
   return { ...config, configurable: Object.fromEntries(shared) };
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function graphIn(runnable: unknown): Graph | undefined {
   if (isGraph(runnable)) return runnable;

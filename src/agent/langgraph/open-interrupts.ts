@@ -5,6 +5,7 @@ import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/lang
 import { canonicalJson } from "../../core/json.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { Answer, Question, Value } from "../../tools/tool.ts";
 import type {
@@ -206,9 +207,6 @@ export const denialOfEdit = (problem: string): HitlResponse => ({
 /** True if an interrupt is a question of the agent. */
 const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** An answer as a program gives it: with its type, or the values of the fields alone. */
 function asAnswer(given: unknown): Answer {

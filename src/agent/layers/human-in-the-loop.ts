@@ -5,6 +5,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import type { AgentRuntime, Gate, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
@@ -108,9 +109,6 @@ export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, Argumen
   );
   return new Map(forms);
 }
-
-const isRecord = (given: unknown): given is Record<string, unknown> =>
-  typeof given === "object" && given !== null && !Array.isArray(given);
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
   if (!isRecord(value)) {

@@ -6,7 +6,7 @@ import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool } from "../contracts/call.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-import { recordOf } from "../models/tool-schema.ts";
+import { recordOf } from "../../core/unknown.ts";
 
 export interface ToolsOnDemand {
   /** Tools that may be left out of the list at first. */

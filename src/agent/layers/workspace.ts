@@ -4,6 +4,7 @@ import { readText } from "../../backends/file-data.ts";
 import { GitignoreRules } from "../../backends/filesystem/gitignore.ts";
 import { baseName, joinPath } from "../../backends/paths.ts";
 import type { Logger } from "../../core/logger.ts";
+import { memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { isReply, isTask, withWorkspaceNote } from "../messages/messages.ts";
 import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.ts";
@@ -107,12 +108,7 @@ async function commandsOf(all: Names, textAt: (name: string) => Promise<string>)
 }
 
 function scriptsIn(manifest: string): Names {
-  try {
-    const { scripts } = JSON.parse(manifest) as { scripts?: unknown };
-    return new Set(typeof scripts === "object" && scripts !== null ? Object.keys(scripts) : []);
-  } catch {
-    return new Set();
-  }
+  return new Set(Object.keys(recordOf(memberOf(parsedJson(manifest), "scripts"))));
 }
 
 /** Entries of `.git` while something is under way. */

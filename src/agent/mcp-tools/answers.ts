@@ -2,7 +2,7 @@
 import type { RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
-import { isRecord, recordOf } from "../models/tool-schema.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 
 /** A tool that cannot be offered. */
 export interface LeftOutTool {

@@ -3,7 +3,7 @@ import type { ElicitResult, InputRequiredResult } from "@modelcontextprotocol/cl
 import { cutMiddle } from "../../core/text.ts";
 import { flatFields } from "../../tools/check-answer.ts";
 import type { Answer, AskPerson, HoldQuestion, Question } from "../../tools/tool.ts";
-import { recordOf } from "../models/tool-schema.ts";
+import { recordOf } from "../../core/unknown.ts";
 
 /** The ways to ask a person that a call has. */
 export interface Asking {

@@ -1,10 +1,11 @@
 /** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/call.ts";
-import { recordOf } from "../models/tool-schema.ts";
+import { recordOf } from "../../core/unknown.ts";
 import { resultIn } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { resultOf } from "./tool.ts";
@@ -125,7 +126,7 @@ function materialTool(kind: Kind, connection: McpConnection, name: string): Agen
     kind: "read",
     offered,
     validate: (args) =>
-      typeof args === "object" && args !== null && !Array.isArray(args)
+      isRecord(args)
         ? { ok: true, args: { ...args } }
         : { ok: false, message: `Invalid arguments for ${name}: expected an object` },
     run: (call, { context, observe }) =>

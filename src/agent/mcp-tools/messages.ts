@@ -1,17 +1,13 @@
 /** Reads the messages of other MCP servers: accepts sloppy JSON-RPC, and passes on strict JSON-RPC. */
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
 
 /**
  * Returns the messages in `text`, a batch or one, in strict form; `undefined` if it has none. Invisible text before
  * the JSON, such as a byte order mark or colors, is skipped. `asked` is the id of the only request that this answers.
  */
 export function messagesIn(text: string, asked?: RequestId): JSONRPCMessage[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text.replace(INVISIBLE, ""));
-  } catch {
-    return undefined;
-  }
+  const value = parsedJson(text.replace(INVISIBLE, ""));
   const messages = (Array.isArray(value) ? value : [value]).flatMap((one) => strictMessage(one, asked) ?? []);
   return messages.length === 0 ? undefined : messages;
 }
@@ -44,9 +40,6 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
   // Programs that leave out empty fields leave out an empty result, too.
   return isMarked || "result" in value ? { jsonrpc: "2.0", id, result: strictResult(result) } : undefined;
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
 

@@ -1,6 +1,6 @@
 /** Checks arguments and results by the JSON Schemas of other MCP servers. */
 import type { jsonSchemaValidator } from "@modelcontextprotocol/client";
-import { isRecord } from "../models/tool-schema.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { isLonger } from "./answers.ts";
 
 /** Returns the problem of a value; `undefined` without one, and for every value if the schema cannot be read. */

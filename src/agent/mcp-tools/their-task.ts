@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { isParked } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { recordOf } from "../models/tool-schema.ts";
+import { recordOf } from "../../core/unknown.ts";
 import { type ReadResult, type TheirTask, resultIn } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { type Asking, type InputRequired, continuationOf } from "./elicitation.ts";

@@ -5,6 +5,7 @@
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
+import { isObject, memberOf } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { saysOverflow } from "./provider-words.ts";
 
@@ -256,13 +257,13 @@ function errorKind(chain: readonly object[]): string {
 function providerText(error: unknown, chain: readonly object[]): string {
   for (const link of chain) {
     const answer: unknown = Reflect.get(link, "error");
-    for (const body of [nested(answer, "error"), answer]) {
-      const message = nested(body, "message");
+    for (const body of [memberOf(answer, "error"), answer]) {
+      const message = memberOf(body, "message");
       if (typeof message === "string" && message !== "") return beginningOf(message);
     }
   }
   const said = chain.flatMap((link) => {
-    const message = nested(link, "message");
+    const message = memberOf(link, "message");
     return typeof message === "string" && message !== "" ? [message] : [];
   });
   const text = said.at(-1) ?? (typeof error === "string" ? error : "");
@@ -270,12 +271,8 @@ function providerText(error: unknown, chain: readonly object[]): string {
   return beginningOf(text).split("Troubleshooting URL: ", 1).join().trimEnd();
 }
 
-function nested(value: unknown, field: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined;
-}
-
 function nameOf(link: object): string {
-  const name = nested(link, "name");
+  const name = memberOf(link, "name");
   return typeof name === "string" ? name : "";
 }
 
@@ -286,7 +283,7 @@ function className(link: object): string {
 }
 
 function isAbort(link: object): boolean {
-  const message = nested(link, "message");
+  const message = memberOf(link, "message");
   return (
     /^(?:Model)?AbortError$/.test(nameOf(link)) ||
     className(link) === "APIUserAbortError" ||
@@ -300,7 +297,7 @@ function isBroken(link: object): boolean {
   return (
     nameOf(link) === STREAM_BROKEN ||
     nameOf(link) === "SyntaxError" ||
-    BROKEN_TEXT.test(String(nested(link, "message")))
+    BROKEN_TEXT.test(String(memberOf(link, "message")))
   );
 }
 
@@ -308,25 +305,25 @@ function isTimeout(link: object): boolean {
   return (
     /timeout/i.test(nameOf(link)) ||
     /timeout/i.test(className(link)) ||
-    /timed out/i.test(String(nested(link, "message")))
+    /timed out/i.test(String(memberOf(link, "message")))
   );
 }
 
 /** True for an error object inside the stream of an answer that began with HTTP 200. */
 const isReportInStream = (link: object): boolean =>
-  className(link) === "APIError" && nested(link, "status") === undefined && isObject(nested(link, "error"));
-
-const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+  className(link) === "APIError" &&
+  memberOf(link, "status") === undefined &&
+  isObject(memberOf(link, "error"));
 
 /** The HTTP status that a gateway puts into an error object, as a number or as text. */
 function codeInStream(chain: readonly object[]): number | undefined {
-  const codes = chain.flatMap((link) => [nested(nested(link, "error"), "code"), nested(link, "code")]);
+  const codes = chain.flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")]);
   return codes.map(Number).find((code) => Number.isInteger(code) && code >= 400 && code < 600);
 }
 
 function firstNumber(chain: readonly object[], field: string): number | undefined {
   for (const link of chain) {
-    const value = nested(link, field);
+    const value = memberOf(link, field);
     if (typeof value === "number") return value;
   }
   return undefined;
@@ -334,7 +331,7 @@ function firstNumber(chain: readonly object[], field: string): number | undefine
 
 function firstCode(chain: readonly object[], pattern: RegExp): string | undefined {
   for (const link of chain) {
-    const value = nested(link, "code");
+    const value = memberOf(link, "code");
     if (typeof value === "string" && pattern.test(value)) return value;
   }
   return undefined;
@@ -347,8 +344,8 @@ function silence(chain: readonly object[]): { silentMs?: number } {
 
 function headerOf(chain: readonly object[], name: string): string | undefined {
   for (const link of chain) {
-    const headers = nested(link, "headers");
-    const value: unknown = headers instanceof Headers ? headers.get(name) : nested(headers, name);
+    const headers = memberOf(link, "headers");
+    const value: unknown = headers instanceof Headers ? headers.get(name) : memberOf(headers, name);
     if (typeof value === "string") return value;
   }
   return undefined;

@@ -1,15 +1,6 @@
 /** Rewrites JSON Schemas for Gemini, which reads a part of OpenAPI. */
-import {
-  JSON_TEXT,
-  type Schema,
-  distinct,
-  flat,
-  isRecord,
-  listOf,
-  noted,
-  quoted,
-  recordOf,
-} from "./tool-schema.ts";
+import { JSON_TEXT, type Schema, distinct, flat, listOf, noted, quoted } from "./tool-schema.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 
 /** Keywords that mean the same there. */
 const KEPT: ReadonlySet<string> = new Set(["description", "minItems", "maxItems", "minimum", "maximum"]);

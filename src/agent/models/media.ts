@@ -7,7 +7,7 @@ import { type MediaLimits, describeMedia, mediaFacts, mediaKind, mediaProblem } 
 import { headOf, oneLine, trimEndOf } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
-import { isRecord, recordOf } from "./tool-schema.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 import { copyMessage } from "../messages/messages.ts";
 
 type Content = BaseMessage["content"];

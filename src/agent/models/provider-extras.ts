@@ -6,7 +6,8 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
-import { isRecord, listOf, recordOf } from "./tool-schema.ts";
+import { listOf } from "./tool-schema.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 
 type Fields = Record<string, unknown>;
 

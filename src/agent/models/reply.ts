@@ -12,6 +12,7 @@ import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/m
 import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/step.ts";
@@ -207,14 +208,7 @@ function problemOf({ args = "", index }: ToolCallChunk): string | undefined {
   return index === undefined || isJson(args) ? undefined : "Malformed args.";
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
 export interface SafeReply {

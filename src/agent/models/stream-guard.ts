@@ -1,5 +1,6 @@
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { NO_ANSWER } from "./failure.ts";
 import { KeepAlives, ModelSilentError, ModelStreamBrokenError } from "./silence.ts";
 
@@ -144,17 +145,12 @@ function isEnd(event: string): boolean {
 
 /** Throws what a failure event of the responses API says; other events with these words pass. */
 function throwReported(data: string): void {
-  let event: unknown;
-  try {
-    event = JSON.parse(data);
-  } catch {
-    return;
-  }
-  const type = field(event, "type");
-  const report = type === "response.failed" ? field(field(event, "response"), "error") : event;
-  if (type !== "response.failed" && (type !== "error" || field(event, "error") !== undefined)) return;
-  const code = field(report, "code");
-  const message = field(report, "message");
+  const event = parsedJson(data);
+  const type = memberOf(event, "type");
+  const report = type === "response.failed" ? memberOf(memberOf(event, "response"), "error") : event;
+  if (type !== "response.failed" && (type !== "error" || memberOf(event, "error") !== undefined)) return;
+  const code = memberOf(report, "code");
+  const message = memberOf(report, "message");
   throw new ProviderStreamError(
     typeof code === "string" ? code : "server_error",
     typeof message === "string" ? message : "the provider ended the answer with an error",
@@ -195,10 +191,6 @@ class WholeEvents {
     return [[...this.#open, this.#lineEnds].join("")];
   }
 }
-
-/** A field of an unknown value; `undefined` if it has none. */
-const field = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
 /** About how many characters of a stream are read at once: client libraries need some time for each event. */
 const PART = 16_384;

@@ -8,6 +8,7 @@ import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
 import { currentRun } from "../budget/limits.ts";
 
 /** A JSON schema of an object. */
@@ -286,13 +287,9 @@ function fitting(text: string, strategy: Strategy): unknown {
 }
 
 function recordIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const given: unknown = JSON.parse(text);
-    // Arguments of a call are a record.
-    return typeof given === "object" && given !== null && !Array.isArray(given) ? { ...given } : undefined;
-  } catch {
-    return undefined;
-  }
+  const given = parsedJson(text);
+  // Arguments of a call are a record.
+  return isRecord(given) ? given : undefined;
 }
 
 /** Reminds a model that ended without the answer. */

@@ -1,5 +1,6 @@
 /** Rewrites the JSON Schemas of tools so that every model provider takes them, and maps arguments back. */
 import { headOf, oneLine } from "../../core/text.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -43,9 +44,6 @@ export function sentSchema(given: unknown, narrow = (schema: Schema): Schema => 
   return { schema, restore: (args) => restored(args, schema, originalOf) };
 }
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-export const recordOf = (value: unknown): Record<string, unknown> => (isRecord(value) ? value : {});
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 export const distinct = (values: readonly unknown[]): unknown[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),

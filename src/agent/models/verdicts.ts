@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { VERDICTS } from "../../core/criteria.ts";
 import { oneLine } from "../../core/text.ts";
+import { recordOf } from "../../core/unknown.ts";
 import type { CriterionVerdict } from "../contracts/goal.ts";
 import type { JsonSchemaFormat } from "./structured-answer.ts";
 
@@ -55,8 +56,7 @@ export function readFindings(
   criteria: readonly string[],
   otherwise: string,
 ): CriterionVerdict[] {
-  const given: Record<string, unknown> =
-    typeof findings === "object" && findings !== null ? { ...findings } : {};
+  const given = recordOf(findings);
   return criteria.map((criterion, index) => {
     const read = FINDING.safeParse(given[criterionName(index)]);
     if (!read.success) return { criterion, verdict: "uncertain", evidence: oneLine(otherwise, LONGEST) };

@@ -5,6 +5,7 @@ import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
@@ -274,8 +275,7 @@ export async function loadClient(needs: ProviderPackage, load: LoadPackage): Pro
   const { provider, name, version, client, keys } = needs;
   let cause: unknown;
   try {
-    const loaded = await load(name);
-    const found = typeof loaded === "object" && loaded !== null ? Reflect.get(loaded, client) : undefined;
+    const found = memberOf(await load(name), client);
     if (typeof found === "function" && needs.hasKeys(process.env)) return found;
   } catch (error) {
     cause = error;

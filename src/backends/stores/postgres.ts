@@ -13,6 +13,7 @@ import {
   type StoredFile,
 } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
 
 /** The part of a pool of the package `pg` that is used. */
@@ -153,7 +154,7 @@ export class PostgresFiles implements FileStore {
 
   explain(thrown: unknown): string {
     if (thrown instanceof ConfigurationError) return thrown.message;
-    const code = typeof thrown === "object" && thrown !== null ? Reflect.get(thrown, "code") : undefined;
+    const code = memberOf(thrown, "code");
     if (typeof code === "string" && Object.hasOwn(REASONS, code)) return REASONS[code] ?? "";
     if (typeof code !== "string") return `the Postgres server cannot be reached in time; ${CHECK}`;
     return CONNECTION.test(code)

@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, posix, win32 } from "node:path";
 import type { HostFacts } from "../../config/paths.ts";
 import type { Launch } from "../../config/program.ts";
+import { memberOf } from "../../core/unknown.ts";
 
 /** The name under which clients list this server. */
 export const NAME = "deepagent";
@@ -222,9 +223,6 @@ function hasNestedServers(value: unknown): boolean {
   const servers = memberOf(memberOf(value, "mcp"), "servers");
   return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
 }
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
 /** Gemini CLI removes variables that look like keys from the environment of servers, unless the entry names them. */
 const gemini: Finder = ({ host, project }) => ({

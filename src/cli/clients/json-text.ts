@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Edit, type Node, applyEdits, createScanner, findNodeAtLocation } from "jsonc-parser";
 import { parseJson } from "../../config/load.ts";
+import { memberOf } from "../../core/unknown.ts";
 
 /** An edited text, or why it cannot be edited. */
 export type EditedText = { ok: true; text: string } | { ok: false; problem: string };
@@ -59,8 +60,7 @@ export function removeAt(text: string, path: readonly [string, ...(string | numb
 export function valueAt(text: string, path: readonly (string | number)[]): unknown {
   const parsed = parseJson(text);
   let value = parsed.ok ? parsed.value : undefined;
-  for (const key of path)
-    value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+  for (const key of path) value = memberOf(value, key);
   return value;
 }
 

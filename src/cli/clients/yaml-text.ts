@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Pair, type YAMLMap, isMap, isPair, isScalar, parseDocument, stringify } from "yaml";
 import type { EditedText } from "./json-text.ts";
+import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 
 /** The member at a path of names. `undefined`: it does not exist, or the text is not YAML. */
 export function yamlValueAt(text: string, ...path: string[]): unknown {
@@ -42,9 +43,9 @@ export function setYamlMember(
         : withSection(text, pair, key, { [name]: value });
   if (result === undefined) return alien;
   const after = parse(result);
-  const expected = { ...toObject(parsed.value), [key]: { ...toObject(memberOf(parsed.value, key)) } };
+  const expected = { ...recordOf(parsed.value), [key]: { ...recordOf(memberOf(parsed.value, key)) } };
   const section = expected[key];
-  if (typeof section === "object" && section !== null) {
+  if (isObject(section)) {
     if (value === undefined) Reflect.deleteProperty(section, name);
     else Reflect.set(section, name, value);
   }
@@ -106,8 +107,7 @@ const startOf = (pair: Pair | undefined): number => (isScalar(pair?.key) ? (pair
 
 /** Offset of the end of a pair's value, without the text after it. */
 function endOf(pair: Pair | undefined): number {
-  const value = pair?.value;
-  const range = typeof value === "object" && value !== null && "range" in value ? value.range : undefined;
+  const range = memberOf(pair?.value, "range");
   const end: unknown = Array.isArray(range) ? range[1] : undefined;
   return typeof end === "number" ? end : startOf(pair);
 }
@@ -136,14 +136,8 @@ function parse(text: string): Parsed {
   }
 }
 
-const toObject = (value: unknown): Record<string, unknown> =>
-  typeof value === "object" && value !== null ? { ...value } : {};
-
-const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-
 /** A section without members is as good as none. */
 function withoutEmpty(value: unknown, key: string): unknown {
-  const { [key]: section, ...rest } = toObject(value);
-  return Object.keys(toObject(section)).length === 0 ? rest : { ...rest, [key]: section };
+  const { [key]: section, ...rest } = recordOf(value);
+  return Object.keys(recordOf(section)).length === 0 ? rest : { ...rest, [key]: section };
 }

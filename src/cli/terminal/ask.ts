@@ -1,6 +1,7 @@
 /** Asks a person in the terminal what a run waits for. */
 import { z } from "zod";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import {
   type Approval,
   type PersonDecision,
@@ -141,19 +142,11 @@ function decisionOf(
 ): PersonDecision | undefined {
   if (decision === "reject") return { type: decision, ...(message === undefined ? {} : { message }) };
   if (decision !== "edit") return { type: decision };
-  const args = Arguments.safeParse(parsed(edited_args ?? ""));
+  const args = Arguments.safeParse(parsedJson(edited_args ?? ""));
   return args.success ? { type: "edit", editedAction: { name: tool, args: args.data } } : undefined;
 }
 
 const Arguments = z.record(z.string(), z.unknown());
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
 
 /** An elicitation form as this server sends it for an approval. */
 export const ApprovalForm = z.object({

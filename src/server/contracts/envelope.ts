@@ -8,6 +8,7 @@ import {
   isJSONRPCRequest,
   isJSONRPCResponse,
 } from "@modelcontextprotocol/server";
+import { isRecord } from "../../core/unknown.ts";
 
 /** An error about a message. The id is null if the message has none that can be used. */
 export interface ErrorAnswer {
@@ -56,7 +57,7 @@ export function readMessages(value: unknown, takesBatches: boolean): Received {
  * object belongs: languages without the difference write them so.
  */
 function readMessage(value: unknown): Incoming {
-  if (!isObject(value)) return refuse(null, "a message must be a JSON object");
+  if (!isRecord(value)) return refuse(null, "a message must be a JSON object");
   const { method } = value;
   const id = value["id"] ?? undefined;
   if (method == null && ("result" in value || "error" in value)) return readAnswer(value);
@@ -74,7 +75,7 @@ function readMessage(value: unknown): Incoming {
   };
   if (isMessage(message)) return { ok: true, message };
   const problem =
-    params === undefined || isObject(params) ? paramsProblem(params) : "params must be an object";
+    params === undefined || isRecord(params) ? paramsProblem(params) : "params must be an object";
   const answer = errorAnswer(shown, ProtocolErrorCode.InvalidParams, `Invalid params: ${problem}`);
   return { ok: false, answer, isExpected };
 }
@@ -95,23 +96,23 @@ function readAnswer({ id, result, error }: Members): Incoming {
 }
 
 function readParams(method: string, given: unknown): unknown {
-  if (given !== undefined && !isObject(given)) return given;
+  if (given !== undefined && !isRecord(given)) return given;
   if (given === undefined && method !== "initialize") return undefined;
   const params: Members = { ...Object(withoutNulls(given)) };
   for (const name of ["_meta", "arguments", "capabilities"])
     if (name in params) params[name] = emptied(params[name]);
   // Models write null for arguments that they leave out.
-  if (isObject(params["arguments"])) params["arguments"] = withoutNullMembers(params["arguments"]);
+  if (isRecord(params["arguments"])) params["arguments"] = withoutNullMembers(params["arguments"]);
   if (method !== "initialize") return params;
   const { clientInfo = {} } = params;
-  const info = isObject(clientInfo) ? { name: "unknown", version: "unknown", ...clientInfo } : clientInfo;
+  const info = isRecord(clientInfo) ? { name: "unknown", version: "unknown", ...clientInfo } : clientInfo;
   // The server answers an unknown revision with one that it speaks.
   return { protocolVersion: "none", capabilities: {}, ...params, clientInfo: info };
 }
 
 /** Tells what is wrong with the params of a request or notification whose other members are right. */
 function paramsProblem({ _meta: meta = {} }: Members = {}): string {
-  if (!isObject(meta)) return "_meta must be an object";
+  if (!isRecord(meta)) return "_meta must be an object";
   if (!isId(meta["progressToken"] ?? "")) return `_meta.progressToken must be ${AN_ID}`;
   return "protocolVersion must be a string, and capabilities, clientInfo and what is in _meta must be objects";
 }
@@ -139,7 +140,7 @@ const VERBATIM: ReadonlySet<string> = new Set(["arguments", "input"]);
 /** Leaves out members that are null, at any depth. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
-  if (!isObject(value)) return value;
+  if (!isRecord(value)) return value;
   const kept = Object.entries(withoutNullMembers(value));
   return Object.fromEntries(
     kept.map(([name, member]) => [name, VERBATIM.has(name) ? member : withoutNulls(member)]),
@@ -150,6 +151,3 @@ const withoutNullMembers = (value: Members): Members =>
   Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 
 const emptied = (value: unknown): unknown => (Array.isArray(value) && value.length === 0 ? {} : value);
-
-const isObject = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,6 +1,7 @@
 import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
 import { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import type { Approval, PersonDecision, Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
@@ -78,7 +79,7 @@ function editedArguments(
 ): Record<string, unknown> | "none" | "broken" {
   const json = form.get("edited_args");
   if (json === null) return "none";
-  const others = Arguments.safeParse(parsed(json));
+  const others = Arguments.safeParse(parsedJson(json));
   if (!others.success) return "broken";
   const { text } = editableArguments(approval);
   const typed = form.get("edited_text");
@@ -128,12 +129,3 @@ const JSON_ERRORS: Readonly<Record<string, string>> = {
   InvalidEscapeCharacter: "a backslash is followed by the wrong character",
   InvalidCharacter: "a character has to be escaped",
 };
-
-/** `undefined` when it is not JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,10 +1,11 @@
 /** Reads the form of a question. */
 import { defined } from "../../core/defined.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import type { OpenQuestion } from "../../runs/run.ts";
 import { fieldProblem, fieldsOf } from "../../tools/check-answer.ts";
 import type { Answer, Field } from "../../tools/tool.ts";
 import { OTHER, otherName } from "../views/room/question-fields.ts";
-import { jsonProblem, parsed } from "./decision.ts";
+import { jsonProblem } from "./decision.ts";
 
 const MAX_MESSAGE_CHARACTERS = 2000;
 
@@ -30,7 +31,7 @@ function freeAnswer(form: URLSearchParams): PageAnswer {
   const text = textOf(form, "v0");
   if (text.trim() === "") return { ok: false, problem: "Write an answer, or decline." };
   if (form.get("as") !== "json") return { ok: true, answer: { type: "value", value: text } };
-  const value = parsed(text);
+  const value = parsedJson(text);
   if (value === undefined) return { ok: false, problem: jsonProblem(text, "The answer is not JSON").problem };
   return { ok: true, answer: { type: "value", value } };
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { shortTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { displayName, escapeHidden, oneLine } from "../../core/text.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import { type AgentPath, type Approval, type PersonDecision, agentName } from "../../runs/run.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, decisionsFor, isApproval, isAsItStands, shownCall } from "./shown-call.ts";
@@ -210,9 +211,6 @@ function editableArguments({ args }: Approval): string | undefined {
 }
 
 function sameArguments(edited: string, approval: Approval): boolean {
-  try {
-    return canonicalJson(JSON.parse(edited)) === canonicalJson(approval.args);
-  } catch {
-    return false;
-  }
+  const args = parsedJson(edited);
+  return args !== undefined && canonicalJson(args) === canonicalJson(approval.args);
 }

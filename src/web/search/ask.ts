@@ -1,8 +1,8 @@
 /** Asks a search service over HTTP; each failure becomes one sentence. */
 import { codeOf, isAbortError } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
+import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { WebProblem, secondsToWait } from "../request.ts";
-import { fieldOf } from "./results.ts";
 
 export interface Question {
   /** Name of the service for people. */
@@ -75,7 +75,7 @@ function parse(text: string, service: string): unknown {
 }
 
 const reasonOf = (error: unknown): string =>
-  codeOf(error) ?? codeOf(fieldOf(error, "cause")) ?? "the network or its address is wrong";
+  codeOf(error) ?? codeOf(memberOf(error, "cause")) ?? "the network or its address is wrong";
 
 function failureOf(
   { status, headers }: Response,
@@ -100,15 +100,10 @@ function failureOf(
 
 /** The message in the answer of a refusal. */
 function saidIn(text: string, secret: string | undefined): string {
-  let answer: unknown;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    return "";
-  }
-  const nested = [answer, fieldOf(answer, "error"), fieldOf(answer, "detail")];
+  const answer = parsedJson(text);
+  const nested = [answer, memberOf(answer, "error"), memberOf(answer, "detail")];
   const message = nested
-    .flatMap((part) => [part, ...["detail", "message", "error"].map((name) => fieldOf(part, name))])
+    .flatMap((part) => [part, ...["detail", "message", "error"].map((name) => memberOf(part, name))])
     .find((one) => typeof one === "string");
   const known = secret === undefined ? message : message?.replaceAll(secret, "[key]");
   return oneLine(known ?? "", 200).replace(/\.$/, "");

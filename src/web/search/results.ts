@@ -1,5 +1,6 @@
 /** Results of a search, in one shape for all providers. */
 import { headOf, oneLine } from "../../core/text.ts";
+import { isRecord, memberOf } from "../../core/unknown.ts";
 import { MAX_URL } from "../url.ts";
 
 export interface FoundPage {
@@ -24,12 +25,9 @@ export type SearchPages = (
 
 /** The list of results in an answer; none for an answer of another form. */
 export function listIn(answer: unknown, ...path: readonly string[]): RawPage[] {
-  const list = path.reduce<unknown>((value, name) => fieldOf(value, name), answer);
-  return Array.isArray(list) ? list.filter((item) => typeof item === "object" && item !== null) : [];
+  const list = path.reduce<unknown>((value, name) => memberOf(value, name), answer);
+  return Array.isArray(list) ? list.filter(isRecord) : [];
 }
-
-export const fieldOf = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
 const MAX_SNIPPET = 600;
 
