@@ -42,7 +42,7 @@ async function journal() {
       };
       for (let n = 0; n < count; n += 1) void engine.note(() => appendEvent(RUN, entry, 2));
     },
-    end: () => void runs.cancel("me", RUN, "enough", 3),
+    end: () => runs.cancel("me", RUN, "enough", 3),
     follow: (after: number, principal = "me", signal = new AbortController().signal) =>
       follow(principal, RUN, { after, signal }, { feed, tails }),
   };
@@ -68,7 +68,7 @@ test.each([1, 50])("a change is read in two statements with %i followers", async
     await settled();
     expect(since()).toBe(2);
   }
-  end();
+  await end();
   const { lastSeq } = (await runs.read.run("me", RUN))!;
   for (const seen of await Promise.all(all)) expect(seen).toEqual(upTo(lastSeq));
 });
@@ -106,7 +106,7 @@ test("every follower gets every event once and in order, however far behind it i
           if (told) feed.notify(RUN);
           for (let turn = 0; turn < turns; turn += 1) await settled();
         }
-        end();
+        await end();
         const { lastSeq } = (await runs.read.run("me", RUN))!;
         for (const { after, seen } of followers)
           expect(await seen).toEqual(upTo(lastSeq, Math.min(after, lastSeq)));

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
+import { GroupCommit, flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
 import { whenUnlocked } from "../../src/storage/sqlite/database.ts";
 import { StorageError } from "../../src/core/errors.ts";
 import { watchFlushes } from "../support/disk.ts";
@@ -44,6 +44,41 @@ it("what throws is told to who asked for it, and nothing of it is kept", async (
   await expect(whenUnlocked(database, () => half.immediate())).rejects.toThrow("broken");
   expect(count()).toBe(0);
   expect(database.pragma("synchronous", { simple: true })).toBe(2);
+});
+
+it("what comes together is committed together, without the work that throws", async () => {
+  const { file, database, add, count } = numbers();
+  const other = opened(file);
+  const versions = (): number => Number(other.pragma("data_version", { simple: true }));
+  const before = versions();
+  const group = GroupCommit.of(database);
+  const all = [1, 2, 3].map((n) =>
+    group.run(() => {
+      add(n);
+      if (n === 2) throw new Error("broken");
+      expect(versions()).toBe(before);
+      return n;
+    }),
+  );
+  await group.settled();
+  expect(count()).toBe(2);
+  const ends = await Promise.allSettled(all);
+  expect(ends).toMatchObject([{ value: 1 }, { reason: { message: "broken" } }, { value: 3 }]);
+  expect(versions()).not.toBe(before);
+});
+
+it("what comes together is not kept when its file fails", async () => {
+  const { database, add, count } = numbers();
+  const group = GroupCommit.of(database);
+  const all = [1, 2].map((n) =>
+    group.run(() => {
+      add(n);
+      if (n === 2) throw new StorageError("storage_io", "The disk is broken.");
+    }),
+  );
+  const failed = { reason: { code: "storage_io" } };
+  expect(await Promise.allSettled(all)).toMatchObject([failed, failed]);
+  expect(count()).toBe(0);
 });
 
 it("after the disk has failed, nothing is acknowledged before the file itself has everything", async () => {

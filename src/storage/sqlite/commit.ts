@@ -97,14 +97,16 @@ async function syncFile(path: string): Promise<void> {
 export const flushesItself = (database: Database): boolean =>
   Number(database.pragma("synchronous", { simple: true })) >= FULL;
 
-/** Rows that belong together, on their way into the database. */
+/** Work that waits for the next commit. */
 interface Waiting {
-  store: () => void;
-  resolve: () => void;
+  /** Does the work; the result tells its caller of it once the transaction has ended. */
+  work: () => () => void;
   reject: (thrown: unknown) => void;
 }
 
-/** The longest wait for more to store, in turns of the event loop. */
+const groups = new WeakMap<Database, GroupCommit>();
+
+/** The longest wait for more work, in turns of the event loop. */
 const TURNS = 16;
 
 /**
@@ -115,16 +117,43 @@ export class GroupCommit {
   #waiting: Waiting[] = [];
   readonly #database: Database;
 
-  constructor(database: Database) {
+  private constructor(database: Database) {
     this.#database = database;
   }
 
-  /** Resolves once everything that `store` did is committed. If it throws, nothing of it is kept. */
-  run(store: () => void): Promise<void> {
+  /** The one of this connection. */
+  static of(database: Database): GroupCommit {
+    const known = groups.get(database);
+    if (known !== undefined) return known;
+    const group = new GroupCommit(database);
+    groups.set(database, group);
+    return group;
+  }
+
+  /**
+   * Resolves once everything that `work` did is committed. If it throws, nothing of it is kept. `work` may be done
+   * again.
+   */
+  run<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ store, resolve, reject });
+      const attempt = (): (() => void) => {
+        try {
+          const result = inTransaction(this.#database, work);
+          return () => resolve(result);
+        } catch (thrown) {
+          // A failure of the file undoes all of the transaction.
+          if (isTransient(thrown)) throw thrown;
+          return () => reject(thrown);
+        }
+      };
+      this.#waiting.push({ work: attempt, reject });
       if (this.#waiting.length === 1) void this.#commit();
     });
+  }
+
+  /** Resolves once the work that waits is committed, or has failed. */
+  async settled(): Promise<void> {
+    if (this.#waiting.length > 0) await this.run(() => undefined).catch(() => undefined);
   }
 
   async #commit(): Promise<void> {
@@ -134,23 +163,12 @@ export class GroupCommit {
     }
     const group = this.#waiting;
     this.#waiting = [];
-    const storeAll = (): void[] => group.map((one) => this.#store(one));
+    const workAll = (): (() => void)[] => group.map(({ work }) => work());
     try {
-      await whenUnlocked(this.#database, () => inTransaction(this.#database, storeAll));
-      // Those that failed alone were rejected before.
-      for (const { resolve } of group) resolve();
+      const ends = await whenUnlocked(this.#database, () => inTransaction(this.#database, workAll));
+      for (const end of ends) end();
     } catch (thrown) {
       for (const { reject } of group) reject(thrown);
-    }
-  }
-
-  #store({ store, reject }: Waiting): void {
-    try {
-      inTransaction(this.#database, store);
-    } catch (thrown) {
-      // A failure of the file undoes all of the transaction.
-      if (isTransient(thrown)) throw thrown;
-      reject(thrown);
     }
   }
 }

@@ -1,8 +1,8 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
 import { inSqlite } from "../sql/dialects.ts";
 import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
-import { inTransaction, quickly } from "./commit.ts";
-import { type Database, whenUnlocked } from "./database.ts";
+import { GroupCommit, inTransaction, quickly } from "./commit.ts";
+import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
 
 /** Carries out all steps at once, so that no other statement of this process comes between them. */
@@ -23,10 +23,11 @@ export function sqliteEngine(database: Database): Engine {
       throw unreadable(thrown, "the database of runs");
     }
   };
+  const commits = GroupCommit.of(database);
   const engine: Engine = {
     of: () => engine,
     read: async (steps) => carryOut(steps()),
-    write: (steps) => whenUnlocked(database, () => inTransaction(database, () => carryOut(steps()))),
+    write: (steps) => commits.run(() => carryOut(steps())),
     note: (steps) => quickly(database, () => inTransaction(database, () => carryOut(steps()))),
   };
   return engine;

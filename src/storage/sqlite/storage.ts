@@ -5,7 +5,7 @@ import type { Logger } from "../../core/logger.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import type { AgentStorage, Storage } from "../storage.ts";
 import { CHECKPOINT_MIGRATIONS } from "./checkpoints/migrations.ts";
-import { writeLogInThread } from "./commit.ts";
+import { GroupCommit, writeLogInThread } from "./commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "./database.ts";
 import { STORE_MIGRATIONS } from "./memories/schema.ts";
 import { migrate, schemaVersion } from "./migrations.ts";
@@ -22,6 +22,7 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
   const logs: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     await Promise.all(logs.map((end) => end()));
+    await Promise.all(opened.map((database) => GroupCommit.of(database).settled()));
     for (const database of opened.toReversed()) database.close();
   };
   try {

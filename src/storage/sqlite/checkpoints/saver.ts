@@ -94,7 +94,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     this.serde = withBytes(this.serde, (thrown) => unreadable(thrown, "the database of checkpoints"));
     this.#database = database;
     this.#prepared = prepared;
-    this.#commits = new GroupCommit(database);
+    this.#commits = GroupCommit.of(database);
     this.#sql = prepare(database);
   }
 
