@@ -15,6 +15,8 @@ export function withBytes(
     dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
     loadsTyped: async (type, data) => {
       try {
+        // Everything that is more than JSON has this key. LangGraph's serialiser waits for each value of plain JSON too.
+        if (type === "json" && !mentions(data, '"lc"')) return JSON.parse(textOf(data));
         const value: unknown = await serde.loadsTyped(type, data);
         return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
       } catch (thrown) {
@@ -29,6 +31,9 @@ export const mentions = (data: Uint8Array | string, text: string): boolean =>
   typeof data === "string"
     ? data.includes(text)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
+
+const textOf = (data: Uint8Array | string): string =>
+  typeof data === "string" ? data : new TextDecoder().decode(data);
 
 const toRecord = (value: object): object =>
   value instanceof Uint8Array
