@@ -17,15 +17,17 @@ export function steadyClock(): Clock {
 /** Name of the server's time zone, such as `Asia/Tokyo`. */
 export const timeZone = (): string => new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
+const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const PLATFORMS: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
 
 /** Tells a model the date, the time zone and the platform at the start of a run: it knows none of them. */
 export function startNote(now: number): string {
-  const zone = timeZone();
-  const date = new Intl.DateTimeFormat("en-CA", { dateStyle: "short", timeStyle: "short", hourCycle: "h23" });
-  const day = new Intl.DateTimeFormat("en", { weekday: "long" });
+  const time = new Date(now);
+  const two = (part: number): string => String(part).padStart(2, "0");
+  const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join("-");
+  const hour = `${two(time.getHours())}:${two(time.getMinutes())}`;
   const place = PLATFORMS[process.platform] ?? process.platform;
-  return `[Started on ${day.format(now)}, ${date.format(now)}, time zone ${zone}, on ${place}]`;
+  return `[Started on ${DAYS[time.getDay()]}, ${date}, ${hour}, time zone ${timeZone()}, on ${place}]`;
 }
 
 /** Matches the note at the end of a task. */
