@@ -20,7 +20,7 @@ import { Command, MemorySaver } from "../langgraph/internals.ts";
 import { graphFailure } from "../langgraph/graph-failure.ts";
 import { openInterrupts } from "../langgraph/open-interrupts.ts";
 import { AGENT_NAME, eventOf, withEvents } from "../langgraph/step-of-task.ts";
-import { finishedEvent, snapshotOf, whatWaits } from "../langgraph/thread-agent.ts";
+import { finishedEvent, snapshotOf, valuesOf, whatWaits } from "../langgraph/thread-agent.ts";
 import { type ModelSource, resolveModel } from "../models/resolve.ts";
 import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
 
@@ -211,7 +211,7 @@ export async function* streamEvents(
     throw graphFailure(error);
   }
   const waiting = whatWaits(await openIn(agent), asked);
-  yield waiting ? { kind: "paused", ...waiting } : finishedEvent(await graph.getState(thread));
+  yield waiting ? { kind: "paused", ...waiting } : finishedEvent(valuesOf(await graph.getState(thread)));
 }
 
 /** Reads a chunk of stream mode `messages`: part of a reply, or all of it, with metadata about its origin. */

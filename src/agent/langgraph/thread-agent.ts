@@ -25,6 +25,7 @@ import { StepFiles } from "../step/files.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
 import { type TaskContext, eventOf, withContext } from "./step-of-task.ts";
+import { Progress } from "./untraced-node.ts";
 
 /** An agent as runs see it, over its graph. */
 export class ThreadAgent implements Agent {
@@ -58,17 +59,20 @@ export class ThreadAgent implements Agent {
   }
 
   async *work(threadId: string, input: AgentInput, options: WorkOptions): AsyncGenerator<AgentEvent> {
-    let next: GraphInput = await this.#inputOf(threadId, input, options);
+    let reading: Promise<StateSnapshot> | undefined;
+    const begun = (): Promise<StateSnapshot> => (reading ??= this.#thread(threadId));
+    let next: GraphInput = await this.#inputOf(threadId, input, options, begun);
+    const context = await this.#contextOf(options, begun);
     for (;;) {
-      const asked = yield* this.#stream(threadId, next, options);
+      const { asked, reached } = yield* this.#stream(threadId, next, context, options);
       options.signal.throwIfAborted();
       const waiting = asked && whatWaits(await this.#open(threadId), asked);
       if (waiting && !waiting.childAwaited) return yield { kind: "paused", ...waiting };
       // A limit has closed the requests, or a call that waits looked before another one saw the message.
-      const thread = await this.#thread(threadId);
-      const told = await newMessages(options.inbox, thread.values["messages"] ?? []);
-      if (told.length === 0) return yield waiting ? { kind: "paused", ...waiting } : finishedEvent(thread);
-      next = waiting ? null : await received(told, valuesOf(thread), this.#readChild);
+      const state = reached ?? valuesOf(await this.#thread(threadId));
+      const told = await newMessages(options.inbox, state.messages ?? []);
+      if (told.length === 0) return yield waiting ? { kind: "paused", ...waiting } : finishedEvent(state);
+      next = waiting ? null : await received(told, state, this.#readChild);
     }
   }
 
@@ -81,15 +85,15 @@ export class ThreadAgent implements Agent {
     return child === undefined ? {} : valuesOf(await child.#thread(threadId));
   };
 
-  /** Gives the graph and those below it what they need of the run. */
+  /** Everything that the graph and those below it need of the run. `begun` reads the thread as it was before. */
   async #contextOf(
-    threadId: string,
     { runId: run, trace: tracePlace, agent = [], signal: _signal, ...given }: WorkOptions,
+    begun: () => Promise<StateSnapshot>,
   ): Promise<TaskContext> {
     const context: TaskContext = { ...given, run, tracePlace, hasEvents: true, readChild: this.#readChild };
     if (this.#limits === undefined) return context;
     // A subagent that works by itself, and not inside a task of the agent that delegated.
-    const files = valuesOf(await this.#thread(threadId))[GIVEN_FILES] as FilesState | undefined; // our channel
+    const files = valuesOf(await begun())[GIVEN_FILES] as FilesState | undefined; // our channel
     return {
       ...context,
       path: agent,
@@ -106,14 +110,15 @@ export class ThreadAgent implements Agent {
     return openInterrupts(checkpointer, { thread_id: threadId });
   }
 
-  /** Lets the graph work until it stops. After interrupts, returns the ids of approvals in the order of their requests. */
+  /** Lets the graph work until it stops. */
   async *#stream(
     threadId: string,
     input: GraphInput,
-    options: WorkOptions,
-  ): AsyncGenerator<AgentEvent, string[] | undefined> {
-    const { runId, signal } = options;
-    const context = await this.#contextOf(threadId, options);
+    given: TaskContext,
+    { runId, signal }: WorkOptions,
+  ): AsyncGenerator<AgentEvent, Stopped> {
+    const progress = new Progress();
+    const context = { ...given, progress };
     const asked: string[] = [];
     let isInterrupted = false;
     try {
@@ -134,7 +139,10 @@ export class ThreadAgent implements Agent {
         if (event) yield event;
         isInterrupted ||= typeof chunk === "object" && chunk !== null && INTERRUPT in chunk;
       }
-      return isInterrupted ? asked : undefined;
+      if (isInterrupted) return { asked };
+      // A graph that a limit may end while it waits continues as another graph.
+      const isOneGraph = progress.hasBegun && !new Meter(this.graph.facts.limits, context.meter).hasTotals;
+      return isOneGraph ? { reached: progress.state([this.graph.streamChannelsAsIs].flat()) } : {};
     } catch (error) {
       signal.throwIfAborted();
       throw graphFailure(error);
@@ -145,6 +153,7 @@ export class ThreadAgent implements Agent {
     threadId: string,
     input: AgentInput,
     { runId, startNote }: WorkOptions,
+    begun: () => Promise<StateSnapshot>,
   ): Promise<GraphInput> {
     const thread = { configurable: { thread_id: threadId } };
     if (input.kind === "resume") {
@@ -152,7 +161,7 @@ export class ThreadAgent implements Agent {
       const answers = await this.graph.fittingAnswers(thread.configurable, input.answers);
       return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
     }
-    const { values, next } = await this.graph.getState(thread);
+    const { values, next } = await begun();
     const messages: readonly BaseMessage[] = values["messages"] ?? [];
     if (messages.some(({ id }) => id === runId)) return null;
     if (input.kind === "continue") throw lostThread();
@@ -181,6 +190,14 @@ export class ThreadAgent implements Agent {
   }
 }
 
+/** The end of a stretch of work of a graph. */
+interface Stopped {
+  /** After interrupts: the ids of approvals in the order of their requests. */
+  asked?: string[];
+  /** The state that the graph has reached, if it is known without reading the thread. */
+  reached?: Partial<AgentState>;
+}
+
 type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null;
 
 const lostThread = (): RunFailure =>
@@ -198,8 +215,7 @@ export function snapshotOf(state: StateSnapshot): AgentSnapshot {
 }
 
 /** The last event of a run that ended in order. */
-export function finishedEvent(state: StateSnapshot): AgentEvent {
-  const { messages = [], structuredResponse } = valuesOf(state);
+export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEvent {
   const stopReason = stopReasonOf(messages.at(-1));
   return {
     kind: "finished",
@@ -227,7 +243,7 @@ export function whatWaits(
   return { interrupts, questions, modelAwaited, childAwaited };
 }
 
-const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels
+export const valuesOf = ({ values }: StateSnapshot): Partial<AgentState> => values as Partial<AgentState>; // our channels
 
 function finalText(messages: readonly BaseMessage[]): string {
   const last = messages.at(-1);

@@ -117,9 +117,14 @@ function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): 
 }
 
 /** Progress of a graph. It is read from LangGraph on demand, not reported at every step. */
-class Progress {
+export class Progress {
   #first: { task: RunnableConfig; step: unknown } | undefined;
   #hasEndedStep = false;
+
+  /** True if a task has begun, so there is a state. */
+  get hasBegun(): boolean {
+    return this.#first !== undefined;
+  }
 
   /** True if the first step has finished, so there is any result. */
   get hasEndedStep(): boolean {
