@@ -112,10 +112,10 @@ function assemble(
     runs: storage.runs,
     clock: storage.clock,
     agentFor: async (run, lender) => {
-      const placed = await inFoldersOfParent(run, storage);
-      const notApplied = lender === NO_LENDER ? undefined : await openCopy(placed, config, proposals);
-      return (await agents()).agentFor({ ...placed, ...defined({ notApplied }) }, lender, () =>
-        endOf(service, run.principal, run.id),
+      const main = await mainRunOf(run, storage);
+      const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals);
+      return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, () =>
+        endOf(service, main.principal, main.id),
       );
     },
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
@@ -123,9 +123,9 @@ function assemble(
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
     tree: async (principal) => (await agents()).tree.mounts({ principal }),
     treeWithThread: async (run) => {
-      const { changes: _changes, ...direct } = await inFoldersOfParent(run, storage);
-      const hasCopy = run.changes === "propose" && proposals.has(direct);
-      return (await agents()).tree.withThread(hasCopy ? { ...direct, changes: "propose" } : direct);
+      const { changes, ...direct } = await mainRunOf(run, storage);
+      const hasCopy = changes === "propose" && proposals.has(direct);
+      return (await agents()).tree.withThread(hasCopy ? { ...direct, changes } : direct);
     },
     proposals,
     searchMemories: async (...args) => (await agents()).memories.search(...args),
@@ -153,11 +153,9 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
   ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
 });
 
-/** A run whose files are those of its thread. A background agent has the folders of the run that started it. */
-async function inFoldersOfParent(run: Run, { runs }: Storage): Promise<Run> {
-  const parent = run.parent && (await runs.read.run(run.principal, run.parent.runId));
-  if (parent === undefined) return run;
-  return { ...run, threadId: parent.threadId, ...defined({ changes: parent.changes }) };
+/** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
+async function mainRunOf(run: Run, { runs }: Storage): Promise<Run> {
+  return (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 }
 
 /** Makes the copy that a run works in, or brings it up to date. Gives the files that a person did not apply before. */
@@ -167,9 +165,7 @@ async function openCopy(
   proposals: WorkspaceProposals,
 ): Promise<string[] | undefined> {
   const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
-  if (workspace === undefined) return undefined;
-  // Background agents share the copy of the run that started them.
-  return proposals.open({ id: run.parent?.runId ?? run.id, threadId: run.threadId }, workspace);
+  return workspace === undefined ? undefined : proposals.open(run, workspace);
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */

@@ -1,5 +1,6 @@
 import type { ModelLender, SamplingReply } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
+import { RunFailure } from "../core/errors.ts";
 import type { ChangeFeed } from "./follow.ts";
 import type { Lease, RunQueries, WorkLog } from "./ports.ts";
 
@@ -47,6 +48,14 @@ export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingCon
 export const NO_LENDER: ModelLender = {
   reply: () => Promise.reject(new Error("Only an agent at work asks its model.")),
 };
+
+/** For an agent that works in the background: no client waits for it. */
+export const BACKGROUND_LENDER: ModelLender = {
+  reply: () => Promise.reject(new RunFailure("configuration", NOT_LENT)),
+};
+
+const NOT_LENT =
+  "A background task cannot use the model that a client lends. Start the run again, or configure another model.";
 
 async function replyInTime(
   { principal, runId }: Lease,

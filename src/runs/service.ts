@@ -391,8 +391,8 @@ export interface RunServiceOptions {
   /** Storage of runs. It still belongs to the caller: close it after the service. */
   runs: RunRepository;
   /**
-   * The agent to work on this run with; called once for each stretch of work. `lender`: the models of the
-   * principal's clients.
+   * The agent to work on this run with; called once for each stretch of work. Background tasks of a run that work here
+   * at one time share the agent of one of them. `lender`: the models of the principal's clients.
    */
   agentFor(run: Run, lender: ModelLender): Promise<Agent>;
   /**

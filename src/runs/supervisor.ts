@@ -9,7 +9,7 @@ import { StorageError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { callTexts } from "./call-texts.ts";
 import type { StartChoices } from "./choices.ts";
-import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
+import { BACKGROUND_LENDER, type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
 import { type HoldContext, holderFor } from "./hold.ts";
 import { NO_OTHER_SERVERS, type OtherServers } from "./other-servers.ts";
@@ -113,7 +113,8 @@ class Supervisor implements RunService {
     this.#worker = new Worker({
       runs,
       work: this.#work,
-      agentFor: (run, worker) => options.agentFor(run, lenderFor(worker, this.#lending)),
+      agentFor: (run, worker) =>
+        options.agentFor(run, run.parent ? BACKGROUND_LENDER : lenderFor(worker, this.#lending)),
       clock: this.#clock,
       newId: this.#newId,
       log,

@@ -5,9 +5,11 @@ import { monotonicClock, isDoneWithin } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { Parked, StorageError, isLocked, codeOf } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
+import type { Agent } from "../agent/agent.ts";
+import type { WorkerOfRun } from "./client-model.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
-import type { Principal } from "./run.ts";
+import type { Principal, Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
 
 /**
@@ -62,6 +64,8 @@ export interface WorkerOptions extends ExecutionContext {
 
 interface Slot extends Execution {
   settled: Promise<void>;
+  /** The agent of a background task. */
+  agent?: Promise<Agent>;
   /** When its lease was last renewed, by the monotonic clock. */
   renewedAt: number;
 }
@@ -289,10 +293,24 @@ export class Worker {
   #begin(execution: Execution, renewedAt: number): void {
     const slot: Slot = { ...execution, settled: Promise.resolve(), renewedAt };
     this.#slots.set(slot.run.id, slot);
-    slot.settled = this.#outside(() => execute(slot, this.#options)).then(async (inOrder) =>
+    const context = { ...this.#options, agentFor: this.#agentFor };
+    slot.settled = this.#outside(() => execute(slot, context)).then(async (inOrder) =>
       this.#end(slot, inOrder),
     );
   }
+
+  /** Background tasks of a run that work here at one time share an agent, because each would build the same. */
+  readonly #agentFor = (run: Run, worker: WorkerOfRun): Promise<Agent> => {
+    const build = (): Promise<Agent> => this.#options.agentFor(run, worker);
+    if (run.parent === undefined) return build();
+    const { runId } = run.parent;
+    const siblings = [...this.#slots.values()].filter((slot) => slot.run.parent?.runId === runId);
+    const agent = siblings.find((slot) => slot.agent !== undefined)?.agent ?? build();
+    for (const slot of siblings) slot.agent = agent;
+    // The next attempt builds it again.
+    agent.catch(() => siblings.forEach((slot) => delete slot.agent));
+    return agent;
+  };
 
   /** A lease that is not given back here runs out: the delay before the run is tried again. */
   async #end(slot: Slot, inOrder: boolean): Promise<void> {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { StorageError } from "../../../src/core/errors.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { findings, isJudge, met } from "../../support/judge.ts";
 import { ME, approve, databaseFile, follow, kinds, note, openServer, reach, startRun } from "../support.ts";
@@ -37,6 +38,51 @@ describe("a subagent in the background", () => {
     ]);
     expect(view.run.usage.inputTokens).toBe(10 * 5);
     expect(await service.list(ME, { limit: 10 })).toHaveLength(1);
+  });
+
+  test("shares its agent with those that work for the same run at the same time", async () => {
+    const both = deferred();
+    const built: (string | undefined)[] = [];
+    let begun = 0;
+    const agent = agentWith(
+      (request) =>
+        startedIn(request).length > 0
+          ? { text: reportsIn(request).join() || "I wait." }
+          : { toolCalls: [start("child: one"), start("child: two")] },
+      async () => {
+        begun += 1;
+        if (begun === 2) both.resolve();
+        await both.promise;
+        return { text: "found it" };
+      },
+    );
+    const { service } = openServer(databaseFile(), ({ parent }) => {
+      built.push(parent?.runId);
+      return agent;
+    });
+    const run = await startRun(service, "the task");
+    await reach(service, run.id, "completed");
+    expect(built.filter((parent) => parent === run.id)).toHaveLength(1);
+  });
+
+  test("builds its agent again after a failure that passes", async () => {
+    let isBroken = true;
+    const agent = agentWith(
+      (request) =>
+        startedIn(request).length > 0
+          ? { text: reportsIn(request).join() || "I wait." }
+          : { toolCalls: [start("child: look")] },
+      () => ({ text: "found it" }),
+    );
+    const { service } = openServer(databaseFile(), ({ parent }) => {
+      if (parent === undefined || !isBroken) return agent;
+      isBroken = false;
+      throw new StorageError("storage_io", "The disk does not answer.");
+    });
+    const run = await startRun(service, "the task");
+    const view = await reach(service, run.id, "completed");
+    expect(view.run.answer).toContain("found it");
+    expect(view.subagents).toMatchObject([{ status: "completed" }]);
   });
 
   test("is waited for by a call, whose place it takes", async () => {
