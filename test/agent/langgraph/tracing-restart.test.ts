@@ -10,6 +10,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { deferred } from "../../support/harness-deferred.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import {
+  ME,
   approve,
   callingInTurn,
   databaseFile,
@@ -67,9 +68,13 @@ describe("the spans of a run", () => {
       await follow(service, id, isAsked);
       await reach(service, id, "input_required");
       await approve(service, id, text);
-      if (text === "a")
+      if (text === "a") {
         await follow(service, id, ({ kind, data }) => kind === "tool_finished" && data["tool"] === "note");
-      else await reach(service, id, "completed");
+        // The result is in a checkpoint once the run waits again.
+        const leases = async () =>
+          (await service.summaries(ME, {}, { limit: 1 })).map((run) => run.leasedUntil);
+        await expect.poll(leases).toEqual([undefined]);
+      } else await reach(service, id, "completed");
       await service.close();
     }
     const all = spans();
