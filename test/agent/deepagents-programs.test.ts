@@ -2,15 +2,7 @@ import { HumanMessage } from "@langchain/core/messages";
 import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { LangChainTracer } from "@langchain/core/tracers/tracer_langchain";
 import { tool } from "@langchain/core/tools";
-import {
-  Annotation,
-  END,
-  InMemoryStore,
-  MemorySaver,
-  START,
-  StateGraph,
-  StateSchema,
-} from "@langchain/langgraph";
+import { Annotation, END, InMemoryStore, START, StateGraph, StateSchema } from "@langchain/langgraph";
 import { SystemMessage, todoListMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -80,25 +72,6 @@ describe("a program written for deepagents", () => {
       nodes.add(metadata["langgraph_node"]);
     }
     expect([...nodes]).toEqual(["model_request"]);
-  });
-
-  it("goes on with threads that were stored when the model's node had another name", async () => {
-    const checkpointer = new MemorySaver();
-    const model = scriptedModel(() => ({ text: "end" }));
-    const agent = createDeepAgent({ model, checkpointer });
-    const config = { configurable: { thread_id: "t" } };
-    await agent.invoke(go, { ...config, interruptBefore: ["model_request"] });
-    expect(model.requests).toHaveLength(0);
-    const { storage } = checkpointer;
-    for (const checkpoints of Object.values(storage["t"] ?? {})) {
-      for (const saved of Object.values(checkpoints)) {
-        const text = new TextDecoder().decode(saved[0]).replaceAll("model_request", "model");
-        saved[0] = new TextEncoder().encode(text);
-      }
-    }
-    const { messages } = await agent.invoke(null, config);
-    expect(messages.map(({ text }) => text)).toEqual(["go", "end"]);
-    expect((await agent.getState(config)).next).toEqual([]);
   });
 
   it("finds in LangSmith which agent is the root and which are subagents", async () => {

@@ -4,7 +4,7 @@
  */
 export const IS_LONG = process.env["MODE"] === "long";
 
-/** How often fast-check tries a property: as often as `count` says in the long run, a quarter of it otherwise. */
+/** How often fast-check tries a property: as often as `count` says in the long run, an eighth of it otherwise. */
 export const attempts = (count: number): { numRuns: number } => ({
-  numRuns: IS_LONG ? count : Math.ceil(count / 4),
+  numRuns: IS_LONG ? count : Math.ceil(count / 8),
 });

@@ -13,14 +13,11 @@ import { defined } from "../../core/defined.ts";
 import type { TurnSteps } from "../budget/meter.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { AgentDefinition } from "./definition.ts";
-import { branchTo } from "./internals.ts";
 import { noteFirstStep } from "./resume.ts";
 import { type GraphNode, type NodeFunction, noticeTask, runUntraced } from "./untraced-node.ts";
 
 /** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 export const MODEL = "model_request";
-/** Wakes the model of threads that were stored when its node had another name. */
-const FORMER_TRIGGER = branchTo("model");
 
 /** A node that works on the whole state. */
 export type AgentNode = (state: AgentState, config: RunnableConfig) => Promise<Command>;
@@ -65,8 +62,6 @@ export function compileGraph(
   for (const [name, { edge }] of Object.entries(nodes)) if (edge) graph.addEdge(name, edge);
   graph.addEdge(START, start);
   const compiled = graph.compile({ name: definition.name, ...defined({ checkpointer, store }) });
-  const triggers: Record<string, unknown> = compiled.channels;
-  triggers[FORMER_TRIGGER] = triggers[branchTo(MODEL)];
   const names = new Set(Object.keys(channels));
   if (visible) {
     Object.assign(compiled, { outputChannels: visible.results, streamChannels: visible.snapshots });
@@ -74,7 +69,6 @@ export function compileGraph(
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
   for (const [name, { work, edge }] of Object.entries(nodes)) {
     const node = byName[name];
-    if (name === MODEL) node?.triggers.push(FORMER_TRIGGER);
     if (node) runUntraced(node, work, { name, channels: names, ...defined({ edge }) });
   }
   return compiled;
