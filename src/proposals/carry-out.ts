@@ -44,7 +44,7 @@ export async function carryOut(copy: WorkspaceCopy, plan: Plan): Promise<ReviewO
     if (codeOf(thrown) === undefined) throw thrown;
     return {
       kind: "failed",
-      message: `Nothing was applied: the plan could not be stored (${codeOf(thrown)}).`,
+      message: `the plan could not be stored (${codeOf(thrown)})`,
     };
   }
   return complete(copy);
@@ -101,9 +101,7 @@ async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
     for (const { before, after, ...at } of done.toReversed())
       await take({ ...at, before: after, after: before }, folders);
     await forget(copy);
-    return problem === MOVED
-      ? { kind: "moved", paths: [step.path] }
-      : { kind: "failed", message: `Nothing was applied: ${problem}.` };
+    return problem === MOVED ? { kind: "moved", paths: [step.path] } : { kind: "failed", message: problem };
   }
   await writeFile(copy.at("reviews", `${record.id}.next`), JSON.stringify(record), { flush: true });
   await rename(copy.at("apply", NEXT), copy.at("manifest.json")).catch(unlessMissing);

@@ -77,6 +77,7 @@ export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided"
     notes: notesOf(sides),
     ...(conflict === undefined ? {} : { conflict }),
     ...(ignored ? { ignored } : {}),
+    ...(proposed?.kind === "other" ? { stays: true as const } : {}),
     ...(before?.version === version && before.how !== "branch" ? { decided: decisionOf(before) } : {}),
   };
 }

@@ -171,7 +171,7 @@ const notApplied = ({ decided }: Manifest): string[] =>
     );
 
 const NO_COPY =
-  "Nothing was applied: the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
+  "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
 
 /** No review takes so long: another program has the number of the process that was killed. */
 const STALE_MS = 600_000;

@@ -30,6 +30,8 @@ export interface ProposedFile {
   conflict?: string;
   /** Git ignores it. */
   ignored?: true;
+  /** It cannot be applied, for example because it is too large. A note says why. */
+  stays?: true;
   /** A person looked at this version before and did not apply it. */
   decided?: { how: "left" | "refused"; message?: string };
 }
@@ -74,7 +76,7 @@ export type ReviewOutcome =
   | { kind: "done"; record: ReviewRecord }
   /** Nothing was applied: these files are not as they were shown any more, or the folder is in the way. */
   | { kind: "moved"; paths: readonly string[] }
-  /** Nothing was applied. The text says what to do. */
+  /** Nothing was applied. The text says why, as the words after "Nothing was applied:". */
   | { kind: "failed"; message: string };
 
 /** The copies of workspaces that runs with `changes: "propose"` work in, one for each thread. */

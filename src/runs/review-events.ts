@@ -28,7 +28,7 @@ export function reviewedLine({ applied, unapplied, branch, problem }: ChangesRev
 /** Why nothing was applied. */
 export const problemOf = (outcome: Exclude<ReviewOutcome, { kind: "done" }>): string =>
   outcome.kind === "failed"
-    ? outcome.message
+    ? outcome.message.replace(/\.$/, "")
     : `${outcome.paths.slice(0, 5).join(", ")} changed since it was shown`;
 
 /** The data of the event of a review. */

@@ -75,18 +75,20 @@ export function questionOf(
   const isWhole = more === 0 && files.every(isShown) && diff.length <= MOST_DIFF;
   return {
     kind: "review",
-    files: files.map(({ path, change, version, added, removed, places, conflict, ignored, decided }) => ({
-      path,
-      change,
-      version,
-      added,
-      removed,
-      places: places.length,
-      ...(conflict !== undefined || places.some((place) => place.conflict !== undefined)
-        ? { conflict: true as const }
-        : {}),
-      ...(ignored === true || decided?.how === "refused" ? { apart: true as const } : {}),
-    })),
+    files: files.map(
+      ({ path, change, version, added, removed, places, conflict, ignored, stays, decided }) => ({
+        path,
+        change,
+        version,
+        added,
+        removed,
+        places: places.length,
+        ...(conflict !== undefined || places.some((place) => place.conflict !== undefined)
+          ? { conflict: true as const }
+          : {}),
+        ...(ignored || stays || decided?.how === "refused" ? { apart: true as const } : {}),
+      }),
+    ),
     more,
     hasBranches: isRepository,
     ...(isWhole ? { diff } : {}),

@@ -1,10 +1,14 @@
 /** Runs that propose changes, with real copies of a workspace. */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { tool } from "@langchain/core/tools";
+import { vi } from "vitest";
 import { z } from "zod";
 import type { Clock } from "../../src/core/clock.ts";
+import { defined } from "../../src/core/defined.ts";
+import type { IdSource } from "../../src/core/ids.ts";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import type { OpenQuestion } from "../../src/runs/run.ts";
@@ -32,21 +36,35 @@ export function writeFiles(root: string, files: Files): void {
   }
 }
 
+function commitAll(folder: string): void {
+  const git = (...args: string[]) => execFileSync("git", args, { cwd: folder });
+  git("init", "-q", "-b", "main");
+  git("config", "user.name", "Test");
+  git("config", "user.email", "test@example.org");
+  git("add", "-A");
+  git("commit", "-qm", "Before");
+}
+
 interface ProposingOptions {
   /** What the workspace has before. */
   before: Files;
+  /** Commits that in a repository. Default: the workspace is none. */
+  isRepository?: boolean;
   /** Changes the copy, each time that an agent begins to work. */
   work: (copy: string) => void | Promise<void>;
   clock?: Clock;
+  /** Makes ids. Default: random ones. */
+  newId?: IdSource;
 }
 
-function proposingServer({ before, work, clock }: ProposingOptions): Proposing {
+export function proposingServer({ before, isRepository, work, clock, newId }: ProposingOptions): Proposing {
   const home = mkdtempSync(join(tmpdir(), "deepagent-proposing-"));
   cleanUpWith(() => rmSync(home, { recursive: true, force: true }));
   const [workspace, dir] = [join(home, "tide-alarms"), join(home, "copies")];
   mkdirSync(workspace);
   writeFiles(workspace, before);
-  const given = clock === undefined ? {} : { clock };
+  if (isRepository) commitAll(workspace);
+  const given = defined({ clock });
   const proposals = new WorkspaceProposals({ dir, without: [], maxBytes: 1e8, ...given });
   const { service } = openServer(
     databaseFile(),
@@ -61,13 +79,18 @@ function proposingServer({ before, work, clock }: ProposingOptions): Proposing {
       );
       return { model: calling({ name: "change", args: {} }), tools: [change] };
     },
-    { proposals, choices: () => ({ models: [], limits: {}, changes: "propose" }), ...given },
+    {
+      proposals,
+      choices: () => ({ models: [], limits: {}, changes: "propose" }),
+      ...defined({ newId }),
+      ...given,
+    },
   );
   return { service, workspace, copyOf: (threadId) => copyOf(dir, threadId) };
 }
 
 /** A run that asks for the review of its change. */
-async function askingForReview(options: ProposingOptions, task = "Change files") {
+export async function askingForReview(options: ProposingOptions, task = "Change files") {
   const server = proposingServer(options);
   const { id: runId, threadId } = await startRun(server.service, task);
   const question = await reviewOf(server.service, runId);
@@ -80,6 +103,17 @@ export async function reviewOf(service: RunService, runId: string): Promise<Open
   const asked = questions.find(({ status }) => status === "pending");
   if (asked === undefined) throw new Error("The run asks for no review.");
   return asked;
+}
+
+/** The review that a run asks for after another one. */
+export async function nextReview(service: RunService, runId: string, last: string): Promise<OpenQuestion> {
+  const read = async () =>
+    (await service.view(ME, runId))?.questions.find(({ status, id }) => status === "pending" && id !== last);
+  return vi.waitFor(async () => {
+    const found = await read();
+    if (found === undefined) throw new Error("The run asks for no other review.");
+    return found;
+  }, 30_000);
 }
 
 /** The same run after a person applied nothing of its change. */

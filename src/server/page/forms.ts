@@ -11,6 +11,7 @@ import type { Complaint } from "../views/room/request.ts";
 import { LIFETIMES } from "../views/room/share.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
+import { sendChange } from "./change-form.ts";
 import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
@@ -72,6 +73,7 @@ const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
   model_not_configured: "model",
   model_not_allowed: "model",
   limit_not_allowed: "limit",
+  cannot_propose: "changes",
   invalid_goal: "goal",
   workspace_missing: "folder",
 };
@@ -85,10 +87,11 @@ async function showAgain<Complained>(
   address: string,
   read: (wrong?: Complained) => Promise<Picture | undefined>,
   wrong: Complained,
+  status = 422,
 ): Promise<void> {
   const [picture, plain] = [await read(wrong), await read()];
   if (picture === undefined || plain === undefined) return show(404, undefined);
-  show(422, picture(now), { mark: shownAt(plain, now).mark, address });
+  show(status, picture(now), { mark: shownAt(plain, now).mark, address });
 }
 
 /** Shows the outcome of a run with a text that was not taken. */
@@ -259,7 +262,7 @@ function complainOf(sent: SentForm, complaint: Omit<Complaint, "form">): Promise
     return (await runScreen(context, runId, "review", new URLSearchParams(), wrong))?.picture;
   };
   const address = isOfAll(sent) ? "/review" : `${runPath(runId)}/review`;
-  return showAgain(sent, address, read, { ...complaint, form });
+  return showAgain(sent, address, read, { ...complaint, form }, complaint.isDone ? 200 : 422);
 }
 
 /** True if it was sent from the requests of all runs. */
@@ -308,6 +311,15 @@ async function answer(sent: SentForm): Promise<void> {
 }
 
 const TOO_LATE = "The agent had continued without an answer. It reads yours as a message at its next step.";
+
+const applyChange: FormWork["work"] = async (sent) => {
+  const { context, runId, form, show } = sent;
+  const outcome = await sendChange(context, runId, form);
+  if (outcome === undefined) return show(404, undefined);
+  if (outcome.kind === "stored") return goNext(sent);
+  if (outcome.kind === "refused") return complainOf(sent, outcome);
+  return complainOf(sent, { requestId: runId, problem: outcome.text, isDone: true });
+};
 
 const NOT_WHOLE =
   "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.";
@@ -368,6 +380,7 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
 const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/decide", { scope: "approve", work: decide }],
   ["/reply", { scope: "approve", work: answer }],
+  ["/change", { scope: "approve", work: applyChange }],
   ["/check", { scope: "approve", work: check }],
   ["/tell", { scope: "run", work: tell }],
   ["/cancel", { scope: "run", work: cancel }],

@@ -26,6 +26,8 @@ import {
   waitingFor,
 } from "./screens.ts";
 import { type PageSession, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
+import { ChangeReader } from "./proposed.ts";
+import { placeScreen } from "./proposed-place.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { afterLogin, isCallback, serversScreen } from "./servers.ts";
@@ -80,11 +82,13 @@ interface Asked {
 export class Pages {
   readonly stop = new AbortController();
   readonly #options: PagesOptions;
+  readonly #changes: ChangeReader;
   /** Pages that follow, by principal. */
   readonly #live = new Map<string, number>();
 
   constructor(options: PagesOptions) {
     this.#options = options;
+    this.#changes = new ChangeReader(options.clock);
   }
 
   /** Answers a request whose host and origin have been checked. */
@@ -147,6 +151,7 @@ export class Pages {
       settings,
       folderOf,
       isHere,
+      changes: this.#changes,
       sharing,
       ownAddress: isShared(session) ? undefined : ownAddress,
       logger: this.#options.logger,
@@ -250,6 +255,7 @@ export class Pages {
     // Results of calls and unchanged lines are of files that the run may only have read.
     if (isShared(session) && action !== "/call") return undefined;
     if (action.startsWith("/steps/")) return stepScreen(context, runId, Number(action.slice(7)));
+    if (action === "/change") return placeScreen(context, runId, query);
     if (action === "/lines") return linesScreen(context, runId, query);
     return action === "/call" ? callScreen(context, runId, query) : undefined;
   }

@@ -6,7 +6,7 @@ import type { Html } from "../views/html.ts";
 export async function renderedDiff(
   path: string,
   diff: string,
-  view: Pick<DiffView, "lines" | "counts" | "remark"> = {},
+  view: Pick<DiffView, "lines" | "counts" | "remark" | "isPlace"> = {},
 ): Promise<Html> {
   await ownTurn();
   return renderDiff(diff, { label: `Change of ${path}`, path, ...view });

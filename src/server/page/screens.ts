@@ -21,6 +21,7 @@ import { type ListedRun, renderHome } from "../views/room/home.ts";
 import { icon } from "../views/room/icons.ts";
 import { type Refused, mainOf } from "../views/room/pieces.ts";
 import type { Complaint, Request } from "../views/room/request.ts";
+import { isReview } from "../views/room/question.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
 import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
 import type { News, Screen } from "../views/room/shell.ts";
@@ -34,6 +35,7 @@ import { oneLine } from "../../core/text.ts";
 import type { Logger } from "../../core/logger.ts";
 import { changedFiles } from "./changed-files.ts";
 import { changesOfRun } from "./file-changes.ts";
+import { type ChangeReader, proposedScreen } from "./proposed.ts";
 import { type SharedLinks, sharingOf } from "./shared-links.ts";
 import { type PageSession, type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
@@ -47,6 +49,7 @@ export interface ScreenContext {
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
+  changes: ChangeReader;
   sharing?: SharedLinks | undefined;
   /** Gives the origin of this page, if whoever sees it operates the server. */
   ownAddress?: (() => string) | undefined;
@@ -203,7 +206,11 @@ const askOf = (asked: Pending): News => ({
   key: `ask ${asked.id}`,
   kind: "asks",
   name: oneLine(asked.task, 80),
-  text: isQuestion(asked) ? "Needs your answer" : "Needs your decision",
+  text: isReview(asked)
+    ? "Needs your review"
+    : isQuestion(asked)
+      ? "Needs your answer"
+      : "Needs your decision",
   address: `${runPath(asked.runId)}/review`,
 });
 
@@ -332,10 +339,17 @@ type Body = (
 
 const BODIES: Readonly<Record<Tab, Body>> = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
-  review: async ({ runs, session, openCommand }, view, _query, { complaint }) => {
+  review: async (context, view, _query, { complaint }) => {
+    const { runs, session, openCommand } = context;
     const why = await reasons(runs, session.principal, waitingIn(view));
     const viewer = { session, openCommand: openCommand(view.run) };
-    return (now) => renderReview({ requests: requestsIn(view, why), viewer, now, complaint, view });
+    // The choices of a form that was carried out are gone.
+    const form = complaint?.isDone ? undefined : complaint?.form;
+    const shown = {
+      requests: requestsIn(view, why),
+      proposed: await proposedScreen(context, view.run, form),
+    };
+    return (now) => renderReview({ ...shown, viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
@@ -362,6 +376,7 @@ const KEY_EVENTS: readonly RunEventKind[] = [
     "compacted",
     "goal_judged",
     "goal_ended",
+    "changes_reviewed",
     "warning",
     "message_received",
   ] as const),

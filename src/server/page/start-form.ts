@@ -20,6 +20,7 @@ const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
 
 export function readChoices(form: URLSearchParams): ReadChoices {
   const model = text(form, "model");
+  const changes = text(form, "changes");
   const goal = text(form, "goal")
     .split("\n")
     .map((line) => line.trim())
@@ -48,6 +49,7 @@ export function readChoices(form: URLSearchParams): ReadChoices {
     ok: true,
     choices: {
       ...(model === "" ? {} : { model }),
+      ...(changes === "direct" || changes === "propose" ? { changes } : {}),
       ...(goal.length === 0 ? {} : { goal }),
       ...(Object.keys(limits).length === 0 ? {} : { limits }),
     },
@@ -72,12 +74,14 @@ const wrong = (message: string): ReadChoices => ({ ok: false, code: "limit_not_a
 
 /** The choices of an earlier run, for one that continues it, as far as the server still allows them. */
 export function choicesOf(
-  { model, limits }: Pick<Run, "model" | "limits">,
-  { models = [], limits: most = {} }: Readiness,
+  { model, limits, changes }: Pick<Run, "model" | "limits" | "changes">,
+  { models = [], limits: most = {}, changes: own = "direct", noProposals }: Readiness,
 ): RunChoices {
+  const way = changes ?? "direct";
   const isUsable = models.some(({ spec, problem }) => spec === model && problem === undefined);
   return {
     ...(model !== undefined && isUsable ? { model } : {}),
+    ...(way === own || noProposals !== undefined ? {} : { changes: way }),
     ...(limits === undefined ? {} : { limits: loweredLimits(limits, most) }),
   };
 }

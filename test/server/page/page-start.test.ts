@@ -19,11 +19,11 @@ const OFFERED: StartChoices = {
 describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => {
   const open = browser({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
 
-  async function opened() {
+  async function opened(offered = OFFERED) {
     const { service } = openServer(
       databaseFile(),
       { model: scriptedModel(() => ({ text: "done" })) },
-      { model: "a:main", choices: () => OFFERED },
+      { model: "a:main", choices: () => offered },
     );
     const settings = { folder: "tide-alarms", folderSetBy: "The setting workspace names it." };
     const pages = await openPages(service, undefined, { settings });
@@ -71,6 +71,28 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     expect(await newest()).toMatchObject({ task: "Look around", ...chosen });
     await page.locator(".facts").getByText("$2.50, 40 tool calls").waitFor();
     expect(messages).toEqual([]);
+  });
+
+  test("a run proposes its changes if that is chosen, and its facts say so", async () => {
+    const { page, messages, newest } = await opened({ ...OFFERED, changes: "direct" });
+    await page.locator("#chip-changes summary").click();
+    expect(await problemsOf(page)).toEqual([]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.locator("#chip-changes").getByText("Propose", { exact: true }).click();
+    expect(await chips(page)).toContain("Propose");
+    await page.getByLabel("New task").fill("Look around");
+    await page.getByRole("button", { name: "Start run" }).click();
+    await page.waitForURL(/\/runs\//);
+    expect(await newest()).toMatchObject({ changes: "propose" });
+    await page.locator(".facts").getByText("proposed for review").waitFor();
+    expect(messages).toEqual([]);
+  });
+
+  test("where no run can propose changes, the choice is off and says why", async () => {
+    const { page } = await opened({ ...OFFERED, changes: "direct", noProposals: "There is no workspace." });
+    await page.locator("#chip-changes summary").click();
+    await page.locator("#chip-changes").getByText("There is no workspace.").waitFor();
+    expect(await page.locator("input[name=changes]:disabled").count()).toBe(1);
   });
 
   test("criteria of a goal, one a line, are those of the run; a wrong list is refused where it was written", async () => {

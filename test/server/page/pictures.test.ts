@@ -17,6 +17,7 @@ import { browser } from "./chromium.ts";
 import { JUDGED_AT, goalRuns } from "./goal-runs.ts";
 import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { NOW, type SeededRuns, seededRuns } from "./seeded-runs.ts";
+import { PROPOSED_AT, proposingRun } from "./proposing-runs.ts";
 import { openPages } from "./support.ts";
 
 const ACCEPTS = process.env["ACCEPT_PICTURES"] === "1";
@@ -141,6 +142,21 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       { name: "goal-answer-phone", ...phone, path: `/runs/${ended}/answer` },
     ];
     expectNone(await compared(pages, JUDGED_AT, looks));
+  });
+
+  test("shows a proposed change as it was accepted", async () => {
+    const { service, runId } = await proposingRun();
+    const now = PROPOSED_AT + 600_000;
+    const pages = await openPages(service, () => now, { folderOf: () => "tide-alarms" });
+    const path = `/runs/${runId}/review`;
+    const prepare = (page: Page) => page.locator("[data-conflict]").first().scrollIntoViewIfNeeded();
+    const looks = [
+      { name: "proposed", ...wide, path },
+      { name: "proposed-phone", ...phone, path },
+      { name: "proposed-conflict", ...wide, path, prepare },
+      { name: "proposed-conflict-phone", ...phone, path, prepare },
+    ];
+    expectNone(await compared(pages, now, looks));
   });
 
   test("asks questions as it was accepted", async () => {

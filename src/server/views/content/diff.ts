@@ -16,6 +16,8 @@ export interface DiffView {
   path: string;
   /** Shows all lines at once. Default: a long diff is folded. */
   isUnfolded?: boolean;
+  /** One place of a file, whose counts and lines stand above it already. */
+  isPlace?: boolean;
   /** Lines that the whole change adds and removes. Default: those of a diff that was not cut. */
   counts?: DiffCounts | undefined;
   /** Said beside the counts, such as what the other side is. */
@@ -38,10 +40,11 @@ export interface Gap {
  * itself, so that a style may put its two sides beside each other. A long diff is folded, a huge one stays text.
  */
 export function renderDiff(diff: string, view: DiffView): Html {
-  const { label, lines: address, isUnfolded } = view;
+  const { label, lines: address, isUnfolded, isPlace } = view;
   const lines = diffLines(displayDiff(diff));
   if (lines.length > MAX_LINES) return html`${bar(diff, view)}${asText(diff, lines.length, label)}`;
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
+  if (isPlace && groups[0]?.remark !== undefined) groups.shift();
   if (address !== undefined) groups.push(...endOf(groups));
   markChangedWords(groups);
   const isFolded = isUnfolded !== true && lines.length > FOLD_ABOVE;
@@ -58,7 +61,8 @@ export function renderDiff(diff: string, view: DiffView): Html {
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */
-function bar(diff: string, { counts = countsOf(diff), remark }: DiffView): Html {
+function bar(diff: string, { counts = countsOf(diff), remark, isPlace }: DiffView): Html | undefined {
+  if (isPlace) return undefined;
   return html`<p class="diff-bar">
     ${counts && renderDiffCounts(counts)} ${remark && html`<span class="small dim">${remark}</span>`}
     ${copyButton("Copy diff", { text: diff })}

@@ -103,10 +103,11 @@ const continuing = ({ run }: RunView, refused: Refused | undefined): Html =>
   </section>`;
 
 /** Choices for a run, which count for its continuation too. */
-function chosenFor({ model, limits }: RunView["run"]): Fact[] {
+function chosenFor({ model, limits, changes }: RunView["run"]): Fact[] {
   const words = limitWords(limits ?? {});
   return [
     ...(model === undefined ? [] : [{ kind: "model" as const, text: model }]),
+    ...(changes === undefined ? [] : [{ kind: "changes" as const, text: "Proposes changes" }]),
     ...(words.length === 0 ? [] : [{ kind: "limit" as const, text: `Limit ${words.join(", ")}` }]),
   ];
 }

@@ -17,6 +17,7 @@ import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { causeOf } from "./outcome.ts";
 import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
+import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./review.ts";
 import { type StartSettings, startChips } from "./start-choices.ts";
@@ -84,10 +85,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     return html`<li id="need-${anchorOf(asked)}">
       ${icon(requestIcon(asked), "amber")}<span class="what">${headline(asked)}</span
       ><small class="cut">${who(asked)} · in “${oneLine(displayText(asked.task), 120)}”</small
-      ><span class="num small dim">${elapsed(asked.requestedAt, undefined, now)}</span
-      ><a class="btn small" data-row href="/review#${anchorOf(asked)}"
-        >${isQuestion(asked) ? "Answer" : "Review"}</a
-      >
+      ><span class="num small dim">${elapsed(asked.requestedAt, undefined, now)}</span>${leading(asked)}
     </li>`;
   });
   const rest = waiting - items.length;
@@ -102,6 +100,13 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     </ul>
     ${rest > 0 ? html`<p class="more pad"><a class="link" href="/review">${rest} more</a></p>` : undefined}
   </section>`;
+}
+
+/** Leads to a request. A proposed change has a screen of its own. */
+function leading(asked: PendingApproval | PendingQuestion): Html {
+  const address = isReview(asked) ? `${runPath(asked.runId)}/review` : `/review#${anchorOf(asked)}`;
+  const word = isQuestion(asked) && !isReview(asked) ? "Answer" : "Review";
+  return html`<a class="btn small" data-row href="${address}">${word}</a>`;
 }
 
 /** Names what a new run gets, and says before anything is typed what is missing. */

@@ -31,11 +31,17 @@ export const choice = (name: string, address: string, isCurrent: boolean): Html 
 
 /** A fact about what a form starts. */
 export interface Fact {
-  kind: "folder" | "model" | "goal" | "limit";
+  kind: "folder" | "model" | "changes" | "goal" | "limit";
   text: string;
 }
 
-export const FACT_ICONS = { folder: "folder", model: "gear", goal: "tick", limit: "clock" } as const;
+export const FACT_ICONS = {
+  folder: "folder",
+  model: "gear",
+  changes: "diff",
+  goal: "tick",
+  limit: "clock",
+} as const;
 
 /** A text that the server did not take. It is shown again where it was written, with the reason. */
 export interface Refused {

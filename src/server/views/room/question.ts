@@ -1,15 +1,16 @@
 /** One question in a review: its words, and the form that answers it. Texts of others are plain text. */
 import { domainToUnicode } from "node:url";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
-import type { OpenQuestion } from "../../../runs/run.ts";
+import { type OpenQuestion, type Waiting, isQuestion } from "../../../runs/run.ts";
 import { fieldsOf, questionText, wanted } from "../../../tools/check-answer.ts";
 import type { Field, Question } from "../../../tools/tool.ts";
-import { mayDecide, runPath } from "../../contracts/viewer.ts";
+import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import type { RequestLook } from "./approval.ts";
-import { dayAndTime, timeOf } from "./figures.ts";
+import { dayAndTime, grouped, timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { copyButton } from "./pieces.ts";
+import { filesText } from "./proposed-words.ts";
 import { fieldInput } from "./question-fields.ts";
 import {
   type Complaint,
@@ -27,16 +28,57 @@ type Elicitation = Extract<Question, { kind: "elicitation" }>;
 
 const serverName = ({ server }: Elicitation): string => displayName(oneLine(server, MAX.server));
 
+/** True if the run asks what of its change is applied. */
+export const isReview = (asked: Waiting): asked is OpenQuestion =>
+  isQuestion(asked) && asked.question.kind === "review";
+
 export const questionIcon = ({ question }: OpenQuestion): IconName => {
+  if (question.kind === "review") return "diff";
   if (question.kind !== "elicitation") return "help";
   return question.mode === "url" ? "link" : "plug";
 };
 
 /** The words of a question on one line, with the name of the server that asks. */
 export function questionLine({ question }: OpenQuestion): string {
+  if (question.kind === "review") return reviewLine(question);
   const text = oneLine(displayText(questionText(question)), MAX.line);
   if (question.kind !== "elicitation") return text;
   return `${serverName(question)} ${question.mode === "url" ? `asks to open ${hostOf(question.url)}` : `asks: ${text}`}`;
+}
+
+function reviewLine({ files, more }: Extract<Question, { kind: "review" }>): string {
+  const sum = (of: "added" | "removed"): number => files.reduce((total, file) => total + file[of], 0);
+  return `Review the change of ${filesText(files.length + more)}, +${grouped(sum("added"))} −${grouped(sum("removed"))}`;
+}
+
+/** Leads to the screen that shows the whole change; nothing is decided here. */
+function renderReviewLink(
+  asked: OpenQuestion,
+  about: Omit<Request, "asked">,
+  { viewer, place }: RequestLook,
+): Html {
+  const anchor = anchorOf(asked);
+  const title = html`${questionLine(asked)}`;
+  const { session } = viewer;
+  return html`<article
+    class="panel ask"
+    id="${anchor}"
+    data-approval="${asked.id}"
+    aria-labelledby="${anchor}-h"
+    tabindex="-1"
+  >
+    ${requestHead({ asked, ...about }, { sign: "diff", tag: "proposed change", place, title })}
+    ${
+      session === "app" || isShared(session)
+        ? onlyLooks(viewer)
+        : html`<div class="ask-foot">
+            <div class="decide">
+              <a class="btn ink" href="${runPath(asked.runId)}/review">Review the change</a
+              ><span class="note">Nothing in the folder has changed yet.</span>
+            </div>
+          </div>`
+    }
+  </article>`;
 }
 
 export function renderQuestion(
@@ -45,6 +87,7 @@ export function renderQuestion(
   { viewer, place, complaint, now }: RequestLook & { now: number },
 ): Html {
   const { question } = asked;
+  if (question.kind === "review") return renderReviewLink(asked, about, { viewer, place });
   const anchor = anchorOf(asked);
   const tag = question.kind === "elicitation" ? "MCP server" : "question";
   const head = { sign: questionIcon(asked), tag, place, ...wordsOf(question) };

@@ -24,6 +24,8 @@ export interface Complaint {
   fields?: ReadonlyMap<string, string>;
   /** The answer reaches the agent all the same, as a message. */
   isTold?: boolean;
+  /** It was carried out, and this says what was done. */
+  isDone?: boolean;
 }
 
 /** Names a request in the page's addresses. */

@@ -18,7 +18,8 @@ import { callHeadline, renderApproval } from "./approval.ts";
 import { elapsed, timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
-import { questionIcon, questionLine, renderQuestion } from "./question.ts";
+import { type ProposedScreen, type RenderedProposal, renderProposal } from "./proposed.ts";
+import { isReview, questionIcon, questionLine, renderQuestion } from "./question.ts";
 import { type Complaint, type Request, anchorOf, who } from "./request.ts";
 import { RUN_STATES, type State, approvalIcon } from "./states.ts";
 
@@ -49,6 +50,8 @@ export interface ReviewScreen {
   complaint?: Complaint | undefined;
   /** The run they belong to; absent where those of all runs are shown. */
   view?: RunView | undefined;
+  /** The change that the run proposes. */
+  proposed?: ProposedScreen | undefined;
 }
 
 /** One after the other, without what is around them. */
@@ -68,13 +71,53 @@ function renderRequest(
 }
 
 export function renderReview(screen: ReviewScreen): Html {
-  const { requests, rest = 0, view, viewer, now, complaint } = screen;
+  const { rest = 0, view, viewer, complaint } = screen;
+  const proposal = proposalOf(screen);
+  // The whole change stands in the place of the question about it.
+  const requests = screen.requests.filter(({ asked }) => proposal === undefined || !isReview(asked));
   const waiting = requests.length + rest;
-  const gone =
-    complaint !== undefined && !requests.some(({ asked }) => asked.id === complaint.requestId)
-      ? html`<p class="notice ${complaint.isTold ? "amber" : "red"}" role="alert">${complaint.problem}</p>`
-      : undefined;
-  const queue = requests.map(
+  const isShown = proposal !== undefined || requests.length > 0;
+  const content = html`<aside class="queue" aria-label="Requests">
+      ${proposal === undefined || waiting > 0 ? queue({ ...screen, requests }, waiting) : undefined}
+      ${proposal?.lists} ${view === undefined ? undefined : decided(view, proposal !== undefined)}
+    </aside>
+    <div id="requests">
+      ${complaint && !isOfRequest(complaint, screen) ? told(complaint) : undefined}
+      ${renderRequests({ ...screen, requests })} ${proposal?.content} ${isShown ? undefined : NOTHING_WAITS}
+      ${rest === 0 ? undefined : html`<p class="note pad">${rest} more come when these are decided.</p>`}
+    </div>`;
+  return mainOf(viewer.session, "review", content);
+}
+
+function proposalOf({
+  proposed,
+  requests,
+  viewer,
+  now,
+  complaint,
+}: ReviewScreen): RenderedProposal | undefined {
+  if (proposed === undefined) return undefined;
+  const question = requests.map(({ asked }) => asked).find(isReview);
+  const isOwn = complaint !== undefined && [question?.id, PROPOSED].includes(complaint.requestId);
+  const own = isOwn ? complaint : undefined;
+  return renderProposal(proposed, { viewer, now, complaint: own, question, wayOf });
+}
+
+/** Stands for the request, where a run that has ended asks for no review. */
+export const PROPOSED = "proposed";
+
+const isOfRequest = ({ requestId }: Complaint, { requests, proposed }: ReviewScreen): boolean =>
+  requests.some(({ asked }) => asked.id === requestId) ||
+  (requestId === PROPOSED && typeof proposed?.change === "object");
+
+/** Says what became of a form whose request is gone. */
+const told = ({ problem, isTold, isDone }: Complaint): Html =>
+  isDone
+    ? html`<p class="notice intro" role="alert">${icon("done", "green")}<span>${problem}</span></p>`
+    : html`<p class="notice ${isTold ? "amber" : "red"}" role="alert">${problem}</p>`;
+
+function queue({ requests, now }: ReviewScreen, waiting: number): Html {
+  const items = requests.map(
     ({ asked, task }) =>
       html`<li id="q-${anchorOf(asked)}">
         <a href="#${anchorOf(asked)}" data-row
@@ -85,20 +128,12 @@ export function renderReview(screen: ReviewScreen): Html {
         >
       </li>`,
   );
-  const content = html`<aside class="queue" aria-label="Requests">
-      <section>
-        <h2>Waiting<span class="count${waiting > 0 ? " amber" : ""}">${waiting}</span></h2>
-        <ol class="list">
-          ${queue}
-        </ol>
-      </section>
-      ${view === undefined ? undefined : decided(view)}
-    </aside>
-    <div id="requests">
-      ${gone}${renderRequests(screen)} ${requests.length === 0 ? NOTHING_WAITS : undefined}
-      ${rest === 0 ? undefined : html`<p class="note pad">${rest} more come when these are decided.</p>`}
-    </div>`;
-  return mainOf(viewer.session, "review", content);
+  return html`<section>
+    <h2>Waiting<span class="count${waiting > 0 ? " amber" : ""}">${waiting}</span></h2>
+    <ol class="list">
+      ${items}
+    </ol>
+  </section>`;
 }
 
 const NOTHING_WAITS = html`<div class="panel empty">
@@ -137,8 +172,10 @@ function stateOf(asked: Waiting): State {
 function decisionText({ status, decidedBy }: Waiting, state: State): string {
   const { word } = state;
   if (decidedBy === undefined || status === "withdrawn" || state === EXPIRED) return word;
-  return `${word} ${CHANNELS[decidedBy] ?? `(${oneLine(decidedBy.replaceAll("_", " "), 40)})`}`;
+  return `${word} ${wayOf(decidedBy)}`;
 }
+
+const wayOf = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
 /** The words of an answer; nothing of an approval. */
 function answerIn(asked: Approval | OpenQuestion): string {
@@ -146,9 +183,10 @@ function answerIn(asked: Approval | OpenQuestion): string {
   return said === undefined || said === "" ? "" : `: ${oneLine(displayText(said), MAX.answer)}`;
 }
 
-function decided(view: RunView): Html | undefined {
+/** `isListed`: the reviews of the change stand in a list of their own. */
+function decided(view: RunView, isListed: boolean): Html | undefined {
   const past = requestsOf(view)
-    .filter(({ status }) => status !== "pending")
+    .filter((asked) => asked.status !== "pending" && !(isListed && isReview(asked)))
     .toReversed();
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {

@@ -1,12 +1,21 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
 import { displayText, oneLine } from "../../../core/text.ts";
-import { type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
+import { type Run, type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
-import { filesPath, mayRun, runPath, schedulePath, type Viewer } from "../../contracts/viewer.ts";
+import {
+  filesPath,
+  isShared,
+  mayDecide,
+  mayRun,
+  runPath,
+  schedulePath,
+  type Viewer,
+} from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
+import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./review.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
@@ -52,6 +61,7 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
       </div>
     </div>
     ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
+    ${tab !== "review" && unappliedOf(run) > 0 ? unappliedBar(run, viewer) : undefined}
     ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}` : undefined}`;
 }
 
@@ -85,6 +95,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
     ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
     ${run.schedule && fact("Started by", starter(run.schedule, viewer))}
+    ${run.changes === "propose" ? fact("Changes", "proposed for review", "opt") : undefined}
     ${limits.length === 0 ? undefined : fact("Limit", limits.join(", "), "opt")}
   </dl>`;
 }
@@ -110,8 +121,7 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
   const { run } = view;
   const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
   const items = shown.map((tab) => {
-    const count =
-      tab === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
+    const count = tab === "review" ? reviewCount(waiting, unappliedOf(run)) : undefined;
     const own = page(tab === current);
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : NAMES[tab];
     return html`<a href="${runPath(run.id)}/${tab}" ${own}>${name}${count}</a>`;
@@ -123,6 +133,15 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
     >
   </nav>`;
 }
+
+/** Counts what waits, else the files that were proposed and not applied. */
+function reviewCount(waiting: number, unapplied: number): Html | undefined {
+  if (waiting > 0) return html`<span class="count amber">${waiting}</span>`;
+  return unapplied > 0 ? html`<span class="count">${unapplied}</span>` : undefined;
+}
+
+/** Number of files that a run left which has ended. */
+const unappliedOf = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);
 
 const page = (isCurrent: boolean): Html | undefined => (isCurrent ? html` aria-current="page"` : undefined);
 
@@ -175,6 +194,21 @@ function reviewBar(view: RunView): Html {
       <strong>${requestsWaitForYou(pending.length)}</strong>
       <span class="dim cut desk">${named.join(", ")}${rest}</span>
       <a class="btn ink" href="${runPath(view.run.id)}/review">Review<kbd aria-hidden="true">R</kbd></a>
+    </div>
+  </aside>`;
+}
+
+function unappliedBar({ id, unapplied = 0 }: Run, viewer: Viewer): Html {
+  const isOne = unapplied === 1;
+  const link = html`<a class="btn" href="${runPath(id)}/review"
+    >${mayDecide(viewer) ? "Review" : "Show"}<kbd aria-hidden="true">R</kbd></a
+  >`;
+  return html`<aside class="review-bar calm" aria-label="Proposed change">
+    <div class="wrap">
+      ${icon("diff", "faint")}
+      <strong>${filesText(unapplied)} ${isOne ? "is" : "are"} proposed and not applied</strong>
+      <span class="dim cut desk">${isOne ? "It is" : "They are"} in a copy of the folder.</span>
+      ${viewer === "app" || isShared(viewer) ? undefined : link}
     </div>
   </aside>`;
 }

@@ -4,6 +4,7 @@ import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
 import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, icon } from "./icons.ts";
+import { filesText } from "./proposed-words.ts";
 import { type Sharing, renderShareDialog } from "./share.ts";
 
 /** `canShare`: links to the run can be made. */
@@ -91,13 +92,25 @@ function deleting({ run, filesChanged }: RunView): Html {
     ...(files === 0 ? [] : [`${files} changed ${files === 1 ? "file" : "files"} in the workspace`]),
     ...(memories === 0 ? [] : [`${memories} ${memories === 1 ? "memory" : "memories"}`]),
   ];
+  const { unapplied = 0 } = run;
+  const goes = unapplied === 0 ? "messages and files" : `messages, files and copy of the folder`;
   const stays = kept.length === 0 ? "files in the workspace, and memories" : kept.join(", ");
   return html`<dialog id="delete-run" aria-labelledby="delete-h">
     <h2 id="delete-h">Delete this run?</h2>
     <p class="small dim">
       Its answer, steps and decisions are deleted for everyone, and cannot be brought back. If no other run
-      continues the conversation, its messages and files are deleted too. Not deleted: ${stays}.
+      continues the conversation, its ${goes} are deleted too. Not deleted: ${stays}.
     </p>
+    ${
+      unapplied === 0
+        ? undefined
+        : html`<p class="notice amber">
+            ${icon("ask", "amber")}<span
+              >${filesText(unapplied)} that it proposed and nobody applied ${unapplied === 1 ? "is" : "are"}
+              in that copy.</span
+            >
+          </p>`
+    }
     <form method="post" action="${runPath(run.id)}/delete" id="delete-form"></form>
     ${ends("Keep it", html`<button class="btn no" form="delete-form">Delete run</button>`)}
   </dialog>`;

@@ -27,15 +27,18 @@ interface Chip {
 /** `chosen`: the fields of the form, and the one that was not taken. `whose`: such as `this run`. */
 export function startChips(
   { folder, folderSetBy }: StartSettings,
-  { model, refusal, models = [], limits = {} }: Readiness,
+  readiness: Readiness,
   { chosen = new URLSearchParams(), fault }: Pick<Refused, "chosen" | "fault"> = {},
   whose = "this run",
 ): Html {
+  const { model, refusal, models = [], limits = {} } = readiness;
   const show = (one: Chip): Html => chip(one, fault === one.kind);
+  // The runs of a schedule do as the server does.
+  const isOfOne = whose === "this run";
   const isMissing = model === undefined && refusal !== undefined;
   return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
-  ${isMissing ? NO_MODEL : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
+  ${isMissing ? NO_MODEL : undefined}${readiness.changes && isOfOne ? show(changesChip(readiness, chosen)) : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
 
 const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
@@ -132,6 +135,35 @@ function nameOf(spec: string): [provider: string, name: string] {
 
 const priceText = (price: OfferedModel["price"]): string =>
   price === undefined ? "no price" : `$${price.input} · $${price.output}`;
+
+const CHANGES = {
+  direct: ["Direct", "It changes the folder while it works"],
+  propose: ["Propose", "It works on a copy, and you apply all, some or nothing of its change at the end"],
+} as const;
+
+function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen: URLSearchParams): Chip {
+  const wanted = chosen.get("changes") ?? "";
+  const options = (["direct", "propose"] as const).map((way) => {
+    const [title, note] = CHANGES[way];
+    const isOff = way === "propose" && noProposals !== undefined;
+    return option({
+      name: "changes",
+      value: way === own ? "" : way,
+      title,
+      end: way === own ? "default" : undefined,
+      note: isOff ? oneLine(noProposals ?? "", 300) : note,
+      word: way === own ? undefined : title,
+      isChosen: way === own ? wanted !== other(own) : wanted === way,
+      isOff,
+    });
+  });
+  const title = "Changes of files";
+  const menu = html`<h2>${title}</h2>
+    <div role="radiogroup" aria-label="${title}">${options}</div>`;
+  return { kind: "changes", plain: CHANGES[own][0], lead: "", menu };
+}
+
+const other = (way: keyof typeof CHANGES): keyof typeof CHANGES => (way === "direct" ? "propose" : "direct");
 
 function goalChip(chosen: URLSearchParams): Chip {
   const menu = html`<h2><label for="goal">Criteria that a judge checks, one a line</label></h2>

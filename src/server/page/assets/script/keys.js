@@ -1,6 +1,7 @@
 /** Keys. None decides outside the request that has the focus. */
 import { holdFoot } from "./forms.js";
 import { preference } from "./preferences.js";
+import { refuseFile } from "./proposed.js";
 import { openFinder } from "./search.js";
 
 const rows = () => [...document.querySelectorAll("[data-row]")].filter((row) => row.checkVisibility());
@@ -10,6 +11,15 @@ const focusRow = (step) => {
   all[Math.min(all.length - 1, Math.max(0, at + step))]?.focus();
 };
 const ownRequest = () => document.activeElement?.closest("[data-approval]");
+/* A file of a proposed change is refused by itself, and elsewhere in its form the rest of them. */
+const refuse = () => {
+  const file = document.activeElement?.closest("[data-file]");
+  if (document.querySelector("[data-proposed]") === null) return unfold("reject");
+  if (file) return refuseFile(file);
+  const fold = document.querySelector("[data-proposed] details[data-fold=reject]");
+  fold.open = true;
+  fold.querySelector("textarea").focus();
+};
 const unfold = (name) => {
   const fold = ownRequest()?.querySelector(`details[data-fold=${name}]`);
   if (!fold) return;
@@ -29,7 +39,7 @@ const ACTIONS = {
   k: () => focusRow(-1),
   a: () => ownRequest()?.querySelector("button[value=approve]")?.click(),
   e: () => unfold("edit"),
-  x: () => unfold("reject"),
+  x: refuse,
   m: () => document.getElementById("tell")?.focus(),
   w: () => document.body.classList.toggle("wrapped"),
   "?": () => document.getElementById("keys").showModal(),
@@ -46,7 +56,7 @@ addEventListener("keydown", (event) => {
   const { key, target, ctrlKey, metaKey, altKey } = event;
   if (event.defaultPrevented || event.composedPath()[0].isContentEditable) return;
   if ((ctrlKey || metaKey) && key === "Enter" && target.form) return press(target);
-  if (target.matches?.("input:not([type=radio]), textarea, select")) {
+  if (target.matches?.("input:not([type=radio], [type=checkbox]), textarea, select")) {
     if (key === "Escape") target.blur();
     return;
   }

@@ -6,6 +6,7 @@ import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { showChoices } from "./choices.js";
 import { learnNews, tellNews } from "./notifications.js";
+import { showProposed } from "./proposed.js";
 import { setText } from "./set-text.js";
 import { suggestZone } from "./preview.js";
 import { watchEnds } from "./seen.js";
@@ -54,6 +55,7 @@ function dress() {
   countBelow();
   showSettings();
   showChoices();
+  showProposed();
   completeAddresses();
   suggestZone();
 }

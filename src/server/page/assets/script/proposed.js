@@ -1,0 +1,148 @@
+/** The review of a proposed change: ticks whole files, and counts what the form would do. */
+import {
+  applyText,
+  boundText,
+  branchText,
+  filesText,
+  placesText,
+  refuseText,
+} from "../../../views/room/proposed-words.ts";
+import { judge } from "./forms.js";
+import { setText } from "./set-text.js";
+
+const form = () => document.querySelector("[data-proposed]");
+const boxesIn = (file) => [...file.querySelectorAll("input[name^='p.']")];
+const isRefusing = (file) => file.querySelector("[data-refuse]").checked;
+const conflictIn = (file) => file.querySelector("[data-conflict]:checked")?.value;
+
+/** Stamps of the files when the screen was shown first; later ones are of files that moved since. */
+let [screen, known, moved] = [];
+
+/** Shows everywhere what is chosen, also after an update from the server. */
+export function showProposed() {
+  if (form() === null) return;
+  noteMoved();
+  const files = [...form().querySelectorAll("[data-file]")];
+  const counts = {
+    files: 0,
+    places: 0,
+    all: Number(form().querySelector("[data-all-files]").dataset.allFiles),
+  };
+  for (const file of files) {
+    const places = showFile(file);
+    counts.places += places;
+    counts.files += Number(places > 0);
+  }
+  const listed = form().querySelector("[data-listed]:checked");
+  if (listed !== null) {
+    counts.files += Number(listed.dataset.listed);
+    counts.places += Number(listed.dataset.listed);
+  }
+  showAll(files);
+  showBar(counts, files);
+}
+
+/** Shows the choice of one file, and gives the number of its places that are applied. */
+function showFile(file) {
+  const { file: stamp } = file.dataset;
+  const boxes = boxesIn(file);
+  const ticked = boxes.filter((box) => box.checked).length;
+  const whole = file.querySelector("[data-whole]");
+  if (whole !== null) {
+    whole.checked = ticked === boxes.length;
+    whole.indeterminate = ticked > 0 && ticked < boxes.length;
+  }
+  const conflict = conflictIn(file);
+  const opposed = file.querySelectorAll(".opposed").length;
+  const all = boxes.length + opposed;
+  const isOut = isRefusing(file) || conflict === "fit";
+  const places = isOut ? 0 : ticked + (conflict === "take" ? Math.max(1, opposed) : 0);
+  const box = document.querySelector(`[data-box="${stamp}"]`);
+  box?.classList.toggle("on", places > 0 && places >= all);
+  box?.classList.toggle("some", places > 0 && places < all);
+  const note = document.querySelector(`[data-note="${stamp}"]`);
+  if (note !== null)
+    setText(note, noteOf(file, note.dataset.plain, { ticked, boxes: boxes.length, conflict }));
+  return places;
+}
+
+function noteOf(file, plain, { ticked, boxes, conflict }) {
+  if (isRefusing(file)) return "Refused";
+  if (conflict === "take") return "Conflict: takes the proposed";
+  if (conflict === "fit") return "Conflict: the agent fits it";
+  return plain === "" && boxes > 1 ? placesText(ticked, boxes) : plain;
+}
+
+/* Files that something speaks against are chosen one by one. */
+const plainBoxes = (files) =>
+  files.filter((file) => !("apart" in file.dataset) && !isRefusing(file)).flatMap(boxesIn);
+
+function showAll(files) {
+  const [all, boxes] = [document.querySelector("[data-all]"), plainBoxes(files)];
+  if (all === null) return;
+  const ticked = boxes.filter((box) => box.checked).length;
+  all.checked = boxes.length > 0 && ticked === boxes.length;
+  all.indeterminate = ticked > 0 && ticked < boxes.length;
+}
+
+const NOTHING = "Choose the files to apply.";
+
+function showBar(counts, files) {
+  const press = (act) => form().querySelector(`[data-act=${act}]`);
+  const says = form().querySelector("[data-says]");
+  const goesOn =
+    says !== null &&
+    (says.value.trim() !== "" || files.some((file) => isRefusing(file) || conflictIn(file) === "fit"));
+  const isLater = form().elements.question.value === "";
+  setText(press("apply"), applyText(counts, !isLater));
+  setText(press("refuse"), refuseText(counts));
+  turnOff(press("apply"), isLater && counts.files === 0 && !files.some(isRefusing));
+  if (press("branch") !== null) {
+    setText(press("branch"), branchText(counts));
+    turnOff(press("branch"), counts.files === 0);
+  }
+  const then = goesOn ? " The agent reads what you say." : "";
+  setText(form().querySelector("[data-bound]"), boundText(counts) + then);
+}
+
+function turnOff(button, isOff) {
+  if (isOff) button.dataset.off = NOTHING;
+  else delete button.dataset.off;
+  judge(button);
+}
+
+/** A file that is another one by now comes with what nobody has chosen yet, and the page says so. */
+function noteMoved() {
+  const stamps = [...form().querySelectorAll("[name=seen]")].map(({ value }) => value);
+  const now = document.getElementById("screen");
+  if (screen !== now) [screen, known, moved] = [now, new Set(stamps), new Set()];
+  for (const stamp of stamps) if (!known.has(stamp)) moved.add(stamp);
+  const shown = stamps.filter((stamp) => moved.has(stamp));
+  const notice = form().querySelector("[data-moved]");
+  notice.hidden = shown.length === 0;
+  if (shown.length === 0) return;
+  const text = `${filesText(shown.length)} changed while you were here, and ${shown.length === 1 ? "is" : "are"} shown as new.`;
+  setText(notice.querySelector("span"), text);
+  notice.querySelector("a").setAttribute("href", `#f-${shown[0]}`);
+}
+
+/** Refuses a file, and lets the person say why. */
+export function refuseFile(file) {
+  const box = file.querySelector("[data-refuse]");
+  if (box === null) return;
+  box.checked = true;
+  showProposed();
+  file.querySelector(".refusal textarea").focus();
+}
+
+addEventListener("change", ({ target }) => {
+  if (form() === null || !target.matches?.("input")) return;
+  const tick = (boxes) => boxes.forEach((box) => (box.checked = target.checked));
+  if (target.matches("[data-all]")) tick(plainBoxes([...form().querySelectorAll("[data-file]")]));
+  else if (target.matches("[data-whole]")) tick(boxesIn(target.closest("[data-file]")));
+  else if (!form().contains(target)) return;
+  showProposed();
+  if (target.matches("[data-refuse]") && target.checked)
+    target.closest("[data-file]").querySelector(".refusal textarea").focus();
+});
+addEventListener("input", ({ target }) => target.matches?.("[data-says]") && showProposed());

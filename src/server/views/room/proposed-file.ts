@@ -1,0 +1,320 @@
+/** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
+import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
+import type { ProposedFile, ProposedPlace } from "../../../runs/proposals.ts";
+import { type AgentPath, agentName } from "../../../runs/run.ts";
+import type { DiffCounts } from "../../../core/diff.ts";
+import { type Html, html, textArea } from "../html.ts";
+import { grouped } from "./figures.ts";
+import { type IconName, icon } from "./icons.ts";
+import { copyButton, shownPath } from "./pieces.ts";
+
+/** A file as the page shows it. */
+export interface ShownFile {
+  file: ProposedFile;
+  /** Names this state of the file: another one once the file, or the folder below it, has changed. */
+  stamp: string;
+  /** The change of each place; `undefined`: it is long, and a link leads to it. */
+  diffs: readonly (Html | undefined)[];
+  /** The agent that changed it last. Absent: not known, as for commands. */
+  agent?: AgentPath | undefined;
+}
+
+/** A person's choice for one file. */
+export interface ChosenOfFile {
+  /** Numbers of the places to apply, without those in conflict. `all`: the file has no single places. */
+  places: "all" | readonly number[];
+  conflict: "keep" | "take" | "fit";
+  /** The reason why it is refused. Absent: it is not. */
+  refused?: string | undefined;
+}
+
+/** A form, or only a look. */
+export interface FileLook {
+  chosen: ChosenOfFile | undefined;
+  /** The agent can read why a file is refused, and fit it. */
+  hasAgent: boolean;
+  /** Address that shows one place of a file. */
+  placeAt: (stamp: string, place: number) => string;
+}
+
+const MAX = { notes: 20, note: 300, side: 6000, message: 4000, refused: 300, named: 4 };
+
+export const isOpposed = ({ conflict, places }: ProposedFile): boolean =>
+  conflict !== undefined || places.some((place) => place.conflict !== undefined);
+
+/** Numbers of the places that have boxes of their own. */
+export const boxesOf = ({ conflict, places, stays }: ProposedFile): number[] =>
+  conflict !== undefined ||
+  stays ||
+  (places.length < 2 && places.every((place) => place.conflict === undefined))
+    ? []
+    : places.flatMap((place, index) => (place.conflict === undefined ? [index] : []));
+
+/** True if one box applies all of a file. */
+export const hasOneBox = (file: ProposedFile): boolean =>
+  !file.stays && !isOpposed(file) && boxesOf(file).length === 0;
+
+/** Gives the choice before a person chooses: all that nothing speaks against. */
+export function plainChoice(file: ProposedFile): ChosenOfFile {
+  const isPlain = !isOpposed(file) && !file.ignored && !file.stays && file.decided === undefined;
+  const all = hasOneBox(file) ? ("all" as const) : boxesOf(file);
+  return { places: isPlain ? all : [], conflict: "keep" };
+}
+
+/** Number of places that are applied. */
+export function placesChosen(file: ProposedFile, { places, conflict, refused }: ChosenOfFile): number {
+  if (refused !== undefined || conflict === "fit") return 0;
+  const taken = conflict === "keep" ? 0 : Math.max(1, file.places.filter((place) => place.conflict).length);
+  return places === "all" ? 1 : places.length + taken;
+}
+
+/** Counts of lines, without those that are none. */
+export const changeCounts = ({ added, removed }: DiffCounts): Html =>
+  html`<span class="num small"
+    >${added === 0 ? undefined : html`<span class="plus">+${grouped(added)}</span>`}
+    ${removed === 0 ? undefined : html`<span class="minus">−${grouped(removed)}</span>`}</span
+  >`;
+
+export const fileAnchor = (stamp: string): string => `f-${stamp}`;
+
+export const fileIcon = (file: ProposedFile): [IconName, "amber" | "faint"] => {
+  if (isOpposed(file)) return ["ask", "amber"];
+  return [file.decided?.how === "refused" || file.stays ? "stop" : "diff", "faint"];
+};
+
+export function renderFile(shown: ShownFile, look: FileLook): Html {
+  const { file, stamp } = shown;
+  const anchor = fileAnchor(stamp);
+  const isForm = look.chosen !== undefined;
+  return html`<article
+    class="panel ask proposed"
+    id="${anchor}"
+    data-file="${stamp}"
+    ${file.ignored || isOpposed(file) || file.decided?.how === "refused" ? html` data-apart` : undefined}
+    ${isForm && boxesOf(file).length + Number(hasOneBox(file)) > 0 ? undefined : html` data-row`}
+    aria-labelledby="${anchor}-h"
+    tabindex="-1"
+  >
+    ${head(shown, look)} ${isForm ? refusal(stamp, look) : undefined} ${decidedBefore(file)}
+    <div class="proposed-body">
+      ${notesOf(file)} ${inTheWay(file)}
+      ${file.places.map((_place, index) => renderPlace(shown, index, look))}
+      ${isForm && isOpposed(file) ? conflictChoice(shown, look) : undefined}
+    </div>
+  </article>`;
+}
+
+const CHANGES = { added: "new", deleted: "deleted" } as const;
+
+function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
+  const { path, change, added, removed, ignored, decided } = file;
+  const last = agent?.at(-1);
+  const who =
+    agent && displayName(oneLine(last === undefined ? "Main agent" : (last.task ?? agentName(last)), 60));
+  return html`<div class="view-head">
+    ${headBox(file, stamp, look)}
+    <span class="file-name"
+      ><h2 id="${fileAnchor(stamp)}-h" class="file-title">${shownPath(path)}</h2>
+      ${copyButton("Copy the path", { text: path }, "sign")}</span
+    >
+    ${change === "edited" ? undefined : html`<span class="tag">${CHANGES[change]}</span>`}
+    ${ignored ? html`<span class="tag">ignored by Git</span>` : undefined}
+    ${decided?.how === "left" ? html`<span class="tag">left out before</span>` : undefined}
+    ${changeCounts({ added, removed })}
+    <span class="end"
+      >${who && html`<span class="small dim desk cut">${who}</span>`}
+      ${
+        look.chosen === undefined
+          ? undefined
+          : html`<label class="btn small refuse-word"
+              ><input
+                type="checkbox"
+                class="hide"
+                name="x.${stamp}"
+                value="1"
+                id="x-${stamp}"
+                data-refuse
+                ${checked(look.chosen.refused !== undefined)}
+              /><span class="on">Take back</span><span class="off">Refuse…</span></label
+            >`
+      }</span
+    >
+  </div>`;
+}
+
+const checked = (isChecked: boolean): Html | undefined => (isChecked ? html` checked` : undefined);
+
+/** A box for the whole file. Where it has several, only a script can keep them and this one alike. */
+function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html | undefined {
+  if (chosen === undefined || file.stays) return undefined;
+  const label = `Apply ${displayName(file.path)}`;
+  if (hasOneBox(file))
+    return html`<input
+      type="checkbox"
+      class="tick-box"
+      id="b-${stamp}"
+      name="p.${stamp}"
+      value="all"
+      aria-label="${label}"
+      data-row
+      ${checked(chosen.places === "all")}
+    />`;
+  if (boxesOf(file).length < 2) return undefined;
+  return html`<input
+    type="checkbox"
+    class="tick-box by-script"
+    data-whole
+    id="w-${stamp}"
+    aria-label="${label}"
+  />`;
+}
+
+/** Seen while its box in the head is ticked. */
+const refusal = (stamp: string, { chosen, hasAgent }: FileLook): Html =>
+  html`<div class="refusal">
+    ${icon("stop", "faint")}
+    <label
+      ><span class="label"
+        >${hasAgent ? "Refused. Why? The agent is told, and does not propose it again in this run." : "Refused. Why? Your words are kept with the review."}</span
+      >
+      ${textArea(
+        html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}" data-draft`,
+        chosen?.refused ?? "",
+      )}</label
+    >
+  </div>`;
+
+function decidedBefore({ decided }: ProposedFile): Html | undefined {
+  if (decided?.how !== "refused") return undefined;
+  const said = decided.message ? `: “${oneLine(displayText(decided.message), MAX.refused)}”` : ".";
+  return html`<p class="notice">
+    ${icon("stop", "faint")}<span>You refused this before${said} It is applied only if you choose it.</span>
+  </p>`;
+}
+
+function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
+  const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
+  if (texts.length > 0)
+    return html`<ul class="proposed-notes">
+      ${texts.map((text) => html`<li>${text[0]?.toUpperCase()}${text.slice(1)}</li>`)}
+    </ul>`;
+  if (places.length > 0 || conflict !== undefined) return undefined;
+  return html`<p class="proposed-notes">
+    ${change === "deleted" ? "It is deleted." : "It has no lines to show."}
+  </p>`;
+}
+
+/** Says what of the folder is in the way of the file. */
+function inTheWay(file: ProposedFile): Html | undefined {
+  const { conflict, places } = file;
+  if (conflict !== undefined)
+    return html`<p class="notice amber">${icon("ask", "amber")}<b>${oneLine(conflict, MAX.note)}</b></p>`;
+  const opposed = places.filter((place) => place.conflict !== undefined);
+  if (opposed.length === 0) return undefined;
+  const named = opposed.slice(0, MAX.named).map((place) => linesOf(place).toLowerCase());
+  const more = opposed.length - named.length;
+  return html`<p class="notice amber">
+    ${icon("ask", "amber")}<span
+      ><b
+        >Changed in the folder since it was copied:
+        ${named.join(", ")}${more > 0 ? ` and ${more} more places` : ""}.</b
+      >
+      ${opposed.length < places.length ? "The rest of the file fits." : undefined}</span
+    >
+  </p>`;
+}
+
+/** Such as `Lines 8–11`. */
+export function linesOf(place: Pick<ProposedPlace, "diff"> | undefined): string {
+  const hunks = [...(place?.diff ?? "").matchAll(/^@@ -(\d+)(?:,(\d+))? /gm)];
+  const [first, last] = [hunks[0], hunks.at(-1)];
+  if (first === undefined || last === undefined) return "This change";
+  const [start, from, count] = [Number(first[1]), Number(last[1]), Number(last[2] ?? 1)];
+  const end = from + count - 1;
+  if (first === last && count === 0) return start === 0 ? "This change" : `After line ${start}`;
+  return end <= start ? `Line ${start}` : `Lines ${start}–${end}`;
+}
+
+function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | undefined {
+  const { file, stamp, diffs } = shown;
+  const place = file.places[index];
+  if (place === undefined) return undefined;
+  const diff = diffs[index] ?? longPlace(place, look.placeAt(stamp, index));
+  if (place.conflict !== undefined) return opposedSides(place.conflict, diff);
+  if (file.places.length < 2) return html`<div class="place">${diff}</div>`;
+  const { added, removed } = place;
+  const title = linesOf(place);
+  const box =
+    look.chosen === undefined || !boxesOf(file).includes(index)
+      ? html`<span>${title}</span>`
+      : html`<label
+          ><input
+            type="checkbox"
+            class="tick-box"
+            id="p-${stamp}-${index}"
+            name="p.${stamp}"
+            value="${index}"
+            data-row
+            ${checked(look.chosen.places !== "all" && look.chosen.places.includes(index))}
+          />${title}</label
+        >`;
+  return html`<section class="place">
+    <div class="place-head">
+      ${box}<span class="end"
+        ><span class="left-out faint">left out</span>${changeCounts({ added, removed })}</span
+      >
+    </div>
+    ${diff}
+  </section>`;
+}
+
+const longPlace = ({ added, removed }: ProposedPlace, address: string): Html =>
+  html`<div class="long-place">
+    <a class="link" data-inline href="${address}"
+      >Show ${added + removed} changed ${added + removed === 1 ? "line" : "lines"}</a
+    >
+  </div>`;
+
+/** Lines of the folder beside the change that would replace them. */
+const opposedSides = (folder: string, diff: Html): Html =>
+  html`<section class="place opposed sides">
+    <div>
+      <h3>In the folder now</h3>
+      ${
+        folder.trim() === ""
+          ? html`<p class="note">No lines.</p>`
+          : html`<pre
+              tabindex="0"
+              role="region"
+              aria-label="In the folder now"
+            ><code>${displayBlock(cutMiddle(folder, MAX.side))}</code></pre>`
+      }
+    </div>
+    <div>
+      <h3>Proposed, from the file as it was copied</h3>
+      ${diff}
+    </div>
+  </section>`;
+
+/** Nothing is chosen for the person here. */
+function conflictChoice({ file, stamp }: ShownFile, { chosen, hasAgent }: FileLook): Html {
+  const radio = (value: ChosenOfFile["conflict"], label: string): Html =>
+    html`<label class="choice"
+      ><input
+        type="radio"
+        name="c.${stamp}"
+        value="${value}"
+        id="c-${stamp}-${value}"
+        data-conflict
+        ${checked(chosen?.conflict === value)}
+      /><span>${label}</span></label
+    >`;
+  return html`<div
+    class="choices inline conflict-choice"
+    role="radiogroup"
+    aria-label="What becomes of ${displayName(file.path)}"
+  >
+    ${radio("keep", "Keep the folder’s")} ${radio("take", "Take the proposed")}
+    ${hasAgent ? radio("fit", "Let the agent fit it to the new file") : undefined}
+  </div>`;
+}

@@ -1,0 +1,396 @@
+/** The review of a whole proposed change: its files and places, what was decided before, and the form that applies it. */
+import { displayName, displayText, oneLine } from "../../../core/text.ts";
+import type { ReviewRecord } from "../../../runs/proposals.ts";
+import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
+import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
+import { type Html, html, textArea } from "../html.ts";
+import { dayAndTime, timeOf } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { shownPath } from "./pieces.ts";
+import {
+  type ChosenOfFile,
+  type FileLook,
+  type ShownFile,
+  boxesOf,
+  changeCounts,
+  fileAnchor,
+  fileIcon,
+  isOpposed,
+  placesChosen,
+  plainChoice,
+  renderFile,
+} from "./proposed-file.ts";
+import {
+  type ChosenCounts,
+  applyText,
+  boundText,
+  branchText,
+  filesText,
+  placesText,
+  refuseText,
+} from "./proposed-words.ts";
+import { type Complaint, NO_DEFAULT, onlyLooks } from "./request.ts";
+
+/** A change as the page shows it. */
+export interface ShownChange {
+  files: readonly ShownFile[];
+  /** Files that are only listed, because there are too many. Their stamp names all of them as they are now. */
+  listed: { paths: readonly string[]; plain: number; stamp: string };
+  /** Number of files that come with the next review. */
+  more: number;
+  copiedAt: number;
+  isRepository: boolean;
+  reviews: readonly ReviewRecord[];
+}
+
+/** A person's choice: for each file by its stamp, and besides. */
+export interface ChosenOfChange {
+  files: ReadonlyMap<string, ChosenOfFile>;
+  hasListed: boolean;
+}
+
+export interface ProposedScreen {
+  run: Run;
+  /** `undefined`: nothing is proposed. `unread`: it could not be read. */
+  change: ShownChange | "unread" | undefined;
+  /** The run of the same conversation that works in the copy now. */
+  other: string | undefined;
+  folder: string | undefined;
+  /** Choices of a form that was not taken. */
+  chosen?: ChosenOfChange | undefined;
+}
+
+const MAX = { branch: 200, message: 4000, listed: 2000, reviews: 20, name: 60 };
+const DAY_MS = 86_400_000;
+
+/** One change with its viewer, and the question about it. */
+interface Place {
+  screen: ProposedScreen;
+  change: ShownChange;
+  viewer: ApprovalViewer;
+  question: OpenQuestion | undefined;
+  now: number;
+  complaint: Complaint | undefined;
+  /** Names a way to decide in words. */
+  wayOf: (by: string) => string;
+}
+
+/** True if a person can decide about the change now. */
+const isOpen = ({ screen: { run, other }, question }: Place): boolean =>
+  other === undefined && (question !== undefined || isFinal(run.status));
+
+const hasForm = (place: Place): boolean => {
+  const { session } = place.viewer;
+  return isOpen(place) && session !== "app" && mayDecide(session);
+};
+
+const chosenOf = (place: Place, { file, stamp }: ShownFile): ChosenOfFile =>
+  place.screen.chosen?.files.get(stamp) ?? plainChoice(file);
+
+export interface RenderedProposal {
+  /** Sections for the list beside the requests. */
+  lists: Html;
+  content: Html;
+}
+
+type About = Omit<Place, "screen" | "change">;
+
+/** `undefined`: there is nothing to show. */
+export function renderProposal(screen: ProposedScreen, about: About): RenderedProposal | undefined {
+  const { change, run } = screen;
+  if (change === "unread") return { lists: html``, content: UNREAD };
+  if (change === undefined) {
+    const isMissing = isFinal(run.status) && (run.unapplied ?? 0) > 0;
+    return isMissing ? { lists: html``, content: NOT_HERE } : undefined;
+  }
+  const place = { ...about, screen, change };
+  return { lists: lists(place), content: content(place) };
+}
+
+const UNREAD = html`<p class="notice amber" role="alert">
+  ${icon("ask", "amber")}The proposed change cannot be read now. Reload the page in a moment.
+</p>`;
+
+const NOT_HERE = html`<div class="panel empty">
+  ${icon("diff")}
+  <h3>Nothing is left to apply here</h3>
+  <p>The folder has all of the change by now, or the copy that the agent worked on is on another machine.</p>
+</div>`;
+
+function lists(place: Place): Html {
+  const { files, listed, more, reviews } = place.change;
+  const count = files.length + listed.paths.length + more;
+  const isForm = hasForm(place);
+  const all = isForm
+    ? html`<label class="end by-script all-files"
+        ><input type="checkbox" class="tick-box" data-all />All</label
+      >`
+    : undefined;
+  return html`<section>
+      <h2>Proposed change<span class="count">${count}</span>${all}</h2>
+      <ol class="list proposed-list">
+        ${files.map((file) => listItem(file, isForm ? chosenOf(place, file) : undefined))}
+      </ol>
+    </section>
+    ${reviews.length === 0 ? undefined : earlier(reviews, place.wayOf)} ${isForm ? KEYS : undefined}`;
+}
+
+function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
+  const { file, stamp } = shown;
+  const places = chosen === undefined ? 0 : placesChosen(file, chosen);
+  const look = places === 0 ? "" : places < Math.max(1, file.places.length) ? " some" : " on";
+  const box =
+    chosen && html`<span class="box by-script${look}" data-box="${stamp}" aria-hidden="true"></span>`;
+  return html`<li>
+    <a href="#${fileAnchor(stamp)}" class="file-row${chosen === undefined ? "" : " boxed"}"
+      >${box}${icon(...fileIcon(file))}${shownPath(file.path)}${changeCounts(file)}<small
+        class="cut"
+        data-note="${stamp}"
+        data-plain="${stateOf(file)}"
+        >${noteOf(file, chosen)}</small
+      ></a
+    >
+  </li>`;
+}
+
+/** The state of a file in a word or two, without what is chosen; empty for an edited one. */
+function stateOf(file: ShownFile["file"]): string {
+  if (file.stays) return "Cannot be applied";
+  if (isOpposed(file)) return "Conflict: changed in the folder";
+  if (file.decided?.how === "refused") return "Refused by you";
+  if (file.decided?.how === "left") return "Left out before";
+  if (file.ignored) return file.change === "deleted" ? "Deleted, ignored by Git" : "Ignored by Git";
+  return { added: "New file", deleted: "Deleted", edited: "" }[file.change];
+}
+
+function noteOf(file: ShownFile["file"], chosen: ChosenOfFile | undefined): string {
+  const boxes = boxesOf(file).length;
+  if (chosen?.refused !== undefined) return "Refused";
+  const state = stateOf(file);
+  if (state !== "" || chosen === undefined || boxes === 0) return state;
+  return placesText(placesChosen(file, chosen), boxes);
+}
+
+function earlier(reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html {
+  const items = reviews
+    .slice(-MAX.reviews)
+    .toReversed()
+    .map((record) => {
+      const { applied, partly, branch, worktree, unapplied, at, by, message, refused } = record;
+      const count = applied.length + partly.length;
+      const into = branch === undefined ? "" : ` as branch ${displayName(oneLine(branch, MAX.name))}`;
+      const words = count === 0 ? "Nothing applied" : `${filesText(count)} applied${into}`;
+      const refusals = Object.keys(refused).length;
+      const more = [
+        ...(unapplied === 0 ? [] : [`${unapplied} left`]),
+        ...(refusals === 0 ? [] : [`${refusals} refused`]),
+        ...(worktree === undefined ? [] : [`in ${displayName(oneLine(worktree, 200))}`]),
+        ...(message === undefined ? [] : [`“${oneLine(displayText(message), 200)}”`]),
+      ];
+      return html`<li>
+        <span class="past"
+          >${icon(count === 0 ? "stop" : "done", count === 0 ? "faint" : "green")}<span class="anywhere"
+            >${words}</span
+          ><small class="anywhere">${wayOf(by)}, ${timeOf(at)}${more.map((text) => `, ${text}`)}</small></span
+        >
+      </li>`;
+    });
+  return html`<section class="past-box">
+    <h2>Earlier reviews<span class="count">${reviews.length}</span></h2>
+    <ul>
+      ${items}
+    </ul>
+  </section>`;
+}
+
+const KEYS = html`<section class="keys-box by-script">
+  <h2>Keys</h2>
+  <div class="keys">
+    <span><kbd>J</kbd> <kbd>K</kbd></span
+    ><span>next, previous place</span><kbd>Space</kbd><span>choose or leave out</span><kbd>X</kbd
+    ><span>refuse with a message</span>
+  </div>
+</section>`;
+
+function content(place: Place): Html {
+  const { change, viewer, screen, question } = place;
+  const { run } = screen;
+  const isForm = hasForm(place);
+  const look = (file: ShownFile): FileLook => ({
+    chosen: isForm ? chosenOf(place, file) : undefined,
+    hasAgent: question !== undefined,
+    placeAt: (stamp, index) =>
+      `${runPath(run.id)}/change?${new URLSearchParams({ file: stamp, place: String(index) }).toString()}`,
+  });
+  const files = html`${change.files.map((file) => renderFile(file, look(file)))} ${listedFiles(place, isForm)}`;
+  if (!isForm)
+    return html`${complaintOf(place)} ${intro(place)} ${files}
+    ${isOpen(place) ? html`<div class="panel">${onlyLooks(viewer)}</div>` : undefined}`;
+  return html`${intro(place)}
+    <form
+      class="review-form"
+      method="post"
+      action="${runPath(run.id)}/change"
+      autocomplete="off"
+      data-proposed
+    >
+      <input type="hidden" name="question" value="${question?.id ?? ""}" />
+      ${change.files.map(({ stamp }) => html`<input type="hidden" name="seen" value="${stamp}" />`)} ${files}
+      ${bar(place)}
+    </form>`;
+}
+
+/** Says where the change is now. */
+function intro(place: Place): Html {
+  const { change, screen, question, now } = place;
+  const { copiedAt, reviews, isRepository, more } = change;
+  const isUntouched = reviews.every(
+    ({ applied, partly, branch }) => branch !== undefined || applied.length + partly.length === 0,
+  );
+  const folder =
+    screen.folder === undefined
+      ? "the folder"
+      : html`<code>${displayName(oneLine(screen.folder, MAX.name))}</code>`;
+  const time = now - copiedAt > DAY_MS / 2 ? dayAndTime(copiedAt) : timeOf(copiedAt);
+  const note = question?.question.kind === "review" ? question.question.note : undefined;
+  return html`${
+      note === undefined
+        ? undefined
+        : html`<p class="notice amber intro" role="status">
+            ${icon("ask", "amber")}<span
+              ><b>Nothing was applied:</b> ${oneLine(displayText(note), 600)}. Look at the change again.</span
+            >
+          </p>`
+    }
+    <p class="notice intro">
+      ${icon("folder", "faint")}<span
+        >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
+        The agent worked on a copy of ${folder} as it was at
+        ${time}${isRepository ? ", with your uncommitted work" : undefined}. ${standing(place)}
+        ${more === 0 ? undefined : `${filesText(more)} more come with the next review.`}</span
+      >
+    </p>`;
+}
+
+/** Says why nothing can be decided now. */
+function standing(place: Place): Html | string | undefined {
+  const { run, other } = place.screen;
+  if (other !== undefined)
+    return html`<a class="link" href="${runPath(other)}/review">Another run of this conversation</a> works on
+      it now, and asks for the review.`;
+  if (!isOpen(place)) return "It still works, and asks for a review when it is done.";
+  if (isFinal(run.status)) return "The run has ended, so no agent reads what you decide.";
+  return undefined;
+}
+
+/** Files that have no place of their own here. */
+function listedFiles(place: Place, isForm: boolean): Html | undefined {
+  const { paths, plain, stamp } = place.change.listed;
+  if (paths.length === 0) return undefined;
+  const box = html`<label class="choice"
+    ><input
+      type="checkbox"
+      name="listed"
+      value="${stamp}"
+      id="listed"
+      data-listed="${plain}"
+      ${place.screen.chosen?.hasListed ? html` checked` : undefined}
+    /><span>Apply ${plain === paths.length ? "them" : `${plain} of them`}, too</span></label
+  >`;
+  return html`<section class="panel ask listed-files" tabindex="-1" aria-labelledby="listed-h">
+    <div class="view-head">
+      <h2 class="file-title" id="listed-h">${paths.length} more ${paths.length === 1 ? "file" : "files"}</h2>
+    </div>
+    <details class="rest">
+      <summary>Show their names</summary>
+      <ul class="proposed-notes">
+        ${paths.slice(0, MAX.listed).map((path) => html`<li>${shownPath(path)}</li>`)}
+      </ul>
+    </details>
+    ${isForm && plain > 0 ? html`<div class="conflict-choice">${box}</div>` : undefined}
+  </section>`;
+}
+
+/** The counts of what the form would do as it is sent to the browser. */
+function countsOf(place: Place): ChosenCounts {
+  const { files, listed, more } = place.change;
+  const places = files.map((file) => placesChosen(file.file, chosenOf(place, file)));
+  const unseen = place.screen.chosen?.hasListed ? listed.plain : 0;
+  return {
+    files: places.filter((count) => count > 0).length + unseen,
+    all: files.length + listed.paths.length + more,
+    places: places.reduce((sum, count) => sum + count, unseen),
+  };
+}
+
+function bar(place: Place): Html {
+  const { change, question, complaint, screen } = place;
+  const counts = countsOf(place);
+  const hasAgent = question !== undefined;
+  const typed = (name: string): string => complaint?.form.get(name) ?? "";
+  const press = (act: string, look: string, text: string): Html =>
+    html`<button class="btn ${look}" name="act" value="${act}" data-act="${act}">${text}</button>`;
+  return html`<section class="apply-bar ask" tabindex="-1" aria-label="Decision">
+    <div class="ask-foot" data-all-files="${counts.all}">
+      <p class="notice amber" role="status" data-moved hidden>
+        ${icon("ask", "amber")}<span></span><a class="link end" href="#">Look at it</a>
+      </p>
+      ${complaintOf(place)} ${NO_DEFAULT}
+      <div class="decide proposed-decide">
+        ${press("apply", "ok", applyText(counts, hasAgent))}
+        ${change.isRepository ? fold("branch", typed("branch") !== "", "As a branch…", branchFields(screen.run, typed("branch"), press("branch", "ink", branchText(counts)))) : undefined}
+        ${hasAgent ? fold("message", typed("message") !== "", "Message…", messageField(typed("message"))) : undefined}
+        ${fold("reject", typed("restMessage") !== "", html`Refuse the rest…<kbd aria-hidden="true">X</kbd>`, restFields(hasAgent, typed("restMessage"), press("refuse", "no", refuseText(counts))))}
+        <span class="note"
+          ><span data-bound>${boundText(counts)}</span>
+          <span class="desk">What is left out stays in the run and can be applied later.</span></span
+        >
+      </div>
+    </div>
+  </section>`;
+}
+
+const complaintOf = ({ complaint }: Place): Html | undefined =>
+  complaint &&
+  html`<p class="notice red" role="alert">${icon("fail", "red")}<span>${complaint.problem}</span></p>`;
+
+/** One of them is open at a time. */
+const fold = (name: string, isOpenNow: boolean, title: Html | string, body: Html): Html =>
+  html`<details class="fold" name="proposed" data-fold="${name}" ${isOpenNow ? html` open` : undefined}>
+    <summary class="btn">${title}</summary>
+    <div class="more-form">${body}</div>
+  </details>`;
+
+function branchFields({ id }: Run, typed: string, press: Html): Html {
+  return html`<label
+      ><span class="label">Name of the new branch. The folder stays as it is.</span>
+      <input
+        class="field mono"
+        name="branch"
+        id="branch-name"
+        maxlength="${MAX.branch}"
+        spellcheck="false"
+        placeholder="agent/${id.slice(4, 12)}"
+        value="${typed}"
+    /></label>
+    <label class="check"
+      ><input type="checkbox" class="tick-box" name="worktree" value="1" id="branch-tree" />In a folder of its
+      own, beside this one (a worktree)</label
+    >
+    <p>${press}</p>`;
+}
+
+const messageField = (typed: string): Html =>
+  html`<label
+    ><span class="label">For the agent, which then continues with your words, and asks again</span>
+    ${textArea(html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-draft data-says`, typed)}</label
+  >`;
+
+const restFields = (hasAgent: boolean, typed: string, press: Html): Html =>
+  html`<label
+      ><span class="label"
+        >${hasAgent ? "Why? The agent reads it for each file that is not chosen, and does not propose it again" : "Why? Your words are kept with each file that is not chosen"}</span
+      >
+      ${textArea(html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}" data-draft`, typed)}</label
+    >
+    <p>${press}</p>`;
