@@ -92,7 +92,7 @@ test("a file that cannot be written takes the others back", async () => {
   writeFileSync(join(workspace, "new"), "a file where a folder is wanted\n");
   const apply = Object.fromEntries(files.map(({ path }) => [path, "all" as const]));
   const outcome = await proposals.review(RUN, { apply }, { id: "review_1", by: "test", shown });
-  expect(outcome).toMatchObject({ kind: "failed", message: expect.stringContaining("Nothing was applied") });
+  expect(outcome).toMatchObject({ kind: "failed", message: expect.stringContaining("cannot be written") });
   expect(applied(workspace)).toBe(0);
   rmSync(join(workspace, "new"));
   expect(await proposals.review(RUN, { apply }, { id: "review_2", by: "test", shown })).toMatchObject({

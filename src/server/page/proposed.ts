@@ -20,8 +20,8 @@ import {
 import { changesOfRun } from "./file-changes.ts";
 import { renderedDiff } from "./rendered-diff.ts";
 
-/** Files with a place of their own on the screen, and lines of diffs that stand there at once. */
-const MAX = { files: 300, lines: 3000, reads: 100 };
+/** Files with a place of their own on the screen, and the lines and characters of diffs that stand there at once. */
+const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100 };
 /** Time for which the change of a run at work is not read again. */
 const FRESH_MS = 5000;
 
@@ -155,13 +155,16 @@ async function shown(read: StampedChange, agents: ReadonlyMap<string, AgentPath>
   const { change, files } = read;
   const { more, copiedAt, isRepository, reviews } = change;
   const own: ShownFile[] = [];
-  let left = MAX.lines;
+  const left = { lines: MAX.lines, chars: MAX.chars };
   for (const { file, stamp } of files.slice(0, read.shown)) {
     const diffs: (Html | undefined)[] = [];
     for (const place of file.places) {
-      const lines = place.diff.split("\n").length;
-      diffs.push(lines <= left ? await placeDiff(file, place) : undefined);
-      if (lines <= left) left -= lines;
+      const [lines, chars] = [place.diff.split("\n").length, place.diff.length];
+      const fits = lines <= left.lines && chars <= left.chars;
+      diffs.push(fits ? await placeDiff(file, place) : undefined);
+      if (!fits) continue;
+      left.lines -= lines;
+      left.chars -= chars;
     }
     own.push({ file, stamp, diffs, agent: agents.get(file.path) });
   }

@@ -78,8 +78,8 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     await page.locator("#chip-changes summary").click();
     expect(await problemsOf(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 800 });
-    await page.locator("#chip-changes").getByText("Propose", { exact: true }).click();
-    expect(await chips(page)).toContain("Propose");
+    await page.locator("#chip-changes").getByText("Propose changes").click();
+    expect(await chips(page)).toContain("Propose changes");
     await page.getByLabel("New task").fill("Look around");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);

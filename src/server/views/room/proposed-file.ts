@@ -175,7 +175,7 @@ const refusal = (stamp: string, { chosen, hasAgent }: FileLook): Html =>
     ${icon("stop", "faint")}
     <label
       ><span class="label"
-        >${hasAgent ? "Refused. Why? The agent is told, and does not propose it again in this run." : "Refused. Why? Your words are kept with the review."}</span
+        >${hasAgent ? "Refused. Why? The agent is told, and does not propose it again in this run." : "Refused. Why? Whoever continues this conversation is told."}</span
       >
       ${textArea(
         html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}" data-draft`,

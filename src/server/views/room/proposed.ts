@@ -279,7 +279,7 @@ function standing(place: Place): Html | string | undefined {
     return html`<a class="link" href="${runPath(other)}/review">Another run of this conversation</a> works on
       it now, and asks for the review.`;
   if (!isOpen(place)) return "It still works, and asks for a review when it is done.";
-  if (isFinal(run.status)) return "The run has ended, so no agent reads what you decide.";
+  if (isFinal(run.status)) return "The run has ended. You can still apply it.";
   return undefined;
 }
 
@@ -389,7 +389,7 @@ const messageField = (typed: string): Html =>
 const restFields = (hasAgent: boolean, typed: string, press: Html): Html =>
   html`<label
       ><span class="label"
-        >${hasAgent ? "Why? The agent reads it for each file that is not chosen, and does not propose it again" : "Why? Your words are kept with each file that is not chosen"}</span
+        >${hasAgent ? "Why? The agent reads it for each file that is not chosen, and does not propose it again" : "Why? Whoever continues this conversation is told of each file that is not chosen"}</span
       >
       ${textArea(html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}" data-draft`, typed)}</label
     >

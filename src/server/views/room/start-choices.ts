@@ -137,8 +137,11 @@ const priceText = (price: OfferedModel["price"]): string =>
   price === undefined ? "no price" : `$${price.input} · $${price.output}`;
 
 const CHANGES = {
-  direct: ["Direct", "It changes the folder while it works"],
-  propose: ["Propose", "It works on a copy, and you apply all, some or nothing of its change at the end"],
+  direct: ["Direct changes", "It changes the folder while it works"],
+  propose: [
+    "Propose changes",
+    "It works on a copy, and you apply all, some or nothing of its change at the end",
+  ],
 } as const;
 
 function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen: URLSearchParams): Chip {
