@@ -191,6 +191,7 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
         screen?.show(pictureOf(now));
         person.follow(now);
       },
+      write: (text) => screen?.write?.(text),
       ...(isJson ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
       decide: (now) => decide(now, local, options, { ...person, screen }),
     });
@@ -320,6 +321,8 @@ export interface FollowOptions {
   signal: AbortSignal;
   /** The newest state, after every event. */
   show: (view: RunView) => void;
+  /** The text that the agent writes now, if this process works on the run. */
+  write?: (text: string) => void;
   /** Every event of the journal from the first on, once. */
   onEvent?: (event: RunEvent) => void;
   /** Called when the run waits for a person; the result says whether to keep following the run. */
@@ -328,7 +331,7 @@ export interface FollowOptions {
 
 /** Follows a run of this data directory, whoever works on it; the newest view, `undefined` for no such run. */
 export async function followRun(options: FollowOptions): Promise<RunView | undefined> {
-  const { runs, principal, runId, signal, show, onEvent, decide } = options;
+  const { runs, principal, runId, signal, show, write, onEvent, decide } = options;
   let view = await runs.view(principal, runId);
   if (view === undefined) return undefined;
   const asked = new Set<string>();
@@ -339,7 +342,11 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
     for (const { id } of open) asked.add(id);
     return (await decide(now)) === "continue";
   };
-  for await (const event of runs.watch(principal, runId, { after: 0, signal })) {
+  for await (const event of runs.watchLive(principal, runId, { after: 0, signal })) {
+    if (event.kind === "live_text") {
+      write?.(event.text);
+      continue;
+    }
     onEvent?.(event);
     // Skips the steps that the first view contains already.
     if (event.seq < view.run.lastSeq) continue;

@@ -1,5 +1,6 @@
 /** Shows a run in the terminal: redrawn in place, or line by line. */
 import { durationText } from "../../core/clock.ts";
+import { tailOf } from "../../core/text.ts";
 import type { Keyboard } from "./keyboard.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
 import { counted } from "../../tools/format.ts";
@@ -9,6 +10,8 @@ import { type AgentPicture, type RunPicture, clean, isShownAbove, renderTree, ti
 export interface Screen {
   /** The newest state of the run. */
   show(picture: RunPicture): void;
+  /** The text that the agent writes now, whole so far. Absent: it shows texts once they are written. */
+  write?(text: string): void;
   /** Takes the live view away, and leaves `text` above it. */
   print(text: string): void;
   /** Takes the live view away until the next `resume`, for a question. */
@@ -32,6 +35,8 @@ export class LiveScreen implements Screen {
   readonly #timer: NodeJS.Timeout;
   readonly #giveBackKeys: () => void;
   #picture: RunPicture | undefined;
+  /** The text under way, until something else happens. */
+  #text = "";
   /** The width of each line on the screen. */
   #drawn: number[] = [];
   #frame = 0;
@@ -61,7 +66,13 @@ export class LiveScreen implements Screen {
 
   show(picture: RunPicture): void {
     this.#picture = picture;
+    this.#text = "";
     this.#draw();
+  }
+
+  write(text: string): void {
+    // It is drawn with the next frame.
+    this.#text = text;
   }
 
   print(text: string): void {
@@ -109,10 +120,12 @@ export class LiveScreen implements Screen {
     if (this.#picture === undefined || this.#paused) return;
     const [width, rows] = sizeOf(this.#output);
     const style = { colors: this.#colors, width, height: rows - 1, frame: this.#frame, now: Date.now() };
-    const lines = renderTree(this.#picture, style);
+    const text = lastWords(this.#text, width - LEAST_MARGIN);
+    const picture = text === "" ? this.#picture : { ...this.#picture, activity: text };
+    const lines = renderTree(picture, style);
     // One write, so that nothing flickers.
-    const text = lines.map((line) => `${line}\u001b[K\n`).join("");
-    this.#output.write(`${NO_WRAP}${this.#back()}${text}\u001b[J${WRAP}`);
+    const drawn = lines.map((line) => `${line}\u001b[K\n`).join("");
+    this.#output.write(`${NO_WRAP}${this.#back()}${drawn}\u001b[J${WRAP}`);
     this.#drawn = lines.map(displayWidth);
   }
 
@@ -127,6 +140,15 @@ export class LiveScreen implements Screen {
     const [columns] = sizeOf(this.#output);
     return this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);
   }
+}
+
+/** Columns beside the line about what happens now. */
+const LEAST_MARGIN = 6;
+
+/** The end of a text on one line. */
+function lastWords(text: string, columns: number): string {
+  const end = clean(tailOf(text, Math.max(columns, 8)));
+  return end.length < text.trim().length ? `…${end}` : end;
 }
 
 /** Asks the system each time: the event of a change comes too late for a frame that is due. */

@@ -74,6 +74,31 @@ test.each([40, 100])(
   },
 );
 
+test("the words of the agent are seen while it writes them, on one line", async () => {
+  const { open, opened } = gate();
+  const text =
+    "I compare everything with everything else, which takes a while, and then 漢字 comes to an end.";
+  const terminal = await play({
+    columns: 40,
+    args: ["run", "Compare everything"],
+    main: [{ text, pieceLength: 5, rest: opened }],
+    subagent: () => ({ text: "" }),
+  });
+  const working = await terminal.until(/[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] …[^\n]*which takes/);
+  for (const line of working.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(40);
+  open();
+  await terminal.until(/an end\.[^]*Next task/);
+  // Nothing of it is left above the answer.
+  expect(
+    terminal
+      .everything()
+      .join("\n")
+      .match(/which takes/g),
+  ).toHaveLength(1);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
+
 const CONTENT = [
   "# Plan",
   "",
