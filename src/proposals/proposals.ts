@@ -4,7 +4,7 @@ import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
-import { codeOf } from "../core/errors.ts";
+import { ConfigurationError, DeepAgentError, StorageError, codeOf } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
 import type {
@@ -67,7 +67,7 @@ export class WorkspaceProposals implements Proposals {
       if (found !== undefined) return found;
       const { without, maxBytes } = this.#options;
       const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
-      await WorkspaceCopy.make(place, { ...source, now: this.#clock() });
+      await WorkspaceCopy.make(place, { ...source, now: this.#clock() }).catch(explain);
       return [];
     });
   }
@@ -197,7 +197,24 @@ async function lockOf(place: string): Promise<(() => Promise<void>) | undefined>
     if (isAbandoned || age > STALE_MS) await rm(path, { force: true });
     else await delay(50);
   }
-  throw new Error("Another process holds the copy of the workspace.");
+  throw new StorageError("storage_busy", "Another process uses the copy of the workspace for a long time.");
+}
+
+/** A run waits for space and the like; anything else ends it with a reason. */
+function explain(thrown: unknown): never {
+  const code = codeOf(thrown);
+  if (code === undefined || thrown instanceof DeepAgentError) throw thrown;
+  const text = `The workspace could not be copied (${code}).`;
+  if (code === "ENOSPC" || code === "EDQUOT")
+    throw new StorageError(
+      "storage_full",
+      `${text} Free some space, or name another place in proposals.folder.`,
+    );
+  if (code === "EIO" || code === "EROFS") throw new StorageError("storage_io", text);
+  throw new ConfigurationError(
+    "proposals",
+    `${text} Check the rights of the workspace and of the data folder.`,
+  );
 }
 
 function isAlive(pid: number): boolean {

@@ -58,7 +58,11 @@ export async function scan(root: string): Promise<ScannedFile[]> {
             found.push({ path, stamp: stampOf(stats), ignored: rules.excludes(path, false) });
         }
       }
-      if (found.length > MOST_FILES) throw tooMuch(`more than ${MOST_FILES.toLocaleString("en")} files`);
+      if (found.length > MOST_FILES)
+        throw tooMuch(
+          `more than ${MOST_FILES.toLocaleString("en")} files`,
+          "Let Git ignore what is generated",
+        );
     }
   } finally {
     rules.close();
@@ -73,10 +77,10 @@ const nothingThere = (thrown: unknown): [] => {
   throw thrown;
 };
 
-const tooMuch = (what: string): ConfigurationError =>
+const tooMuch = (what: string, remedy: string): ConfigurationError =>
   new ConfigurationError(
     "proposals",
-    `The workspace cannot be copied for a run that proposes its changes: it has ${what}. Raise proposals.maxMegabytes, choose a smaller workspace, or start the run with changes: "direct".`,
+    `The workspace cannot be copied for a run that proposes its changes: it has ${what}. ${remedy}, or start the run with changes: "direct".`,
   );
 
 interface CopyOptions {
@@ -98,7 +102,8 @@ export async function copyFolder(
     if (kind === "link") return symlink(linkInside(from, path, await readlink(source)), target);
     const { size, atime, mtime } = await lstat(source);
     bytes += size;
-    if (bytes > maxBytes) throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`);
+    if (bytes > maxBytes)
+      throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`, "Raise proposals.maxMegabytes");
     await copyFile(source, target, constants.COPYFILE_FICLONE);
     await utimes(target, atime, mtime);
   };

@@ -16,7 +16,6 @@ import type { RunServiceOptions } from "./service.ts";
 
 export interface ExecutionContext extends ReviewContext {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
-  log: Logger;
   texts: LiveTexts;
   checkpoints: RunServiceOptions["checkpoints"];
   /** Asks a person while a call of the run is at work. */

@@ -1,8 +1,11 @@
 /** The review at the end of a run that proposes its changes: asks a person, and carries out what they chose. */
 import type { Clock } from "../core/clock.ts";
+import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import type { Logger } from "../core/logger.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
+import { entryOf } from "./events.ts";
 import type { Lease, RunInbox, RunResult, WorkLog } from "./ports.ts";
 import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
@@ -13,6 +16,7 @@ export interface ReviewContext {
   clock: Clock;
   newId: IdSource;
   proposals: Proposals | undefined;
+  log: Logger;
 }
 
 /** Longest diff that stands in the question itself. */
@@ -28,7 +32,7 @@ export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,
   inbox: RunInbox,
-  { work, clock, newId, proposals }: ReviewContext,
+  { work, clock, newId, proposals, log }: ReviewContext,
 ): Promise<"asked" | "told" | "done"> {
   if (run.changes !== "propose" || run.parent !== undefined || proposals === undefined) return "done";
   const reviews = work.reviews(lease);
@@ -41,7 +45,15 @@ export async function reviewAtEnd(
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
   }
-  const change = await proposals.change(run);
+  const change = await proposals.change(run).catch(async (thrown: unknown) => {
+    // The answer of the agent is not lost for it.
+    if (isTransient(thrown)) throw thrown;
+    log.error("proposals.not_shown", { runId: run.id, error: thrown });
+    const message = `The proposed change cannot be shown: ${thrown instanceof ConfigurationError ? thrown.message : "an unexpected error, which is in the log of the server"}`;
+    await work.record(lease, entryOf({ kind: "warning", agent: [], message }), clock());
+    return "unknown" as const;
+  });
+  if (change === "unknown") return "done";
   const isOver = end.stopReason !== undefined && !isCut(end.stopReason);
   const isNew = change !== undefined && (change.more > 0 || change.files.some(({ decided }) => !decided));
   if (change === undefined || isOver || !isNew) {
