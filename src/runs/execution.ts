@@ -3,7 +3,6 @@ import type { Agent, AgentEvent, AgentInput, WorkOptions } from "../agent/agent.
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
-import type { Logger } from "../core/logger.ts";
 import { StorageError, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { entryOf } from "./events.ts";
