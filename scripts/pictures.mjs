@@ -1,6 +1,7 @@
 /**
  * Makes the pictures of the page for README.md and docs: a real run of the offline model on a copy of the sample
- * workspace, which waits for a decision. Needs Chromium at CHROMIUM or /usr/bin/chromium.
+ * workspace, which waits for a decision. Questions and proposed changes, which the offline model does not make, are the
+ * accepted pictures of the tests. Needs Chromium at CHROMIUM or /usr/bin/chromium.
  */
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,6 +17,9 @@ const program = join(root, "dist/bin/deepagent-mcp.js");
 const TASK = "Find out where an alarm can get lost between highWaters and the pager, and write a report";
 
 const folder = mkdtempSync(join(tmpdir(), "deepagent-pictures-"));
+const ACCEPTED = { question: "question-agent", address: "question-address", proposed: "proposed" };
+for (const [name, accepted] of Object.entries(ACCEPTED))
+  cpSync(join(root, `test/server/page/accepted/${accepted}.png`), join(target, `${name}.png`));
 try {
   await takePictures();
 } finally {
