@@ -234,7 +234,10 @@ export interface RunQueries {
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** Other questions that wait for an answer in any run of the principal, oldest first. */
   pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
-  /** The runs that its agent started in the background, in their order; none if the run is not the principal's. */
+  /**
+   * The runs that its agent started in the background, in their order. They are not in lists; `tell` and `cancel` take
+   * their ids. Empty for an unknown run.
+   */
   children(principal: Principal, runId: string): Promise<ChildRun[]>;
   /** Number of both. */
   countPending(principal: Principal): Promise<number>;

@@ -1,11 +1,11 @@
-import type { Agent, AgentPath, ChildRun, ModelLender } from "../agent/agent.ts";
+import type { Agent, AgentPath, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type { RecentEvents, RunRepository, RunStatistics, StartRequest } from "./ports.ts";
+import type { RecentEvents, RunQueries, RunRepository, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
@@ -15,15 +15,11 @@ import type { RunSharer, SharedRuns } from "./shares.ts";
 import type {
   Approval,
   OpenQuestion,
-  PendingQuestion,
-  ModelCall,
-  PendingApproval,
   PersonDecision,
   Principal,
   Run,
   RunFilter,
   RunHead,
-  RunStatus,
   RunSummary,
   RunView,
   SamplingReply,
@@ -188,7 +184,10 @@ export interface MemorySearch {
 }
 
 /** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
-interface RunReader {
+interface RunReader extends Pick<
+  RunQueries,
+  "counts" | "pending" | "pendingQuestions" | "countPending" | "children" | "modelCalls"
+> {
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
   list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
@@ -198,19 +197,6 @@ interface RunReader {
     filter: RunFilter,
     options: { limit: number; before?: string },
   ): Promise<RunSummary[]>;
-  /** Number of the principal's runs. */
-  counts(principal: Principal): Promise<Record<RunStatus, number>>;
-  /** Approvals that wait for a decision in any run of the principal, oldest first. */
-  pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** Other questions that wait for an answer in any run of the principal, oldest first. */
-  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
-  /**
-   * The runs that the agent of a run started in the background, in their order. They are not in lists; `tell` and
-   * `cancel` take their ids. Empty for an unknown run.
-   */
-  children(principal: Principal, runId: string): Promise<ChildRun[]>;
-  /** Number of both. */
-  countPending(principal: Principal): Promise<number>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
     principal: Principal,
@@ -244,8 +230,6 @@ interface RunReader {
   callTexts(principal: Principal, runId: string, seq: number): Promise<CallTexts | undefined>;
   /** Runs of the principal that are started from now on, also by another process. */
   watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<RunHead>;
-  /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */
-  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
   /** The change that a run proposes, as it is now; `undefined`: none, or no such run. */
@@ -353,18 +337,13 @@ export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunD
 }
 
 /** For the operator of the server, never for a client. */
-export interface RunOperator {
+export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll" | "assertWritable"> {
   /** Deletes finished runs. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   /** Preview of `prune`. */
   planPrune(retention: Retention): Promise<PrunePlan>;
-  statistics(): Promise<RunStatistics>;
-  /** The newest runs of all principals, newest first. */
-  listAll(limit: number): Promise<RunHead[]>;
   /** The schedules of all principals. */
   allSchedules(): Promise<ScheduleView[]>;
-  /** Fails unless runs can be stored now. */
-  assertWritable(): Promise<void>;
   /** Takes up no more runs, and waits so many milliseconds for those at work to end. */
   drain(milliseconds: number): Promise<void>;
   /** Parks what runs (it is found and continued later) and releases everything. */
