@@ -452,6 +452,28 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
+  test("an update shows a file that moved as new, and keeps what was chosen of the others", async () => {
+    const { service, runId, workspace } = await proposingRun();
+    const pages = await openPages(service);
+    const { page, messages } = await visitPage(pages.link({ principal: ME, purpose: "decide" }));
+    await page.waitForURL(pages.address);
+    await page.goto(new URL(`/runs/${runId}/review`, pages.address).href);
+    const apply = page.locator("[data-act=apply]");
+    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await page.getByLabel("Apply docs/old-outbox.md").uncheck();
+    await page.getByText("Message…").click();
+    await page.getByLabel("For the agent").fill("Thanks");
+    writeFiles(workspace, { "src/outbox.js": "mine\n" });
+    // Another run that waits is seen on every page.
+    await startRun(service, "Another one");
+    await page.getByText("1 file changed while you were here, and is shown as new.").waitFor();
+    await apply.getByText("Apply 1 of 5 files").waitFor();
+    expect(await page.getByLabel("For the agent").inputValue()).toBe("Thanks");
+    await page.getByRole("link", { name: "Look at it" }).click();
+    await page.locator("article:focus", { hasText: "src/outbox.js" }).waitFor();
+    expect(messages).toEqual([]);
+  });
+
   test("a file that moves while the page is open comes as a conflict that nobody has chosen", async () => {
     const { service, runId, workspace } = await proposingRun();
     moveFolder(workspace);

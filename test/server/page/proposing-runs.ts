@@ -84,7 +84,7 @@ export async function proposingRun() {
     {
       before: BEFORE,
       isRepository: true,
-      work: (copy) => [draft, propose][(rounds += 1) - 1]?.(copy),
+      work: (copy) => ((rounds += 1) === 2 ? propose : draft)(copy),
       clock: () => PROPOSED_AT,
       newId: (prefix) => `${prefix}_Qe7vNc3T${(ids += 1)}`,
     },

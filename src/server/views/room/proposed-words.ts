@@ -28,7 +28,7 @@ export function refuseText({ files, all }: ChosenCounts): string {
 }
 
 export const boundText = ({ places }: ChosenCounts): string =>
-  places === 0 ? "" : `${places} ${places === 1 ? "place" : "places"}, all at once or not at all.`;
+  places < 2 ? "" : `${places} places, all at once or not at all.`;
 
 /** The choice of places in one file. */
 export const placesText = (chosen: number, all: number): string =>

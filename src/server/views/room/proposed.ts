@@ -6,7 +6,7 @@ import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.
 import { type Html, html, textArea } from "../html.ts";
 import { dayAndTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { shownPath } from "./pieces.ts";
+import { diffLooks, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,
@@ -226,23 +226,24 @@ function content(place: Place): Html {
   if (!isForm)
     return html`${complaintOf(place)} ${intro(place)} ${files}
     ${isOpen(place) ? html`<div class="panel">${onlyLooks(viewer)}</div>` : undefined}`;
-  return html`${intro(place)}
-    <form
-      class="review-form"
-      method="post"
-      action="${runPath(run.id)}/change"
-      autocomplete="off"
-      data-proposed
-    >
-      <input type="hidden" name="question" value="${question?.id ?? ""}" />
-      ${change.files.map(({ stamp }) => html`<input type="hidden" name="seen" value="${stamp}" />`)} ${files}
-      ${bar(place)}
-    </form>`;
+  // The buttons stick to the end of the window for as long as the form is in it.
+  return html`<form
+    class="review-form"
+    method="post"
+    action="${runPath(run.id)}/change"
+    autocomplete="off"
+    data-proposed
+  >
+    ${intro(place)}
+    <input type="hidden" name="question" value="${question?.id ?? ""}" />
+    ${change.files.map(({ stamp }) => html`<input type="hidden" name="seen" value="${stamp}" />`)} ${files}
+    ${bar(place)}
+  </form>`;
 }
 
 /** Says where the change is now. */
 function intro(place: Place): Html {
-  const { change, screen, question, now } = place;
+  const { change, screen, question, now, viewer } = place;
   const { copiedAt, reviews, isRepository, more } = change;
   const isUntouched = reviews.every(
     ({ applied, partly, branch }) => branch !== undefined || applied.length + partly.length === 0,
@@ -262,14 +263,15 @@ function intro(place: Place): Html {
             >
           </p>`
     }
-    <p class="notice intro">
+    <div class="notice intro">
       ${icon("folder", "faint")}<span
         >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
         The agent worked on a copy of ${folder} as it was at
         ${time}${isRepository ? ", with your uncommitted work" : undefined}. ${standing(place)}
         ${more === 0 ? undefined : `${filesText(more)} more come with the next review.`}</span
       >
-    </p>`;
+      ${diffLooks(viewer.session)}
+    </div>`;
 }
 
 /** Says why nothing can be decided now. */
