@@ -16,7 +16,7 @@ export const RUN_ACTIONS: readonly Action[] = [
   {
     name: "show",
     words: "RUN",
-    summary: "Show the current state of a run: todos, agents, open approvals and questions, answer.",
+    summary: "Show the current state of a run: todos, agents, open requests, answer.",
     flags: ["json", "all-principals"],
     examples: ["runs show last", "runs show Xy3k --json"],
   },
@@ -30,7 +30,7 @@ export const RUN_ACTIONS: readonly Action[] = [
   {
     name: "answer",
     words: "RUN [REQUEST]",
-    summary: "Decide on open approvals and answer open questions: by a flag, or one after the other.",
+    summary: "Decide on open approvals and answer open questions, by a flag or by keys.",
     flags: ["approve", "approve-same", "reject", "edit", "message", "value", "field", "opened", "decline"],
     examples: [
       "runs answer last",

@@ -107,7 +107,7 @@ const runs: Command = {
       name: "message",
       kind: "text",
       hint: "TEXT",
-      help: "Reason; with --reject, --decline and --refuse, the agent reads it.",
+      help: "Reason; the agent reads that of a refusal.",
     },
     {
       name: "value",

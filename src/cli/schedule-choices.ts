@@ -1,7 +1,7 @@
 /** Flags of `schedule` with which a person chooses model, limits and goal of its runs. */
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
-import type { RunChoices, RunLimits } from "../runs/choices.ts";
+import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
 import type { Flag } from "./command.ts";
 
 /** The flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
@@ -22,6 +22,12 @@ export const CHOICE_FLAGS: readonly Flag[] = [
     hint: "CRITERION",
     help: "Have a judge check this before each run ends. Repeat it for more criteria.",
   },
+  {
+    name: "changes",
+    kind: "text",
+    hint: "direct|propose",
+    help: "Let its runs work in the folder, or in a copy whose changes you apply. Default: the server's way.",
+  },
 ];
 
 /** For `edit` alone. */
@@ -31,9 +37,14 @@ export const REMOVAL_FLAGS: readonly Flag[] = [
   { name: "no-goal", kind: "boolean", help: "For edit: without a judge." },
 ];
 
+const CHANGES: readonly Changes[] = ["direct", "propose"];
+
 /** The choices that flags give, besides the limits that a schedule has; otherwise the problem with one. */
 export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
   const { model, goal } = flags;
+  const changes = CHANGES.find((way) => way === flags["changes"]);
+  if (changes === undefined && flags["changes"] !== undefined)
+    return `--changes must be ${CHANGES.join(" or ")}.`;
   const given = LIMITS.filter(([flag]) => flags[flag] !== undefined);
   const limits = Object.fromEntries(given.map(([flag, limit]) => [limit, numberOf(flags[flag])]));
   const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
@@ -45,6 +56,7 @@ export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}
   return defined({
     model: flags["no-model"] === true ? "" : typeof model === "string" ? model : undefined,
     limits: flags["no-limits"] === true ? {} : isGiven.limits ? { ...before, ...limits } : undefined,
+    changes,
     goal: flags["no-goal"] === true ? [] : Array.isArray(goal) ? goal.map(String) : undefined,
   });
 }

@@ -56,8 +56,9 @@ export interface ScheduleView extends Schedule {
   skips: Skip[];
 }
 
-/** An empty model, empty limits and an empty goal are those of the server, and none. */
-export interface ScheduleRequest extends RunChoices {
+/** An empty choice is that of the server; an empty goal is none. */
+export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
+  changes?: RunChoices["changes"] | "";
   task: string;
   expression: string;
   /** Default: the beginning of the task. */

@@ -96,7 +96,7 @@ export async function editSchedule(
     const isOtherTime =
       read.chosen.expression !== before.expression || read.chosen.timeZone !== before.timeZone;
     const dueAt = isOtherTime ? nextTime(read.chosen, now) : before.dueAt;
-    const { model: _model, limits: _limits, goal: _goal, ...rest } = before;
+    const { model: _model, limits: _limits, goal: _goal, changes: _changes, ...rest } = before;
     const schedule: Schedule = { ...rest, ...read.chosen, dueAt };
     const skipped = isOtherTime ? missedOf(before, now, "changed") : undefined;
     const edited = await schedules.edit(before, schedule, skipped);
@@ -106,7 +106,10 @@ export async function editSchedule(
   }
 }
 
-function chosenOf(given: Chosen, now: number): { ok: true; chosen: Chosen } | Refused {
+function chosenOf(
+  given: Omit<Chosen, "changes"> & Pick<ScheduleRequest, "changes">,
+  now: number,
+): { ok: true; chosen: Chosen } | Refused {
   const { expression, timeZone, catchUp, catchUpLimit, overlap } = given;
   const task = wellFormed(given.task).trim();
   if (task === "") return invalid("task", "Give a task: what should an agent do?");
@@ -125,10 +128,16 @@ function chosenOf(given: Chosen, now: number): { ok: true; chosen: Chosen } | Re
 }
 
 /** Leaves out what is empty. */
-const runChoices = ({ model = "", limits = {}, goal = [] }: RunChoices): RunChoices => ({
+const runChoices = ({
+  model = "",
+  limits = {},
+  goal = [],
+  changes = "",
+}: Pick<ScheduleRequest, keyof RunChoices>): RunChoices => ({
   ...(model === "" ? {} : { model }),
   ...(Object.keys(defined(limits)).length === 0 ? {} : { limits: defined(limits) }),
   ...(goal.length === 0 ? {} : { goal: storableGoal(goal) }),
+  ...(changes === "" ? {} : { changes }),
 });
 
 /** Choices that were made before are not checked again: the operator may have changed what is allowed since. */
@@ -139,7 +148,7 @@ function refusedChoices(
 ): Refused | undefined {
   const [own, earlier] = [runChoices(wanted), runChoices(before)];
   if (isDeepStrictEqual(own, {}) || isDeepStrictEqual(own, earlier)) return undefined;
-  const problem = choiceProblem(own, choices());
+  const problem = choiceProblem(own, forSchedules(choices()));
   return problem && invalid(FIELDS[problem.code], problem.message);
 }
 
@@ -147,15 +156,18 @@ const FIELDS: Readonly<Record<ChoiceProblem["code"], ScheduleField>> = {
   model_not_allowed: "model",
   limit_not_allowed: "limits",
   invalid_goal: "goal",
-  cannot_propose: "task",
+  cannot_propose: "changes",
 };
 
 /** Says why a run of a schedule cannot start now. Limits that the server lowered since are lowered for the run too. */
 export function startProblem({ model, limits }: Schedule, offered: StartChoices): ChoiceProblem | undefined {
   if (model === undefined && limits === undefined) return undefined;
   const own = defined({ model, limits: limits && loweredLimits(limits, offered.limits) });
-  return choiceProblem(own, offered);
+  return choiceProblem(own, forSchedules(offered));
 }
+
+/** A schedule has a folder, whether the process that adds it works there or not. */
+const forSchedules = ({ models, limits }: StartChoices): StartChoices => ({ models, limits });
 
 type Refused = Exclude<ScheduleOutcome, { ok: true }>;
 

@@ -76,6 +76,16 @@ test.each([
   expect(await first(service)).toMatchObject({ goal: ["There is a report"] });
 });
 
+test("a schedule proposes changes where its server does not, and where nothing works here", async () => {
+  const { at, service } = world();
+  at.offered = { ...OFFERED, noProposals: "There is no workspace." };
+  const { id } = await add(service, { changes: "propose" });
+  await service.editSchedule(ME, id, { name: "other" });
+  expect(await first(service)).toMatchObject({ name: "other", changes: "propose" });
+  at.offered = OFFERED;
+  expect(await service.runScheduleNow(ME, id)).toMatchObject({ ok: true, run: { changes: "propose" } });
+});
+
 test("an edit changes the choices that it gives, and empty ones take them back", async () => {
   const { at, service } = world();
   const { id } = await add(service, { model: "b:small", limits: { tokens: 9 }, goal: ["a"] });

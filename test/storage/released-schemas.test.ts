@@ -50,6 +50,7 @@ it("no step that a database may have been made by changes", () => {
         "13 934117278cef",
         "14 de2ee6c27611",
         "15 7d3ed4dfb51a",
+        "16 5982317316ef",
       ],
       "store": [
         "1 4b55d3eff00e",

@@ -72,7 +72,7 @@ export function scheduleRepositoryContract(
 
     test("keep the choices for their runs, and skip a time for which these are refused", async () => {
       const choices = { model: "a:b", limits: { costUsd: 1, tokens: 9 }, goal: ["There is a report"] };
-      const one = await add(choices);
+      const one = await add({ ...choices, changes: "propose" });
       expect(await runs.schedules.find(ME, one.id)).toEqual(one);
       const refused = { ...step(), refused: "model_not_allowed" as const };
       const other = { ...one, model: "c:d" };
@@ -83,14 +83,14 @@ export function scheduleRepositoryContract(
       });
       const next = { ...one, dueAt: 2 * HOUR };
       const started = await runs.schedules.advance(next, step(2 * HOUR), fresh());
-      expect(started).toMatchObject({ kind: "started", run: choices });
+      expect(started).toMatchObject({ kind: "started", run: { ...choices, changes: "propose" } });
       // Nobody waits for an earlier run to skip a time.
       const all = { ...next, catchUp: "all" as const, dueAt: 3 * HOUR };
       expect(await runs.schedules.edit({ ...next, dueAt: 3 * HOUR }, all, undefined)).toBe("edited");
       expect(
         await runs.schedules.advance(all, { ...step(3 * HOUR), refused: "price_unknown" }, fresh()),
       ).toEqual({ kind: "skipped", reason: "price_unknown" });
-      const { model: _model, limits: _limits, goal: _goal, ...plain } = all;
+      const { model: _model, limits: _limits, goal: _goal, changes: _changes, ...plain } = all;
       const due = { dueAt: 4 * HOUR };
       expect(await runs.schedules.edit({ ...all, ...due }, { ...plain, ...due }, undefined)).toBe("edited");
       expect(await runs.schedules.find(ME, one.id)).toEqual({ ...plain, ...due });

@@ -125,6 +125,7 @@ export async function saveFrom(
     model: "",
     limits: {},
     goal: [],
+    changes: "" as const,
     ...read.choices,
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,

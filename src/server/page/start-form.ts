@@ -57,12 +57,12 @@ export function readChoices(form: URLSearchParams): ReadChoices {
 }
 
 /** The fields of a form that has these choices. */
-export function fieldsOf({ model, limits = {}, goal }: RunChoices): URLSearchParams {
+export function fieldsOf({ model, limits = {}, goal, changes }: RunChoices): URLSearchParams {
   const { costUsd, workTime } = limits;
   const minutes = workTime === undefined ? undefined : Number((workTime / 60).toFixed(6));
   const counts = Object.fromEntries(COUNTS.map(([name]) => [name, limits[name]]));
   const cost = costUsd === undefined ? {} : { cost: "other", costOther: String(costUsd) };
-  const given = { model, goal: goal?.join("\n"), ...counts, minutes, ...cost };
+  const given = { model, changes, goal: goal?.join("\n"), ...counts, minutes, ...cost };
   const fields = new URLSearchParams();
   for (const [name, value] of Object.entries(defined(given))) fields.set(name, String(value));
   return fields;

@@ -55,12 +55,13 @@ export const CATCH_UP_WORDS: Readonly<Record<CatchUp, string>> = {
   all: "Missed runs are started one after the other.",
 };
 
-/** The model and the limits that were chosen, such as `model a:b, limit $1.00`; empty: those of the server. */
-export function choiceWords({ model, limits = {} }: RunChoices): string {
+/** The choices besides the goal, such as `model a:b, limit $1.00`; empty: those of the server. */
+export function choiceWords({ model, limits = {}, changes }: RunChoices): string {
   const words = limitWords(limits);
   return [
     ...(model === undefined ? [] : [`model ${model}`]),
     ...(words.length === 0 ? [] : [`limit ${words.join(", ")}`]),
+    ...(changes === undefined ? [] : [changes === "propose" ? "changes are proposed" : "changes are made"]),
   ].join(", ");
 }
 
@@ -81,6 +82,7 @@ export function scheduleDocument(schedule: ScheduleView, now: number): object {
     model: schedule.model,
     limits: schedule.limits && limitsDocument(schedule.limits),
     goal: schedule.goal,
+    changes: schedule.changes,
     created_at: isoTime(createdAt),
     paused_at: pausedAt === undefined ? undefined : isoTime(pausedAt),
     next: pausedAt === undefined ? [dueAt, ...nextTimes(schedule, Math.max(dueAt, now), 2)].map(isoTime) : [],

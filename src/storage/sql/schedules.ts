@@ -1,7 +1,7 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import { defined } from "../../core/defined.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
-import type { RunLimits } from "../../runs/choices.ts";
+import type { Changes, RunLimits } from "../../runs/choices.ts";
 import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
 import type {
@@ -40,6 +40,7 @@ interface ScheduleRow {
   model: string | null;
   limits: Json<RunLimits> | null;
   goal: Json<string[]> | null;
+  changes: Changes | null;
 }
 
 const toSchedule = (row: ScheduleRow): Schedule => ({
@@ -59,6 +60,7 @@ const toSchedule = (row: ScheduleRow): Schedule => ({
   ...(row.model === null ? {} : { model: row.model }),
   ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
   ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
+  ...(row.changes === null ? {} : { changes: row.changes }),
 });
 
 const toColumns = (schedule: Schedule) => ({
@@ -73,6 +75,7 @@ const toColumns = (schedule: Schedule) => ({
   model: schedule.model ?? null,
   limits: schedule.limits === undefined ? null : toJson(schedule.limits),
   goal: schedule.goal === undefined ? null : toJson([...schedule.goal]),
+  changes: schedule.changes ?? null,
 });
 
 const OWN = "id = @id AND principal = @principal";
@@ -87,9 +90,9 @@ function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | 
   if (others.length >= most) return "too_many";
   yield* change(
     `INSERT INTO schedules (id, principal, environment, name, task, expression, time_zone, catch_up, catch_up_limit,
-       overlap, created_at, due_at, model, limits, goal)
+       overlap, created_at, due_at, model, limits, goal, changes)
      VALUES (@id, @principal, @environment, @name, @task, @expression, @time_zone, @catch_up, @catch_up_limit,
-       @overlap, @created_at, @due_at, @model, @limits, @goal)`,
+       @overlap, @created_at, @due_at, @model, @limits, @goal, @changes)`,
     {
       id: schedule.id,
       principal,
@@ -116,7 +119,7 @@ function* edit(
   yield* change(
     `UPDATE schedules SET name = @name, task = @task, expression = @expression, time_zone = @time_zone,
        catch_up = @catch_up, catch_up_limit = @catch_up_limit, overlap = @overlap, due_at = @due_at,
-       model = @model, limits = @limits, goal = @goal WHERE id = @id`,
+       model = @model, limits = @limits, goal = @goal, changes = @changes WHERE id = @id`,
     { id, ...toColumns(after) },
   );
   return "edited";
@@ -264,9 +267,9 @@ function* startOrSkip(
 }
 
 /** The request that its runs are started with. */
-const requestOf = ({ task, model, limits, goal }: Schedule) => ({
+const requestOf = ({ task, model, limits, goal, changes }: Schedule) => ({
   task,
-  ...defined({ model, limits, goal }),
+  ...defined({ model, limits, goal, changes }),
 });
 
 function* runNow(given: Schedule, fresh: NewRun): Steps<Created | { kind: "previous_open"; run: Run }> {

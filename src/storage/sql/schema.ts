@@ -394,6 +394,9 @@ ALTER TABLE runs ADD COLUMN changes TEXT;
 ALTER TABLE runs ADD COLUMN unapplied INTEGER;
 CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propose' AND unapplied IS NULL;`;
 
+/** `schedules.changes` is the way in which its runs change the workspace; null: that of the server. */
+const SCHEDULE_CHANGES = "ALTER TABLE schedules ADD COLUMN changes TEXT;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -411,6 +414,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 13, name: "runs that agents start in the background", sql: CHILDREN },
   { version: 14, name: "choices of schedules", sql: SCHEDULE_CHOICES },
   { version: 15, name: "runs that propose their changes", sql: PROPOSALS },
+  { version: 16, name: "changes of the runs of schedules", sql: SCHEDULE_CHANGES },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

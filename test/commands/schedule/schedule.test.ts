@@ -76,13 +76,15 @@ test("model, limits and goal are chosen for the runs of a schedule, changed and 
     "anthropic:claude-haiku-4-5",
     "--limits-cost-usd",
     "0.5",
+    "--changes",
+    "propose",
     "--goal",
     "There is a report",
   ];
   const added = await home.bin("schedule", "add", "@daily", "Read", "--name", "notes", ...flags);
   expect(added).toMatchObject({ code: 0, stderr: "" });
   const words =
-    "For each run: model anthropic:claude-haiku-4-5, limit $0.50.\nA judge checks:\n  There is a report\n";
+    "For each run: model anthropic:claude-haiku-4-5, limit $0.50, changes are proposed.\nA judge checks:\n  There is a report\n";
   expect(added.stdout).toContain(words);
   expect(added.stdout).not.toContain("--model offline");
   expect((await home.bin("schedule", "show", "notes")).stdout).toContain(words);
@@ -95,7 +97,7 @@ test("model, limits and goal are chosen for the runs of a schedule, changed and 
     "90",
     "--no-goal",
   );
-  expect(edited.stdout).toContain("For each run: limit $0.50, 1m 30s of work.\n");
+  expect(edited.stdout).toContain("For each run: limit $0.50, 1m 30s of work, changes are proposed.\n");
   const json = JSON.parse((await home.bin("schedule", "show", "notes", "--json")).stdout) as object;
   expect(json).toMatchObject({ limits: { cost_usd: 0.5, work_seconds: 90 } });
   expect(json).not.toHaveProperty("model");
@@ -135,6 +137,7 @@ test.each([
     ["schedule", "add", "0 7 * * *", "Task", "--model", "x:y"],
     /does not allow the model 'x:y'\. Choose offline/,
   ],
+  [["schedule", "add", "0 7 * * *", "Task", "--changes", "some"], /--changes must be direct or propose/],
   [["schedule", "add", "0 7 * * *", "Task", "--no-goal"], /--no-goal is for schedule edit only/],
   [
     ["schedule", "add", "0 7 * * *", "Task", "--goal", "a", "--goal", "a"],

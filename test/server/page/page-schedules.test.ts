@@ -14,6 +14,7 @@ const OFFERED: StartChoices = {
     { spec: "b:small", price: { input: 1, output: 5 } },
   ],
   limits: { tokens: 2_000_000 },
+  changes: "direct",
 };
 
 async function opened(offered = OFFERED) {
@@ -95,13 +96,19 @@ test("model, limits and goal are chosen for the runs of a schedule as for a run"
     costOther: "2.5",
     minutes: "1.5",
     goal: "One\r\n\r\nTwo",
+    changes: "propose",
   };
   expect((await post("/schedules/add", { ...FIELDS, ...choices })).status).toBe(303);
-  const chosen = { model: "b:small", limits: { costUsd: 2.5, workTime: 90 }, goal: ["One", "Two"] };
+  const chosen = {
+    model: "b:small",
+    limits: { costUsd: 2.5, workTime: 90 },
+    goal: ["One", "Two"],
+    changes: "propose",
+  };
   const [schedule] = await service.schedules(ME);
   expect(schedule).toMatchObject(chosen);
   expect((await get("/schedules")).body).toContain(
-    "Model b:small, limit $2.50, 1m 30s of work, goal of 2 criteria",
+    "Model b:small, limit $2.50, 1m 30s of work, changes are proposed, goal of 2 criteria",
   );
   const { body } = await get(`/schedules?edit=${schedule?.id}`);
   expect(body).toMatch(/name="model"\s+value="b:small"\s+data-word="b:small"\s+checked/);
@@ -117,7 +124,7 @@ test("model, limits and goal are chosen for the runs of a schedule as for a run"
   expect([unread.status, unread.body]).toEqual([422, expect.stringContaining("minutes of work has to be")]);
   expect((await post("/schedules/edit", edit)).status).toBe(303);
   const [plain] = await service.schedules(ME);
-  expect([plain?.model, plain?.limits, plain?.goal]).toEqual([undefined, undefined, undefined]);
+  expect([plain?.model, plain?.limits, plain?.goal, plain?.changes]).toEqual(Array(4).fill(undefined));
 });
 
 test("a model that is not allowed any more stays chosen until a person chooses another", async () => {
@@ -206,6 +213,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.locator("label", { has: page.locator("input[value='b:small']") }).click();
     expect(await page.locator(".chip [data-chip]").allTextContents()).toEqual([
       "b:small",
+      "Direct changes",
       "No goal",
       "Limit 40 tool calls",
     ]);

@@ -222,6 +222,7 @@ const FAULTS: Partial<Readonly<Record<ScheduleField, Fact["kind"]>>> = {
   model: "model",
   limits: "limit",
   goal: "goal",
+  changes: "changes",
 };
 
 /** The fields for missed runs, with that for their number. */

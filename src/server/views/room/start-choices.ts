@@ -33,12 +33,10 @@ export function startChips(
 ): Html {
   const { model, refusal, models = [], limits = {} } = readiness;
   const show = (one: Chip): Html => chip(one, fault === one.kind);
-  // The runs of a schedule do as the server does.
-  const isOfOne = whose === "this run";
   const isMissing = model === undefined && refusal !== undefined;
   return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
-  ${isMissing ? NO_MODEL : undefined}${readiness.changes && isOfOne ? show(changesChip(readiness, chosen)) : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
+  ${isMissing ? NO_MODEL : undefined}${readiness.changes ? show(changesChip(readiness, chosen)) : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
 
 const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
