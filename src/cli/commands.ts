@@ -235,7 +235,8 @@ const demo: Command = {
   name: "demo",
   usage: 'demo ["TASK"]',
   examples: ["demo", 'demo --workspace . "Where are the slow tests?"'],
-  summary: "Watch a complete run in the terminal: a real client, this server, and a live tree of agents.",
+  summary:
+    "Watch a complete run in the terminal, with a live tree of agents: on a sample, or on your folder.",
   configurable: true,
   positionals: 1,
   flags: [{ name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." }],

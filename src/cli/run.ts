@@ -73,7 +73,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
 }
 
 /** True if a run can start here; otherwise prints the failed checks. */
-async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
+export async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
   const failed = await obstacles();
   if (failed.length === 0) return true;
   const lines = checkLines(failed, colorsFor(process.stderr, process.env));
@@ -162,6 +162,8 @@ export interface LiveOptions {
    * person only: `approve` asks at a terminal, and stops the run elsewhere.
    */
   approvals: "ask" | "approve" | "stop" | "wait";
+  /** Names why everything is approved. Default: `--yes`. */
+  reason?: string;
 }
 
 export function outputOf({ json, quiet }: FlagValues): LiveOptions["output"] {
@@ -170,19 +172,33 @@ export function outputOf({ json, quiet }: FlagValues): LiveOptions["output"] {
   return process.stdout.isTTY ? "terminal" : "pipe";
 }
 
-/** Shows a run until it ends, stops for a decision nobody here takes, or is interrupted. */
+/** Shows a run until it ends, stops for a decision nobody here takes, or is interrupted; then shows how it stands. */
 export async function showLive(local: LocalRuns, runId: string, options: LiveOptions): Promise<ExitCode> {
+  const view = await followLive(local, runId, options);
+  if (view === undefined) return unknownRun(local, runId);
+  if (options.output === "json") writeLine({ type: "run", ...runDocument(view) });
+  else writeEnd(view, options);
+  if (view.run.status === "completed") return view.run.stopReason === undefined ? 0 : 3;
+  return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
+}
+
+const writeLine = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
+
+/** Shows the work on a run, and gives the newest view of it; `undefined` for no such run. */
+export async function followLive(
+  local: LocalRuns,
+  runId: string,
+  options: LiveOptions,
+): Promise<RunView | undefined> {
   const { runs, interrupt } = local;
-  const isJson = options.output === "json";
   const person = personAt(local, options);
   const screen = openScreen(options, person.keyboard);
-  const write = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
-  let view = await runs.view(LOCAL, runId);
+  const view = await runs.view(LOCAL, runId);
   if (options.approvals === "wait" && view?.place?.atWork === 0) {
     process.stderr.write(whereToWork(view.run, local));
   }
   try {
-    view = await followRun({
+    return await followRun({
       runs,
       principal: LOCAL,
       runId,
@@ -192,17 +208,14 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
         person.follow(now);
       },
       write: (text) => screen?.write?.(text),
-      ...(isJson ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
+      ...(options.output === "json" && {
+        onEvent: (event) => writeLine({ type: "event", ...eventDocument(event) }),
+      }),
       decide: (now) => decide(now, local, options, { ...person, screen }),
     });
   } finally {
     screen?.close();
   }
-  if (view === undefined) return unknownRun(local, runId);
-  if (isJson) write({ type: "run", ...runDocument(view) });
-  else writeEnd(view, options);
-  if (view.run.status === "completed") return view.run.stopReason === undefined ? 0 : 3;
-  return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
 }
 
 function writeEnd(view: RunView, { output, approvals }: LiveOptions): void {
@@ -251,7 +264,7 @@ function openScreen({ output }: LiveOptions, keyboard: Keyboard): Screen | undef
   const { stdout, stderr, env } = process;
   if (output === "json" || output === "quiet") return undefined;
   if (output === "pipe") return plainScreen(stderr, monotonicClock);
-  return env["TERM"] === "dumb"
+  return env["TERM"] === "dumb" || !stdout.isTTY
     ? plainScreen(stdout, monotonicClock)
     : new LiveScreen(stdout, colorsFor(stdout, env), keyboard);
 }
@@ -261,7 +274,7 @@ const SETTLE_MS = 100;
 async function decide(
   view: RunView,
   { runs, interrupt }: LocalRuns,
-  { approvals, output }: LiveOptions,
+  { approvals, output, reason = "--yes" }: LiveOptions,
   { screen, keyboard, caller }: Person & { screen: Screen | undefined },
 ): Promise<"continue" | "stop"> {
   if (approvals !== "approve") caller.call(whatWaits(view));
@@ -271,7 +284,7 @@ async function decide(
   if (approvals === "approve") {
     for (const { id, status, preview } of view.approvals) {
       if (status !== "pending") continue;
-      screen?.print(`${colors.yellow("✔ approved")} (--yes): ${displayText(preview.summary)}`);
+      screen?.print(`${colors.yellow("✔ approved")} (${reason}): ${displayText(preview.summary)}`);
       await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
     }
     if (!waitingIn(view).some(isQuestion)) return "continue";

@@ -12,8 +12,7 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
-import { INDENT } from "../../server/views/quoting.ts";
-import { TO, restOf, shownCall } from "../../server/views/shown-call.ts";
+import { restOf, shownCall } from "../../server/views/shown-call.ts";
 import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
@@ -105,7 +104,7 @@ export interface Question {
   args: string;
 }
 
-export type ApprovalAnswer = {
+type ApprovalAnswer = {
   decision: DecisionName;
   edited_args?: string;
   message?: string;
@@ -147,41 +146,6 @@ function decisionOf(
 }
 
 const Arguments = z.record(z.string(), z.unknown());
-
-/** An elicitation form as this server sends it for an approval. */
-export const ApprovalForm = z.object({
-  message: z.string(),
-  requestedSchema: z.object({
-    properties: z.object({
-      decision: z.object({ enum: z.array(z.enum(["approve", "approve_same", "edit", "reject"])) }).optional(),
-      edited_args: z.object({ default: z.string() }).optional(),
-    }),
-  }),
-});
-export type ApprovalForm = z.output<typeof ApprovalForm>;
-
-/** The run that a form asks about; empty if it names none. */
-export const runIn = ({ message }: Pick<ApprovalForm, "message">): string =>
-  /^run (\S+) · approval /m.exec(message)?.[1] ?? "";
-
-/** The question in a form: two lines that name the call, its destination and what it would do, indented, and notes. */
-export function questionIn({ message, requestedSchema: { properties } }: ApprovalForm): Question {
-  const lines = message.split("\n");
-  const end = lines.findLastIndex((line) => line.startsWith(INDENT)) + 1;
-  const block = lines.slice(0, end).filter((line) => line.startsWith(INDENT));
-  const shown = block.map((line) => line.slice(INDENT.length));
-  const destination = shown[0]?.startsWith(TO) === true ? shown.slice(0, 1) : [];
-  return {
-    place: /approval (\d+ of \d+)/.exec(message)?.[1] ?? "",
-    title: [...lines.slice(0, 2), ...destination],
-    isDiff: (lines[0] ?? "").includes("(changes a file)"),
-    body: shown.slice(2 * destination.length).join("\n"),
-    notes: lines.slice(end).filter((line) => line !== ""),
-    details: message,
-    decisions: properties.decision?.enum ?? [],
-    args: properties.edited_args?.default ?? "{}",
-  };
-}
 
 const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
   approve: { key: "a", label: "approve" },
@@ -266,9 +230,6 @@ async function answerOf(
   if (edited === undefined) asker.print("Nothing was changed.");
   return edited === undefined ? undefined : { decision, edited_args: edited };
 }
-
-/** Names who wants to do what, on one line. */
-export const questionTitle = ({ title }: Question): string => title.join(" ").trim();
 
 /** The argument a person wants to see as text rather than as an escaped JSON string. */
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];

@@ -1,19 +1,9 @@
 import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import {
-  ApprovalForm,
-  type Question,
-  askQuestion,
-  callLines,
-  questionIn,
-  questionOf,
-  questionTitle,
-  runIn,
-} from "../../../src/cli/terminal/ask.ts";
+import { type Question, askQuestion, callLines, questionOf } from "../../../src/cli/terminal/ask.ts";
 import type { Asker } from "../../../src/cli/terminal/asker.ts";
 import { diffBody, textBody } from "../../../src/cli/terminal/body.ts";
-import { approvalForm } from "../../../src/server/views/approval-form.ts";
 import { anApproval } from "../../server/support.ts";
 import { colorsFor, displayWidth, withBlanks, wrapText } from "../../../src/cli/terminal/text.ts";
 
@@ -227,37 +217,6 @@ describe("a call that is not shown whole elsewhere", () => {
     expect(await askQuestion(asked, at)).toEqual({ decision: "approve" });
     expect(at.printed[1]).toContain("lines were not shown");
   });
-
-  it("has no key for approving in a question that was read out of a form", async () => {
-    const form = approvalForm(approval, { runId: "run_1", position: 1, total: 1 });
-    const read = questionIn(ApprovalForm.parse(form));
-    expect(read.title).toHaveLength(3);
-    expect(read.body.startsWith("--- /a")).toBe(true);
-    expect(read.decisions).not.toContain("approve");
-    expect(runIn(form)).toBe("run_1");
-    expect(await askQuestion(read, person(["a", "r", ""]))).toEqual({ decision: "reject" });
-  });
-});
-
-it("reads the question out of a form", () => {
-  const message = [
-    "main agent wants to run write_file (changes a file):",
-    "Create /workspace/a.md",
-    "",
-    "    @@ -0,0 +1 @@",
-    "    +    x",
-    "",
-    "run run_1 · approval 2 of 3",
-  ].join("\n");
-  const form: ApprovalForm = {
-    message,
-    requestedSchema: { properties: { decision: { enum: ["approve", "reject"] } } },
-  };
-  const read = questionIn(form);
-  expect(questionTitle(read)).toBe(
-    "main agent wants to run write_file (changes a file): Create /workspace/a.md",
-  );
-  expect(read).toMatchObject({ place: "2 of 3", isDiff: true, body: "@@ -0,0 +1 @@\n+    x", args: "{}" });
 });
 
 it.each([

@@ -167,7 +167,7 @@ test("a question of a subagent names it by its task and comes first in its tree,
   expect(watching.bells()).toBe(1);
 });
 
-test("the demo shows the whole of a change that its form has the beginning of", async () => {
+test("the demo shows the whole of a change before it is approved", async () => {
   const home = terminalHome();
   const terminal = openTerminal([process.execPath, await program(), "demo"], {
     columns: 100,
