@@ -44,35 +44,22 @@ async function takePictures() {
     });
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" });
     await page.goto(link);
-    const run = await start(page, "Direct changes");
+    await page.getByLabel("New task").fill(TASK);
+    await page.getByRole("button", { name: "Start run" }).click();
+    await page.waitForURL(/\/runs\//);
+    const run = page.url();
     await page.locator("[data-approval]").first().waitFor({ timeout: 60_000 });
-    for (const screen of ["work", "review"]) await take(page, `${run}/${screen}`, screen);
-    await page.goto(new URL("/", run).href);
-    const proposing = await start(page, "Propose changes");
-    await page.locator("[data-proposed]").waitFor({ timeout: 60_000 });
-    await take(page, `${proposing}/review`, "proposed");
+    for (const screen of ["work", "review"]) {
+      for (const colorScheme of ["light", "dark"]) {
+        await page.goto(`${run}/${screen}`);
+        await page.locator("main").waitFor();
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        await delay(300);
+        await page.screenshot({ path: join(target, `${screen}-${colorScheme}.png`) });
+      }
+    }
   } finally {
     await browser.close();
     server.kill();
-  }
-}
-
-/** Starts a run, and gives its address. */
-async function start(page, changes) {
-  await page.getByLabel("New task").fill(TASK);
-  await page.locator("#chip-changes summary").click();
-  await page.locator("#chip-changes").getByText(changes).last().click();
-  await page.getByRole("button", { name: "Start run" }).click();
-  await page.waitForURL(/\/runs\//);
-  return page.url();
-}
-
-async function take(page, address, name) {
-  for (const colorScheme of ["light", "dark"]) {
-    await page.goto(address);
-    await page.locator("main").waitFor();
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    await delay(300);
-    await page.screenshot({ path: join(target, `${name}-${colorScheme}.png`) });
   }
 }

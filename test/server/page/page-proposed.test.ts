@@ -13,7 +13,7 @@ import {
 import { ME, reach, startRun } from "../../runs/support.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
 import { browser, problemsOf } from "./chromium.ts";
-import { PROPOSED_AT, moveFolder, proposingRun } from "./proposing-runs.ts";
+import { PROPOSED_AT, proposingRun } from "./proposing-runs.ts";
 import { type Visitor, linkTo, openPages, visit } from "./support.ts";
 
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
@@ -474,13 +474,15 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
-  test("a file that moves while the page is open comes as a conflict that nobody has chosen", async () => {
+  test("a form that is stale comes back with the conflict, which nobody has chosen", async () => {
     const { service, runId, workspace } = await proposingRun();
-    moveFolder(workspace);
     const { page } = await visitPage(linkTo(await openPages(service), runId, "decide"));
     const apply = page.locator("[data-act=apply]");
     await apply.getByText("Apply 3 of 5 files").waitFor();
-    writeFiles(workspace, { "src/outbox.js": "mine\n" });
+    await page.route("**/change", (route) => {
+      writeFiles(workspace, { "src/outbox.js": "mine\n" });
+      return route.continue();
+    });
     await apply.click();
     await page.getByRole("alert").getByText("1 file that you chose changed").waitFor();
     await apply.getByText("Apply 2 of 5 files").waitFor();

@@ -72,7 +72,7 @@ const propose = (copy: string): void =>
   });
 
 /** Somebody changed the same lines of the folder meanwhile. */
-export const moveFolder = (workspace: string): void =>
+const moveFolder = (workspace: string): void =>
   writeFiles(workspace, {
     "src/alarms.js": ALARMS.replace("alarms);", "alarms, { attempts: 3 });"),
   });
