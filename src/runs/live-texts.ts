@@ -20,6 +20,8 @@ interface Written {
 
 /** Texts of a run that are kept for slow followers. */
 const KEPT = 4;
+/** Parts that arrive within this time are one step for followers, in ms. */
+const STEP_MS = 30;
 
 /** One stretch of work on a run. */
 export interface Speaker {
@@ -44,19 +46,25 @@ export class LiveTexts {
   speaker(runId: string, claim: number): Speaker {
     const texts: Written[] = [];
     this.#runs.set(runId, texts);
+    let step: NodeJS.Timeout | undefined;
+    const notify = (): void => {
+      step = undefined;
+      this.#feed.notifyText(runId);
+    };
     return {
       say: (text) => {
         const last = texts.at(-1);
         if (last !== undefined && (text !== "" || last.text === "")) last.text = text;
         else texts.push({ id: `${runId}:${claim}.${(this.#count += 1)}`, text, isTold: false });
         if (texts.length > KEPT) texts.shift();
-        if (text !== "") this.#feed.notifyText(runId);
+        if (text !== "") step ??= setTimeout(notify, STEP_MS).unref();
       },
       told: (beginning) => {
         const found = texts.findIndex(({ text, isTold }) => !isTold && isBeginning(beginning, text));
         for (const one of texts.slice(0, found + 1)) one.isTold = true;
       },
       end: () => {
+        clearTimeout(step);
         if (this.#runs.get(runId) === texts) this.#runs.delete(runId);
       },
     };
