@@ -1,5 +1,5 @@
 /** Makes a branch of a change, beside everything that is checked out. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ProgramFailure, runProgram } from "../core/child-process.ts";
@@ -13,7 +13,7 @@ export interface BranchRequest {
   name: string;
   /** All files as they were when the workspace was copied: a folder. */
   base: string;
-  /** Paths that this folder has, or that Git has and the folder has not. */
+  /** Files of that folder that Git does not ignore. */
   basePaths: readonly string[];
   /** Contents of the changed files; `undefined` deletes. */
   files: ReadonlyMap<string, Content | undefined>;
@@ -72,7 +72,12 @@ async function commitOf({ workspace, base, basePaths, files, title, id }: Branch
     await git(workspace, ["read-tree", head], { env });
     const before = await git(workspace, ["write-tree"], { env });
     // Paths are given on standard input, so that no name is taken for an option or a pattern.
-    const input = basePaths.map((path) => `${path}\0`).join("");
+    const known = new Set(basePaths);
+    const tracked = (await git(workspace, ["ls-files", "-z"], { env })).split("\0");
+    const deleted = tracked.filter(
+      (path) => path !== "" && !known.has(path) && !isThere(join(workspace, path)),
+    );
+    const input = [...basePaths, ...deleted].map((path) => `${path}\0`).join("");
     await git(workspace, ["--work-tree", base, "update-index", "--add", "--remove", "-z", "--stdin"], {
       env,
       input,
@@ -91,6 +96,8 @@ async function commitOf({ workspace, base, basePaths, files, title, id }: Branch
     rmSync(scratch, { recursive: true, force: true });
   }
 }
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 async function indexLine(
   workspace: string,

@@ -59,13 +59,15 @@ export class WorkspaceProposals implements Proposals {
   async open(run: Place & Pick<Run, "id">, workspace: string): Promise<string[]> {
     const place = this.#placeOf(run);
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
+    const without = this.#options.without.map(realPath);
     return this.#locks.run(place, async () => {
       const found = await this.#exclusively(place, async (copy, manifest) => {
-        if (manifest.run !== run.id) await copy.refresh(manifest, run.id, this.#clock());
+        if (manifest.run !== run.id)
+          await copy.refresh(manifest, { run: run.id, without, now: this.#clock() });
         return notApplied(manifest);
       });
       if (found !== undefined) return found;
-      const { without, maxBytes } = this.#options;
+      const { maxBytes } = this.#options;
       const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
       await WorkspaceCopy.make(place, { ...source, now: this.#clock() }).catch(explain);
       return [];
@@ -281,14 +283,13 @@ class Review {
     const { branch: name, worktree } = this.#choice;
     if (name === undefined) return undefined;
     const { workspace, files } = this.#manifest;
-    const ignored = new Set(this.#sides.filter((one) => one.ignored).map(({ path }) => path));
     return makeBranch({
       workspace,
       name,
       id,
       title,
       base: this.#copy.at("base"),
-      basePaths: Object.keys(files).filter((path) => !ignored.has(path)),
+      basePaths: Object.keys(files).filter((path) => files[path]?.ignored !== true),
       files: new Map([...this.#applied].map(([path, { base }]) => [path, base])),
       hasWorktree: worktree === true,
     });

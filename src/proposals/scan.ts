@@ -95,7 +95,7 @@ export async function copyFolder(
   to: string,
   { without, maxBytes }: CopyOptions,
 ): Promise<void> {
-  const skipped = without.map(realPath).filter((place) => isInside(from, place));
+  const skipped = without.filter((place) => isInside(from, place));
   let bytes = 0;
   const copyOne = async (path: string, kind: "file" | "link"): Promise<void> => {
     const [source, target] = [join(from, path), join(to, path)];

@@ -32,6 +32,8 @@ interface CopiedFile {
   original: string;
   /** Stamp in `tree`; absent after another content was put there. */
   copy?: string;
+  /** Git ignores it. */
+  ignored?: true;
 }
 
 /** A version of a file that a person did not apply. */
@@ -98,12 +100,12 @@ export class WorkspaceCopy {
     try {
       await mkdir(join(making, "base"), { recursive: true });
       await mkdir(join(making, "reviews"));
-      const found = (await scan(workspace)).filter(({ path }) => !isBelowAny(join(workspace, path), without));
+      const found = await filesOf(workspace, without);
       await copyFolder(workspace, join(making, "tree"), { without, maxBytes });
       const files: Record<string, CopiedFile> = {};
-      await mapAtMost(AT_ONCE, found, async ({ path, stamp }) => {
+      await mapAtMost(AT_ONCE, found, async ({ path, stamp, ignored }) => {
         const copy = await copyPlain(join(making, "tree", path), join(making, "base", path));
-        if (copy !== undefined) files[path] = { original: stamp, copy };
+        if (copy !== undefined) files[path] = { original: stamp, copy, ...(ignored ? { ignored } : {}) };
       });
       await writeManifest(making, { workspace, run, copiedAt: now, files, decided: {} });
       await rename(making, place);
@@ -155,8 +157,11 @@ export class WorkspaceCopy {
   }
 
   /** Takes over what the folder has by now, for all files that no agent changed. */
-  async refresh(manifest: Manifest, run: string, now: number): Promise<void> {
-    const found = new Map((await scan(manifest.workspace)).map((file) => [file.path, file]));
+  async refresh(
+    manifest: Manifest,
+    { run, without, now }: { run: string; without: readonly string[]; now: number },
+  ): Promise<void> {
+    const found = new Map((await filesOf(manifest.workspace, without)).map((file) => [file.path, file]));
     const files = { ...manifest.files };
     const stale = Object.keys(files).filter((path) => found.get(path)?.stamp !== files[path]?.original);
     const fresh = [...found.keys()].filter((path) => !Object.hasOwn(files, path));
@@ -168,13 +173,17 @@ export class WorkspaceCopy {
       if (content?.kind === "other") return;
       if ((await this.tree.put(path, content, proposed)) !== undefined) return;
       await this.base.put(path, content, base);
-      const original = found.get(path)?.stamp;
+      const original = found.get(path);
       if (content === undefined || original === undefined) delete files[path];
-      else files[path] = { original };
+      else files[path] = { original: original.stamp, ...(original.ignored ? { ignored: true } : {}) };
     });
     await this.writeManifest({ ...manifest, files, run, copiedAt: now });
   }
 }
+
+/** Files of a workspace, without those in some places of it. */
+const filesOf = async (workspace: string, without: readonly string[]): Promise<ScannedFile[]> =>
+  (await scan(workspace)).filter(({ path }) => !isBelowAny(join(workspace, path), without));
 
 const isBelowAny = (path: string, places: readonly string[]): boolean =>
   places.some((place) => path === place || path.startsWith(`${place}/`));

@@ -190,6 +190,18 @@ describe("a folder that moves meanwhile", () => {
   });
 });
 
+it("never has the places that no agent gets to see", async () => {
+  write(workspace, "own/key.txt", "secret\n");
+  const without = [join(workspace, "own")];
+  proposals = new WorkspaceProposals({ dir: join(home, "copies"), without, maxBytes: 1e8 });
+  await proposals.open(RUN, workspace);
+  expect(existsSync(join(tree(), "own"))).toBe(false);
+  write(workspace, "own/other.txt", "secret too\n");
+  await proposals.open({ ...RUN, id: "run_2" }, workspace);
+  expect(existsSync(join(tree(), "own"))).toBe(false);
+  expect(await proposals.change(RUN)).toBeUndefined();
+});
+
 describe("links", () => {
   it("do not lead an agent's file from the copy into other folders, nor a change out of the folder", async () => {
     const outside = join(home, "outside");
@@ -219,12 +231,15 @@ describe("a branch", () => {
     });
 
   beforeEach(async () => {
+    write(workspace, "old.txt", "old\n");
     git("init", "-q", "-b", "main");
     git("config", "user.name", "T");
     git("config", "user.email", "t@example.org");
     git("add", "-A");
     git("commit", "-qm", "first");
     write(workspace, "src/b.txt", "uncommitted\n");
+    write(workspace, "secret.log", "ignored by Git\n");
+    rmSync(join(workspace, "old.txt"));
     await proposals.open(RUN, workspace);
   });
 
@@ -235,11 +250,13 @@ describe("a branch", () => {
     const outcome = await review({ apply: { "a.txt": "all", "gone.txt": "all" }, branch: "agent/three" });
     expect(outcome).toMatchObject({ kind: "done", record: { branch: "agent/three", unapplied: 0 } });
     expect(inFolder("a.txt")).toBe(edited());
-    expect(git("status", "--porcelain")).toBe(" M src/b.txt\n");
+    expect(git("status", "--porcelain")).toBe(" D old.txt\n M src/b.txt\n");
     expect(git("log", "--format=%s", "agent/three")).toBe(
       "Do it\nUncommitted work of the workspace\nfirst\n",
     );
     expect(git("show", "agent/three:src/b.txt")).toBe("uncommitted\n");
+    const files = git("ls-tree", "-r", "--name-only", "agent/three").trim().split("\n");
+    expect(files).toEqual([".gitignore", "a.txt", "src/b.txt"]);
     expect(git("show", "--stat", "--format=", "agent/three")).toContain("gone.txt");
     expect(await proposals.change(RUN)).toBeUndefined();
   });
