@@ -12,6 +12,7 @@ import {
 } from "../../runs/proposing.ts";
 import { ME, reach, startRun } from "../../runs/support.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
+import { ChangeReader } from "../../../src/server/page/proposed.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { PROPOSED_AT, proposingRun } from "./proposing-runs.ts";
 import { type Visitor, linkTo, openPages, visit } from "./support.ts";
@@ -279,6 +280,29 @@ test("while the run works, the screen shows what it proposes so far", async () =
   await reach(service, runId, "input_required");
 });
 
+test("the change of a run at work is not compared again at each of its events", async () => {
+  const { service } = proposingServer({ before: BEFORE, work });
+  const { id: runId } = await startRun(service, "change");
+  const { run } = await reach(service, runId, "input_required");
+  let [now, reads] = [PROPOSED_AT, 0];
+  const counting = {
+    ...service,
+    proposedChange: (...args: Parameters<RunService["proposedChange"]>) => {
+      reads += 1;
+      return service.proposedChange(...args);
+    },
+  };
+  const reader = new ChangeReader(() => now);
+  const read = (status: "working" | "input_required") => reader.read(counting, { ...run, status });
+  expect((await read("working"))?.files).toHaveLength(4);
+  await read("working");
+  expect(reads).toBe(1);
+  now += 60_000;
+  await read("working");
+  await read("input_required");
+  expect(reads).toBe(3);
+});
+
 test("all requests list the review with a link, and no form for it", async () => {
   const { service, runId } = await asking();
   const pages = await openPages(service);
@@ -463,6 +487,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByLabel("Apply docs/old-outbox.md").uncheck();
     await page.getByText("Message…").click();
     await page.getByLabel("For the agent").fill("Thanks");
+    await page.getByText("Message written").waitFor();
     writeFiles(workspace, { "src/outbox.js": "mine\n" });
     // Another run that waits is seen on every page.
     await startRun(service, "Another one");

@@ -47,7 +47,7 @@ const ACTIONS = {
 
 /** Presses the button that a field belongs to: a form may have several, one for each decision. */
 function press(field) {
-  const part = field.closest(".more-form") ?? field.form;
+  const part = field.closest(".more-form, .refusal") ?? field.form;
   const button = part.querySelector("button:not([type=button], [disabled])");
   if (button !== null) field.form.requestSubmit(button);
 }

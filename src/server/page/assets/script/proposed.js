@@ -90,9 +90,13 @@ const NOTHING = "Choose the files to apply.";
 function showBar(counts, files) {
   const press = (act) => form().querySelector(`[data-act=${act}]`);
   const says = form().querySelector("[data-says]");
+  const isWritten = says !== null && says.value.trim() !== "";
   const goesOn =
-    says !== null &&
-    (says.value.trim() !== "" || files.some((file) => isRefusing(file) || conflictIn(file) === "fit"));
+    says !== null && (isWritten || files.some((file) => isRefusing(file) || conflictIn(file) === "fit"));
+  setText(
+    says?.closest("details").querySelector("summary") ?? null,
+    isWritten ? "Message written" : "Message…",
+  );
   const isLater = form().elements.question.value === "";
   setText(press("apply"), applyText(counts, !isLater));
   setText(press("refuse"), refuseText(counts));

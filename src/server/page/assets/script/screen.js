@@ -95,6 +95,7 @@ export async function mount(text) {
   localize();
   dress();
   restoreTyped();
+  showProposed();
   void restoreFolders();
   document.querySelector("dialog[data-opened]")?.showModal();
   if (location.hash === "") document.querySelector("[autofocus], .ask")?.focus({ preventScroll: true });
