@@ -167,6 +167,18 @@ describe("a folder that moves while somebody reads", () => {
     expect([text("a.txt"), text("b.md")]).toEqual([edited([3, "three"], [30, "thirty"]), "mine\n"]);
   });
 
+  test("is said with the next review, if it moved before the answer was carried out", async () => {
+    const { service, runId, visitor, at, question } = await asking();
+    writeFileSync(at("b.md"), "mine\n");
+    const choice = { apply: { "b.md": "all" as const } };
+    await service.answer(ME, runId, question.id, { type: "review", choice }, "test");
+    await nextReview(service, runId, question.id);
+    const body = await review(visitor, runId);
+    expect(body).toMatch(
+      /<b>Nothing was applied:<\/b>\s+b\.md changed since it was shown\. Look at the change again\./,
+    );
+  });
+
   test("takes the proposed lines only if a person says so", async () => {
     const { service, runId, visitor, at, text } = await asking();
     writeFileSync(at("a.txt"), edited([3, "drei"]));
