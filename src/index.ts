@@ -254,5 +254,7 @@ export {
   type Field,
   type HoldQuestion,
   type Question,
+  type ReviewChoice,
+  type ReviewedFile,
   type Value,
 } from "./tools/tool.ts";
