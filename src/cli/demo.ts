@@ -8,6 +8,7 @@ import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { showControl } from "../core/text.ts";
 import { type RunView, isFinal } from "../runs/run.ts";
+import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
 import { type LiveOptions, followLive, isReady } from "./run.ts";
@@ -158,8 +159,6 @@ function figures({ run, subagents, mainAgent, filesChanged }: RunView, ended: En
   const mark = run.status === "completed" ? colors.green("✔") : colors.red("✖");
   return `${mark} ${facts.join(" · ")}`;
 }
-
-const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 interface DemoWorkspace {
   /** Folder the agent works in. */

@@ -72,7 +72,7 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
 }
 
 function recordText({ applied, partly, branch, worktree, unapplied }: ReviewRecord): string {
-  const count = counted(applied.length + partly.length, "file", "files");
+  const count = counted(applied.length + partly.length, "file");
   const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
   const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
   return `Applied ${count}${into}${at}. ${counted(unapplied, "file is", "files are")} left.`;

@@ -372,7 +372,7 @@ function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOr
     ...(maxAgeMs === undefined
       ? []
       : [
-          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
+          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`,
         ]),
     ...(maxBytes === undefined
       ? []
@@ -393,8 +393,8 @@ function orphansLine(count: number, fate: "kept" | "deleted" | "would be deleted
     : `Would delete ${threads(count)} without a run.`;
 }
 
-const runs = (count: number): string => counted(count, "run", "runs");
-const threads = (count: number): string => counted(count, "thread", "threads");
+const runs = (count: number): string => counted(count, "run");
+const threads = (count: number): string => counted(count, "thread");
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
 
 const say = (lines: readonly string[]): void =>

@@ -158,7 +158,7 @@ function lineEnds(hunks: readonly string[]): { notes: string[]; lines: readonly 
 }
 
 const endChange = (change: string, count: number): string[] =>
-  count === 0 ? [] : [`[line endings change from ${change} in ${counted(count, "line", "lines")}]`];
+  count === 0 ? [] : [`[line endings change from ${change} in ${counted(count, "line")}]`];
 
 /** A change without the lines that both texts begin and end with, but for some of each. */
 interface ChangedPart {
@@ -304,7 +304,7 @@ function linesOf(text: string): string[] {
 function displayLine(line: string, limit: number): string {
   const head = headOf(line, limit);
   const missing = line.length - head.length;
-  const cut = missing > 0 ? ` [${counted(missing, "character", "characters")} more not shown]` : "";
+  const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
   return displayDiffLine(head) + cut;
 }
 

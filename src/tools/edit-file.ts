@@ -126,7 +126,7 @@ async function previewEdit(
       ...argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, to),
       failure: edited.code === "no_match" ? missed(edited.error, path, current.text, before) : edited.error,
     };
-  const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
+  const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence")})`;
   const change = { path, before: current.text, after: edited.text };
   const shown = await editPreview({ summary, change, to }, { path, before, after }, everywhere);
   const preview = withRemarks(shown, current);

@@ -89,7 +89,7 @@ async function previewCommand(
   }
   const to = checked && (await destinationOf(checked.path, backend));
   const where = to === undefined ? "" : ` in ${to.name}`;
-  const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second", "seconds")}`;
+  const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second")}`;
   const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}${limit}`;
   return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }

@@ -51,9 +51,8 @@ export function splitLines(content: string, count?: number): string[] {
 }
 
 /** `count` things in words: `1 file`, `2 files`. */
-export function counted(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`;
-}
+export const counted = (count: number, one: string, many = `${one}s`): string =>
+  `${count} ${count === 1 ? one : many}`;
 
 /** `text`, and below it the notices there are, after a blank line. */
 export function withNotices(text: string, notices: readonly string[]): string {

@@ -99,7 +99,7 @@ function isExcerpt(text: string): boolean {
 }
 
 function cutNotice(lines: number): string {
-  return `[${counted(lines, "line", "lines")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
+  return `[${counted(lines, "line")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
 }
 
 const ELLIPSIS = "…";
@@ -191,9 +191,7 @@ function resultNotices(
       : truncated
         ? ["[the search stopped before it was complete; narrow the pattern or path]"]
         : []),
-    ...(skipped > 0
-      ? [`[${counted(skipped, "file", "files")} not searched: too large or not readable]`]
-      : []),
+    ...(skipped > 0 ? [`[${counted(skipped, "file")} not searched: too large or not readable]`] : []),
     ...notes.map((note) => `[not searched: ${displayName(note)}]`),
   ];
 }
@@ -218,7 +216,7 @@ async function asExpression(
   const finds =
     first === undefined
       ? `as an expression it ${code === undefined ? "matches nothing either" : "cannot be searched"}`
-      : `with regex: true it matches ${most}${counted(matches.length, "line", "lines")}, the first in ${displayName(first.path)}:${first.line}`;
+      : `with regex: true it matches ${most}${counted(matches.length, "line")}, the first in ${displayName(first.path)}:${first.line}`;
   return `[the pattern was searched as literal text; ${finds}]`;
 }
 

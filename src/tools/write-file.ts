@@ -138,7 +138,7 @@ async function previewWrite(
   }
   if (current.kind === "absent") {
     const after = fileText(path, content);
-    const lines = counted(lineCount(after), "line", "lines");
+    const lines = counted(lineCount(after), "line");
     const change = { path, before: undefined, after };
     return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }

@@ -36,7 +36,7 @@ function checkServer(server: string, { tools, gated, problems, leftOut, notes }:
   const own = (name: string): boolean => name.startsWith(`${server}__`);
   const asked = gated.filter(own).length;
   const all = tools.filter(({ name }) => own(name)).length;
-  const found = `${server}: running, ${counted(all, "tool", "tools")}, ${asked} of them with approval`;
+  const found = `${server}: running, ${counted(all, "tool")}, ${asked} of them with approval`;
   const missing = leftOut.filter((tool) => tool.server === server).map(leftOutText);
   const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
   return { name, ok: all > 0, text: [found, ...missing, ...detours].join("\n") };

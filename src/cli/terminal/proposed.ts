@@ -39,5 +39,5 @@ const plain = (text: string): string[] => text.split("\n").map((line) => `    ${
 /** Every file with its lines. */
 export const changeLines = ({ files, more }: ProposedChange, style: BodyStyle): string[] => [
   ...files.flatMap((file) => fileLines(file, style)),
-  ...(more === 0 ? [] : ["", `${counted(more, "more file", "more files")}, which the next review shows.`]),
+  ...(more === 0 ? [] : ["", `${counted(more, "more file")}, which the next review shows.`]),
 ];

@@ -202,7 +202,7 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
     if (status === earlier?.status && step === earlier.step) return [];
     const isOver = status === "completed" || status === "failed";
     if (isOver && status === earlier?.status) return [];
-    const after = isOver ? `${status} after ${counted(calls, "tool call", "tool calls")}: ` : "";
+    const after = isOver ? `${status} after ${counted(calls, "tool call")}: ` : "";
     return [`  ${fit(titleOf(agent.agent, agent.description), 60)}: ${after}${short(step)}`];
   });
 }

@@ -218,8 +218,7 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     "",
   );
   const branch = `  ${indent}${goesOn(depth, below) ? "├─" : "└─"} `;
-  const calls =
-    width >= COUNT_WIDTH && state !== "queued" ? ` ${counted(agent.tool_calls, "call", "calls")}` : "";
+  const calls = width >= COUNT_WIDTH && state !== "queued" ? ` ${counted(agent.tool_calls, "call")}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(calls) - 4, 0);
   const title = fit(
@@ -262,7 +261,7 @@ function activityLine(picture: RunPicture, style: TreeStyle): string {
 
 /** Such as `8 of 12 agents at work, 4 waiting`. */
 function agentCounts({ agents }: RunPicture): string {
-  const all = counted(agents.length, "agent", "agents");
+  const all = counted(agents.length, "agent");
   const count = (wanted: AgentPicture["status"]): number =>
     agents.filter(({ status }) => status === wanted).length;
   const [working, queued] = [count("working"), count("queued")];

@@ -1,5 +1,6 @@
 /** The rules of the main agent: plan, delegate, collect the reports, and answer. */
 import { cutMiddle, oneLine } from "../../../core/text.ts";
+import { counted } from "../../../tools/format.ts";
 import {
   type CallRecord,
   type Row,
@@ -12,7 +13,7 @@ import {
   parseLines,
   pathOf,
 } from "./conversation.ts";
-import { citationsIn, counted } from "./examine.ts";
+import { citationsIn } from "./examine.ts";
 import {
   type Area,
   MEMORIES,

@@ -1,5 +1,6 @@
 /** The rules of an agent that examines part of the files itself, and its report. */
 import { oneLine } from "../../../core/text.ts";
+import { counted } from "../../../tools/format.ts";
 import {
   type Match,
   type Row,
@@ -197,9 +198,6 @@ function section(title: string, matches: readonly Match[], shown: number): strin
   const count = `${counted(matches.length, "line")} in ${counted(counts.size, "file")}`;
   return `${title}: ${count}\n${lines.join("\n")}`;
 }
-
-/** A number with its noun, such as `1 file` and `2 files`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** The citations in the parts of a report whose title begins so, in their order. */
 export function citationsIn(report: string, title: string): string[] {
