@@ -100,6 +100,20 @@ describe("a value", () => {
         tool_call_chunks: [{ id: "c", name: "write_file", index: 0, args: JSON.stringify({ content }) }],
       }),
     ],
+    [
+      "messages of a step",
+      [
+        new AIMessage({
+          id: "m",
+          content: [{ type: "text", text: "text" }],
+          tool_calls: [{ id: "c", name: "look", args: { deep: [{ list: [1, null] }], lc: "lc" } }],
+          usage_metadata: { input_tokens: 1, output_tokens: 2, total_tokens: 3 },
+          response_metadata: { stop_reason: "tool_calls" },
+        }),
+        new ToolMessage({ content, tool_call_id: "c", artifact: { said: new HumanMessage("inside") } }),
+      ],
+    ],
+    ["messages and others", [new HumanMessage("text"), { plain: true }]],
     ["a task", new Send("tools", { call: { args: { content } } })],
     ["bytes", new TextEncoder().encode(content)],
     ["bytes in a list", [new TextEncoder().encode(content)]],

@@ -1,3 +1,4 @@
+import { load } from "@langchain/core/load";
 import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langchain/langgraph-checkpoint";
 
 /** Type of bytes in the JSON of a value. LangGraph's serialiser makes a list of numbers of them. */
@@ -15,8 +16,14 @@ export function withBytes(
     dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
     loadsTyped: async (type, data) => {
       try {
-        // Everything that is more than JSON has this key. LangGraph's serialiser waits for each value of plain JSON too.
-        if (type === "json" && !mentions(data, '"lc"')) return JSON.parse(textOf(data));
+        // LangGraph's serialiser waits for each value in the JSON, and does so twice for those in a message.
+        if (type === "json" && !mentions(data, '"lc":2')) {
+          const value: unknown = JSON.parse(textOf(data));
+          // Everything that is more than JSON has this key.
+          if (!mentions(data, '"lc"')) return value;
+          if (Array.isArray(value) && value.every(isSerialized))
+            return await Promise.all(value.map((one) => load(JSON.stringify(one))));
+        }
         const value: unknown = await serde.loadsTyped(type, data);
         return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
       } catch (thrown) {
@@ -31,6 +38,12 @@ export const mentions = (data: Uint8Array | string, text: string): boolean =>
   typeof data === "string"
     ? data.includes(text)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
+
+/** True for an object of LangChain, such as a message. */
+const isSerialized = (value: unknown): boolean => {
+  const { lc, type, id } = Object(value) as Record<string, unknown>;
+  return lc === 1 && type === "constructor" && Array.isArray(id);
+};
 
 const textOf = (data: Uint8Array | string): string =>
   typeof data === "string" ? data : new TextDecoder().decode(data);
