@@ -56,8 +56,8 @@ export interface TaskContext {
   files?: ThreadFiles;
   /** The stream mode `custom` carries events too. */
   hasEvents?: true;
-  /** Notices each task of the graph that begins. */
-  progress?: { notice(task: RunnableConfig): void };
+  /** Notices each task of the graph that begins, and interrupts. */
+  progress?: { notice(task: RunnableConfig): void; noticeInterrupt(): void };
 }
 
 /** Key of metadata by which traces tell agents apart. */

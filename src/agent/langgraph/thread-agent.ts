@@ -18,7 +18,6 @@ import { closeAbandonedCalls } from "./close-open-calls.ts";
 import { CHILD_AWAITED } from "./background-tasks.ts";
 import { GIVEN_FILES } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
-import { INTERRUPT } from "./internals.ts";
 import { stopReasonOf } from "../budget/limits.ts";
 import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
@@ -120,7 +119,6 @@ export class ThreadAgent implements Agent {
     const progress = new Progress();
     const context = { ...given, progress };
     const asked: string[] = [];
-    let isInterrupted = false;
     try {
       // Events of subagents come in the same way. Not streaming their steps saves much of their time.
       const stream = await this.graph.stream(input, {
@@ -128,18 +126,16 @@ export class ThreadAgent implements Agent {
         // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
         metadata: { run: runId },
-        streamMode: ["custom", "updates"],
+        streamMode: "custom",
         durability: "sync",
         signal,
       });
-      // With two modes, chunks are [mode, payload].
-      for await (const [, chunk] of stream as AsyncIterable<[string, unknown]>) {
+      for await (const chunk of stream) {
         const event = eventOf(chunk);
         if (event && "interruptId" in event) asked.push(event.interruptId);
         if (event) yield event;
-        isInterrupted ||= typeof chunk === "object" && chunk !== null && INTERRUPT in chunk;
       }
-      if (isInterrupted) return { asked };
+      if (progress.isInterrupted) return { asked };
       // A graph that a limit may end while it waits continues as another graph.
       const isOneGraph = progress.hasBegun && !new Meter(this.graph.facts.limits, context.meter).hasTotals;
       return isOneGraph ? { reached: progress.state([this.graph.streamChannelsAsIs].flat()) } : {};

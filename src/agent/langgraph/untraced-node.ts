@@ -2,7 +2,7 @@
 import { isObserved } from "./callbacks.ts";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
-import { Command, END, Send, isCommand } from "@langchain/langgraph";
+import { Command, END, Send, isCommand, isGraphInterrupt } from "@langchain/langgraph";
 import type { AgentState } from "../contracts/state.ts";
 import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./internals.ts";
 import { contextOf, expectFanOut, isResuming, isStreamed, readState, withContext } from "./step-of-task.ts";
@@ -56,6 +56,15 @@ class UntracedNode extends Runnable {
   }
 
   override async invoke(input: unknown, config: RunnableConfig = {}): Promise<unknown> {
+    try {
+      return await this.#invoke(input, config);
+    } catch (error) {
+      if (isGraphInterrupt(error)) contextOf(config).progress?.noticeInterrupt();
+      throw error;
+    }
+  }
+
+  async #invoke(input: unknown, config: RunnableConfig): Promise<unknown> {
     if (config.signal) expectFanOut(config.signal);
     if (isObserved(config)) return this.#observed.invoke(input, config);
     // LangGraph gives a node the input of its declared type.
@@ -120,6 +129,7 @@ function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): 
 export class Progress {
   #first: { task: RunnableConfig; step: unknown } | undefined;
   #hasEndedStep = false;
+  #isInterrupted = false;
 
   /** True if a task has begun, so there is a state. */
   get hasBegun(): boolean {
@@ -129,6 +139,15 @@ export class Progress {
   /** True if the first step has finished, so there is any result. */
   get hasEndedStep(): boolean {
     return this.#hasEndedStep;
+  }
+
+  /** True if a task was interrupted, also one of a graph inside it. */
+  get isInterrupted(): boolean {
+    return this.#isInterrupted;
+  }
+
+  noticeInterrupt(): void {
+    this.#isInterrupted = true;
   }
 
   /** Takes notice of a task of the graph that begins. */
