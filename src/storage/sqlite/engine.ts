@@ -26,7 +26,11 @@ export function sqliteEngine(database: Database): Engine {
   const commits = GroupCommit.of(database);
   const engine: Engine = {
     of: () => engine,
-    read: async (steps) => carryOut(steps()),
+    read: async (steps) => {
+      // Sees what was written before, also by those who do not wait for it.
+      await commits.settled();
+      return carryOut(steps());
+    },
     write: (steps) => commits.run(() => carryOut(steps())),
     note: (steps) => quickly(database, () => inTransaction(database, () => carryOut(steps()))),
   };
