@@ -57,7 +57,8 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   if (view === undefined) return unknownRun(local, runId);
   const change = await runs.proposedChange(LOCAL, runId);
   if (change === undefined) return complain(NOTHING);
-  const choice = choiceOf(change, flags);
+  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const choice = { ...choiceOf(change, flags), shown };
   const asked = reviewOf(view);
   if (asked !== undefined) {
     const outcome = await runs.answer(LOCAL, runId, asked.id, { type: "review", choice }, "terminal");
@@ -81,7 +82,9 @@ function recordText({ applied, partly, branch, worktree, unapplied }: ReviewReco
 function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
   const [named, over, fit, refused] = ["file", "over", "fit", "refuse"].map((name) => listOf(flags[name]));
   const { message, branch } = flags;
-  const plainFiles = change.files.filter((file) => !hasConflict(file) && !file.ignored && !file.decided);
+  const plainFiles = change.files.filter(
+    (file) => !hasConflict(file) && !file.ignored && !file.decided && !file.stays,
+  );
   const isAll = [named, over, fit, refused].every((list) => list?.length === 0);
   const chosen = isAll ? plainFiles.map(({ path }) => path) : [...(named ?? []), ...(over ?? [])];
   const said = typeof message === "string" ? message : "";

@@ -87,16 +87,24 @@ const decisionOf = ({ how, message }: Decided) => ({
   ...(message === undefined ? {} : { message }),
 });
 
-/** Names what is proposed, and what it is compared with. */
-export function versionOf({ base, proposed }: Pick<Sides, "base" | "proposed">): string {
+/** Names what is proposed, and what a person sees it compared with: where the folder is in the way, that too. */
+export function versionOf(sides: Sides): string {
+  const { base, proposed, folder } = sides;
   const hash = createHash("sha256");
-  for (const content of [base, proposed]) {
+  for (const content of [base, proposed, ...(isInTheWay(sides) ? [folder.content] : [])]) {
     if (content?.kind === "file")
       hash.update(`file ${content.executable} ${content.bytes.length}\n`).update(content.bytes);
     else if (content?.kind === "link") hash.update(`link ${content.target.length}\n${content.target}`);
     else hash.update(content === undefined ? "nothing\n" : `other ${content.why}\n`);
   }
   return hash.digest("base64url").slice(0, 22);
+}
+
+function isInTheWay(sides: Sides): boolean {
+  if (isSameContent(sides.folder.content, sides.base)) return false;
+  const { folder, places } = editOf(sides) ?? { folder: undefined, places: [] };
+  const own = places.flat();
+  return folder === undefined || folder.some((one) => own.some((hunk) => areOpposed(hunk, one)));
 }
 
 function placeOf(path: string, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {

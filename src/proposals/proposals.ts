@@ -326,10 +326,11 @@ class Review {
       before.filter(([, { how }]) => how === "branch"),
     );
     const files = { ...this.#manifest.files };
-    for (const { path, base, proposed, folder } of this.#sides) {
+    for (const sides of this.#sides) {
+      const { path, folder } = sides;
       const result = this.#applied.get(path);
       if (branch !== undefined && result !== undefined) {
-        decided[path] = { version: versionOf({ base, proposed }), how: "branch" };
+        decided[path] = { version: versionOf(sides), how: "branch" };
         continue;
       }
       const isFitted = Object.hasOwn(this.#fitted, path);
@@ -339,7 +340,8 @@ class Review {
         else files[path] = { original: "" };
       }
       if (!this.#isOpen(path)) continue;
-      const version = versionOf({ base: result === undefined ? base : result.base, proposed });
+      const later = result && { base: result.base, folder: { ...folder, content: result.folder } };
+      const version = versionOf({ ...sides, ...later });
       const message = Object.hasOwn(refused, path) ? refused[path] : undefined;
       decided[path] = message === undefined ? { version, how: "left" } : { version, how: "refused", message };
     }

@@ -6,7 +6,7 @@ import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunRepository } from "./ports.ts";
 import type { ProposedChange, Proposals } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
-import { questionOf } from "./review.ts";
+import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
 import type { DeleteOutcome, DiscardOutcome, LaterReviewOutcome } from "./service.ts";
 
@@ -55,7 +55,7 @@ export async function reviewChange(
     return { ok: false, code: "nothing_proposed", message: "Nothing of this run is left to apply." };
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
   if (!checked.ok) return { ok: false, code: "invalid", message: checked.message };
-  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const shown = shownIn(change.files, choice);
   const outcome = await proposals.review(run, choice, { id: newId("review"), by, shown });
   if (outcome.kind !== "done")
     return {

@@ -68,9 +68,18 @@ export async function reviewAtEnd(
 
 function carriedOut(run: Run, { id, question, answer, decidedBy }: OpenQuestion, proposals: Proposals) {
   const files = question.kind === "review" ? question.files : [];
-  const shown = Object.fromEntries(files.map(({ path, version }) => [path, version]));
-  return proposals.review(run, choiceIn(answer), { id, by: decidedBy ?? "", shown });
+  const choice = choiceIn(answer);
+  return proposals.review(run, choice, { id, by: decidedBy ?? "", shown: shownIn(files, choice) });
 }
+
+/** The versions of files that a person saw. */
+export const shownIn = (
+  files: readonly { path: string; version: string }[],
+  { shown }: ReviewChoice,
+): Record<string, string> => ({
+  ...Object.fromEntries(files.map(({ path, version }) => [path, version])),
+  ...shown,
+});
 
 /** Whoever declines applies nothing; what they said is for the agent. */
 function choiceIn(answer: Answer | undefined): ReviewChoice {

@@ -9,7 +9,7 @@ type Checked = { ok: true; answer: Answer } | { ok: false; message: string };
 const MOST_LISTED = 100;
 /** Files that the text of the question names. */
 const MOST_NAMED = 40;
-const MAX = { message: 4000, branch: 200 };
+const MAX = { message: 4000, branch: 200, version: 60 };
 
 /** Files that "all" means: those that nothing is in the way of. */
 const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
@@ -122,7 +122,7 @@ export function readReview(question: ReviewQuestion, values: Readonly<Record<str
 
 /** Checks a choice against the files of the question. */
 export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Checked {
-  const { apply, over = [], fit = [], refused = {}, message, branch, worktree } = choice;
+  const { apply, over = [], fit = [], refused = {}, shown = {}, message, branch, worktree } = choice;
   const known = new Map(question.files.map((file) => [file.path, file]));
   const wrong = (message: string): Checked => ({ ok: false, message });
   const named = [...Object.keys(apply), ...over, ...fit, ...Object.keys(refused)];
@@ -154,11 +154,19 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     ...(over.length === 0 ? {} : { over }),
     ...(fit.length === 0 ? {} : { fit }),
     ...(Object.keys(refused).length === 0 ? {} : { refused }),
+    ...(Object.keys(shown).length === 0 ? {} : { shown: versionsIn(shown, known) }),
     ...(message === undefined || message === "" ? {} : { message }),
     ...(branch === undefined ? {} : { branch, ...(worktree === true ? { worktree } : {}) }),
   };
   return { ok: true, answer: { type: "review", choice: read } };
 }
+
+const versionsIn = (shown: Readonly<Record<string, string>>, known: ReadonlyMap<string, unknown>) =>
+  Object.fromEntries(
+    Object.entries(shown)
+      .filter(([path]) => known.has(path))
+      .map(([path, version]) => [path, version.slice(0, MAX.version)]),
+  );
 
 /** The choice in a few words, for the journal. */
 export function choiceText({ apply, fit = [], refused = {}, message, branch }: ReviewChoice): string {

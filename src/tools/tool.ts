@@ -146,6 +146,8 @@ export interface ReviewChoice {
   fit?: string[];
   /** Why a file is not wanted, by its path. */
   refused?: Record<string, string>;
+  /** Versions of files as the person saw them, by path. Default: those of the question. */
+  shown?: Record<string, string>;
   /** For the agent, which then continues. */
   message?: string;
   /** Makes this branch of the applied files, in a folder of its own with `worktree`, and leaves the workspace as it is. */

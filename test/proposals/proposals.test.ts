@@ -154,6 +154,17 @@ describe("a folder that moves meanwhile", () => {
     expect(inFolder("src/b.txt")).toBe("c\n");
   });
 
+  it("replaces no lines of the folder that the person did not see", async () => {
+    write(tree(), "a.txt", edited([3, "three"]));
+    write(workspace, "a.txt", edited([3, "drei"]));
+    const shown = { "a.txt": (await change()).files[0]?.version ?? "" };
+    write(workspace, "a.txt", edited([3, "trois"]));
+    const choice = { apply: { "a.txt": "all" as const }, over: ["a.txt"] };
+    const outcome = await proposals.review(RUN, choice, { id: "review_y", by: "test", shown });
+    expect(outcome).toEqual({ kind: "moved", paths: ["a.txt"] });
+    expect(inFolder("a.txt")).toBe(edited([3, "trois"]));
+  });
+
   it("gives the agent the file of the folder when it is to fit its change to it", async () => {
     write(tree(), "a.txt", edited([3, "three"]));
     write(workspace, "a.txt", edited([3, "drei"]));

@@ -120,7 +120,8 @@ export async function sendChange(
   if (change === undefined) return refused("Nothing of this run is left to apply.");
   const read = readChange(stamped(change), form);
   if (!read.ok) return refused(read.problem);
-  const { choice } = read;
+  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const choice = { ...read.choice, shown };
   if (question !== undefined) {
     const outcome = await runs.answer(principal, runId, question.id, { type: "review", choice }, "page");
     if (!outcome.ok) return refused(outcome.message);

@@ -111,7 +111,7 @@ test("single places are applied, a file is refused with a reason, and the rest s
   expect(text("a.txt")).toBe(edited([30, "thirty"]));
   expect([text("b.md"), text("new.md"), existsSync(at("gone.md"))]).toEqual(["b\n", "new\n", true]);
   const answered = (await service.view(ME, runId))?.questions.find(({ id }) => id === question.id);
-  expect(answered?.answer).toEqual({
+  expect(answered?.answer).toMatchObject({
     type: "review",
     choice: {
       apply: { "a.txt": [1], "new.md": "all" },
