@@ -1,14 +1,14 @@
 /** Shows what a run proposes to change, and applies what a person chooses of it. */
 import type { FlagValues } from "../config/load.ts";
 import { displayName, displayText } from "../core/text.ts";
-import type { ProposedChange, ReviewRecord } from "../runs/proposals.ts";
+import { type ProposedChange, type ReviewRecord, hasConflict, versionsOf } from "../runs/proposals.ts";
 import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { counted } from "../tools/format.ts";
 import type { ExitCode } from "./command.ts";
 import { howToResume } from "./answer-run.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun } from "./local-runs.ts";
-import { changeLines, hasConflict } from "./terminal/proposed.ts";
+import { changeLines } from "./terminal/proposed.ts";
 import { colorsFor, columnsOf } from "./terminal/text.ts";
 
 const NOTHING = "Nothing of this run is left to apply.";
@@ -57,7 +57,7 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   if (view === undefined) return unknownRun(local, runId);
   const change = await runs.proposedChange(LOCAL, runId);
   if (change === undefined) return complain(NOTHING);
-  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const shown = versionsOf(change.files);
   const choice = { ...choiceOf(change, flags), shown };
   const asked = reviewOf(view);
   if (asked !== undefined) {

@@ -36,6 +36,15 @@ export interface ProposedFile {
   decided?: { how: "left" | "refused"; message?: string };
 }
 
+/** True if the folder is in the way of a file, or of a place of it. */
+export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
+  conflict !== undefined || places.some((place) => place.conflict !== undefined);
+
+/** The versions of files, by path. */
+export const versionsOf = (
+  files: readonly Pick<ProposedFile, "path" | "version">[],
+): Record<string, string> => Object.fromEntries(files.map(({ path, version }) => [path, version]));
+
 /** The whole change, as it is now. */
 export interface ProposedChange {
   /** In the order of their paths. */

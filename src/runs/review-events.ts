@@ -1,6 +1,7 @@
 /** The event of a review in the journal. */
 import { z } from "zod";
 import { oneLine } from "../core/text.ts";
+import { counted } from "../tools/format.ts";
 import type { ReviewOutcome } from "./proposals.ts";
 
 const MAX = { text: 1000, paths: 50 };
@@ -16,13 +17,11 @@ export const ChangesReviewed = z.object({
 });
 type ChangesReviewed = z.output<typeof ChangesReviewed>;
 
-const filesText = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
-
 export function reviewedLine({ applied, unapplied, branch, problem }: ChangesReviewed): string {
   if (problem !== undefined) return oneLine(`review: nothing was applied: ${problem}`, MAX.text);
   const into = branch === undefined ? "" : ` as branch ${branch}`;
-  const left = unapplied === 0 ? "" : `, ${filesText(unapplied)} not applied`;
-  return oneLine(`review: applied changes of ${filesText(applied.length)}${into}${left}`, MAX.text);
+  const left = unapplied === 0 ? "" : `, ${counted(unapplied, "file")} not applied`;
+  return oneLine(`review: applied changes of ${counted(applied.length, "file")}${into}${left}`, MAX.text);
 }
 
 /** Why nothing was applied. */

@@ -7,7 +7,13 @@ import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
 import { entryOf } from "./events.ts";
 import type { Lease, RunInbox, RunResult, WorkLog } from "./ports.ts";
-import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
+import {
+  type ProposedChange,
+  type Proposals,
+  type ReviewRecord,
+  hasConflict,
+  versionsOf,
+} from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { type OpenQuestion, type Run, isCut } from "./run.ts";
 
@@ -74,12 +80,9 @@ function carriedOut(run: Run, { id, question, answer, decidedBy }: OpenQuestion,
 
 /** The versions of files that a person saw. */
 export const shownIn = (
-  files: readonly { path: string; version: string }[],
+  files: Parameters<typeof versionsOf>[0],
   { shown }: ReviewChoice,
-): Record<string, string> => ({
-  ...Object.fromEntries(files.map(({ path, version }) => [path, version])),
-  ...shown,
-});
+): Record<string, string> => ({ ...versionsOf(files), ...shown });
 
 /** Whoever declines applies nothing; what they said is for the agent. */
 function choiceIn(answer: Answer | undefined): ReviewChoice {
@@ -96,20 +99,19 @@ export function questionOf(
   const isWhole = more === 0 && files.every(isShown) && diff.length <= MOST_DIFF;
   return {
     kind: "review",
-    files: files.map(
-      ({ path, change, version, added, removed, places, conflict, ignored, stays, decided }) => ({
+    files: files.map((file) => {
+      const { path, change, version, added, removed, places, ignored, stays, decided } = file;
+      return {
         path,
         change,
         version,
         added,
         removed,
         places: places.length,
-        ...(conflict !== undefined || places.some((place) => place.conflict !== undefined)
-          ? { conflict: true as const }
-          : {}),
+        ...(hasConflict(file) ? { conflict: true as const } : {}),
         ...(ignored || stays || decided?.how === "refused" ? { apart: true as const } : {}),
-      }),
-    ),
+      };
+    }),
     more,
     hasBranches: isRepository,
     ...(isWhole ? { diff } : {}),

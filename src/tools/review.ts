@@ -1,5 +1,6 @@
 /** The question of a run that works on a copy: what of its changes is applied. */
 import { oneLine } from "../core/text.ts";
+import { counted } from "./format.ts";
 import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./tool.ts";
 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
@@ -19,7 +20,7 @@ const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
 const listedFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
   files.filter(({ conflict }) => conflict !== true);
 
-const filesText = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
+const filesText = (count: number): string => counted(count, "file");
 
 const countsText = ({ added, removed }: Pick<ReviewedFile, "added" | "removed">): string =>
   [added > 0 ? `+${added}` : "", removed > 0 ? `−${removed}` : ""].filter((part) => part !== "").join(" ");

@@ -4,9 +4,6 @@ import type { ProposedChange, ProposedFile } from "../../runs/proposals.ts";
 import { counted } from "../../tools/format.ts";
 import { type BodyStyle, diffBody } from "./body.ts";
 
-export const hasConflict = ({ conflict, places }: ProposedFile): boolean =>
-  conflict !== undefined || places.some((place) => place.conflict !== undefined);
-
 /** The lines of one file; its places have numbers that `--file PATH#1,2` takes. */
 function fileLines(file: ProposedFile, style: BodyStyle): string[] {
   const { colors } = style;

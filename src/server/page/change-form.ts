@@ -1,6 +1,6 @@
 /** The form of a proposed change: reads what a person chose, and has it carried out. */
 import { defined } from "../../core/defined.ts";
-import type { ProposedFile, ReviewRecord } from "../../runs/proposals.ts";
+import { type ProposedFile, type ReviewRecord, versionsOf } from "../../runs/proposals.ts";
 import { alreadyAnswered } from "../../runs/run.ts";
 import type { ReviewChoice } from "../../tools/tool.ts";
 import { type ChosenOfFile, boxesOf } from "../views/room/proposed-file.ts";
@@ -120,7 +120,7 @@ export async function sendChange(
   if (change === undefined) return refused("Nothing of this run is left to apply.");
   const read = readChange(stamped(change), form);
   if (!read.ok) return refused(read.problem);
-  const shown = Object.fromEntries(change.files.map(({ path, version }) => [path, version]));
+  const shown = versionsOf(change.files);
   const choice = { ...read.choice, shown };
   if (question !== undefined) {
     const outcome = await runs.answer(principal, runId, question.id, { type: "review", choice }, "page");

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { ProposedChange, ProposedFile } from "../../runs/proposals.ts";
+import { type ProposedChange, type ProposedFile, hasConflict } from "../../runs/proposals.ts";
 import { type AgentPath, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type PageSession, isShared } from "../contracts/viewer.ts";
@@ -14,7 +14,6 @@ import {
   type ShownFile,
   boxesOf,
   hasOneBox,
-  isOpposed,
   plainChoice,
 } from "../views/room/proposed-file.ts";
 import { changesOfRun } from "./file-changes.ts";
@@ -123,7 +122,7 @@ function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): Cho
   const all = ticked.includes("all") ? ("all" as const) : [];
   return {
     places: hasOneBox(file) ? all : boxesOf(file).filter((place) => ticked.includes(String(place))),
-    conflict: isOpposed(file) && (conflict === "take" || conflict === "fit") ? conflict : "keep",
+    conflict: hasConflict(file) && (conflict === "take" || conflict === "fit") ? conflict : "keep",
     ...(form.has(`x.${stamp}`) ? { refused: textOf(form, `m.${stamp}`) } : {}),
   };
 }

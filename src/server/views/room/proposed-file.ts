@@ -1,6 +1,6 @@
 /** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
-import type { ProposedFile, ProposedPlace } from "../../../runs/proposals.ts";
+import { type ProposedFile, type ProposedPlace, hasConflict } from "../../../runs/proposals.ts";
 import { type AgentPath, agentName } from "../../../runs/run.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -39,9 +39,6 @@ export interface FileLook {
 
 const MAX = { notes: 20, note: 300, side: 6000, message: 4000, refused: 300, named: 4 };
 
-export const isOpposed = ({ conflict, places }: ProposedFile): boolean =>
-  conflict !== undefined || places.some((place) => place.conflict !== undefined);
-
 /** Numbers of the places that have boxes of their own. */
 export const boxesOf = ({ conflict, places, stays }: ProposedFile): number[] =>
   conflict !== undefined ||
@@ -52,11 +49,11 @@ export const boxesOf = ({ conflict, places, stays }: ProposedFile): number[] =>
 
 /** True if one box applies all of a file. */
 export const hasOneBox = (file: ProposedFile): boolean =>
-  !file.stays && !isOpposed(file) && boxesOf(file).length === 0;
+  !file.stays && !hasConflict(file) && boxesOf(file).length === 0;
 
 /** Gives the choice before a person chooses: all that nothing speaks against. */
 export function plainChoice(file: ProposedFile): ChosenOfFile {
-  const isPlain = !isOpposed(file) && !file.ignored && !file.stays && file.decided === undefined;
+  const isPlain = !hasConflict(file) && !file.ignored && !file.stays && file.decided === undefined;
   const all = hasOneBox(file) ? ("all" as const) : boxesOf(file);
   return { places: isPlain ? all : [], conflict: "keep" };
 }
@@ -78,7 +75,7 @@ export const changeCounts = ({ added, removed }: DiffCounts): Html =>
 export const fileAnchor = (stamp: string): string => `f-${stamp}`;
 
 export const fileIcon = (file: ProposedFile): [IconName, "amber" | "faint"] => {
-  if (isOpposed(file)) return ["ask", "amber"];
+  if (hasConflict(file)) return ["ask", "amber"];
   return [file.decided?.how === "refused" || file.stays ? "stop" : "diff", "faint"];
 };
 
@@ -90,7 +87,7 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     class="panel ask proposed"
     id="${anchor}"
     data-file="${stamp}"
-    ${file.ignored || isOpposed(file) || file.decided?.how === "refused" ? html` data-apart` : undefined}
+    ${file.ignored || hasConflict(file) || file.decided?.how === "refused" ? html` data-apart` : undefined}
     ${isForm && boxesOf(file).length + Number(hasOneBox(file)) > 0 ? undefined : html` data-row`}
     aria-labelledby="${anchor}-h"
     tabindex="-1"
@@ -99,7 +96,7 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     <div class="proposed-body">
       ${notesOf(file)} ${inTheWay(file)}
       ${file.places.map((_place, index) => renderPlace(shown, index, look))}
-      ${isForm && isOpposed(file) ? conflictChoice(shown, look) : undefined}
+      ${isForm && hasConflict(file) ? conflictChoice(shown, look) : undefined}
     </div>
   </article>`;
 }

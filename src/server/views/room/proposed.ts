@@ -1,6 +1,6 @@
 /** The review of a whole proposed change: its files and places, what was decided before, and the form that applies it. */
 import { displayName, displayText, oneLine } from "../../../core/text.ts";
-import type { ReviewRecord } from "../../../runs/proposals.ts";
+import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -15,7 +15,6 @@ import {
   changeCounts,
   fileAnchor,
   fileIcon,
-  isOpposed,
   placesChosen,
   plainChoice,
   renderFile,
@@ -156,7 +155,7 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
 /** The state of a file in a word or two, without what is chosen; empty for an edited one. */
 function stateOf(file: ShownFile["file"]): string {
   if (file.stays) return "Cannot be applied";
-  if (isOpposed(file)) return "Conflict: changed in the folder";
+  if (hasConflict(file)) return "Conflict: changed in the folder";
   if (file.decided?.how === "refused") return "Refused by you";
   if (file.decided?.how === "left") return "Left out before";
   if (file.ignored) return file.change === "deleted" ? "Deleted, ignored by Git" : "Ignored by Git";
