@@ -10,7 +10,7 @@ import type { Step } from "../contracts/step.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
 import { isEnd } from "./provider-words.ts";
 import { finishReasonOf, modelName, withRefusal } from "./reply.ts";
-import { ModelStreamBrokenError } from "./silence.ts";
+import { ModelStreamBrokenError } from "./stream-guard.ts";
 
 /** Default retry time of a failed call if the agent has no limit of its own, in ms. */
 const PATIENCE_MS = 60_000;

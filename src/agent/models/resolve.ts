@@ -21,9 +21,8 @@ import {
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";
-import { type WaitingLimits, limitSilence } from "./silence.ts";
 import { loadPackage, packageMissing } from "./packages.ts";
-import { guardedFetch } from "./stream-guard.ts";
+import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
 
 /** Maximum time until a call begins to answer. */
 const REQUEST_TIMEOUT_MS = 120_000;

@@ -1,31 +1,48 @@
+/** Guards the streams of providers against silence and broken ends. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
-import { NO_ANSWER } from "./failure.ts";
-import { KeepAlives, ModelSilentError, ModelStreamBrokenError } from "./silence.ts";
-
-/** Guards the streams of providers against silence and broken ends. */
+import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** Most bytes of a refusal that are read; its reason stands at the beginning. */
-const MAX_ERROR_BYTES = 65_536;
+/** Limits on waiting for an answer, in milliseconds. */
+export interface WaitingLimits {
+  /** For its beginning. */
+  requestMs: number;
+  /** For each further piece. */
+  idleMs: number;
+}
+
+/** A streamed answer ended before it was complete. */
+export class ModelStreamBrokenError extends Error {
+  override readonly name: string = STREAM_BROKEN;
+}
+
+/** A streamed answer fell silent. */
+class ModelSilentError extends ModelStreamBrokenError {
+  readonly silentMs: number;
+
+  constructor(silentMs: number) {
+    super("nothing arrived in the middle of an answer");
+    this.silentMs = silentMs;
+  }
+}
 
 /** The response that came instead of an answer. */
 class NoModelAnswerError extends Error {
   override readonly name: string = NO_ANSWER;
 }
 
-/** The provider reported a failure inside a stream that had begun well. */
-class ProviderStreamError extends Error {
-  override readonly name: string = "ProviderStreamError";
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
+/** Most bytes of a refusal that are read; its reason stands at the beginning. */
+const MAX_ERROR_BYTES = 65_536;
+/** Most characters of an event. Some end an answer by repeating all of it. */
+const LONGEST_EVENT = 2_097_152;
+/** Bytes of a stream that are passed on at once: client libraries need some time for each event. */
+const PART = 16_384;
+/** Factor on the longest silence: signs of life without content may continue for that long. */
+const KEPT_WARM = 3;
 
 /**
  * `fetch` whose event streams fail when the answer in them is not whole. Without this, a stream cut at an
@@ -40,21 +57,18 @@ class ProviderStreamError extends Error {
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
-    const streams = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    if (response.body === null) return response;
-    if (!response.ok) return withBody(response, response.body.pipeThrough(firstBytes(MAX_ERROR_BYTES)));
-    if (!streams) {
-      const type = response.headers.get("content-type");
+    const { body, ok, status, statusText, headers } = response;
+    const type = headers.get("content-type");
+    if (body === null) return response;
+    if (ok && !type?.startsWith("text/event-stream")) {
       if (type === null || !asksForStream(init)) return response;
-      await response.body.cancel();
+      await body.cancel();
       throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
     }
-    return withBody(response, guardedBody(response.body, idleMs));
+    const read = ok ? guardedBody(body, idleMs) : body.pipeThrough(firstBytes(MAX_ERROR_BYTES));
+    return new Response(read, { status, statusText, headers });
   };
 }
-
-const withBody = ({ status, statusText, headers }: Response, body: ReadableStream<Uint8Array>): Response =>
-  new Response(body, { status, statusText, headers });
 
 function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
   let left = limit;
@@ -68,79 +82,111 @@ function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
 }
 
 /** True if the body of a request demands a stream, in the words of providers' clients. */
-function asksForStream(init: RequestInit | undefined): boolean {
-  return typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body);
-}
+const asksForStream = (init: RequestInit | undefined): boolean =>
+  typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body);
 
 function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
   const reader = source.getReader();
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const encoder = new TextEncoder();
-  const events = new WholeEvents();
+  const decoder = new TextDecoder();
+  const answer = new AnswerLines();
   const keepAlives = new KeepAlives(idleMs);
-  let groups = inGroups([]);
-  let isOver = false;
-  let isWhole = false;
+  let arrived: Uint8Array = new Uint8Array();
+  let waitedMs = 0;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       // However much has arrived, other work gets its turn between two parts of an answer.
       await ownTurn();
-      const silence = new AbortController();
-      const timer = setTimeout(() => {
-        silence.abort(new ModelSilentError(idleMs));
-        reader.cancel(silence.signal.reason).catch(() => {}); // the stream is given up; how its end goes does not matter
-      }, idleMs);
       try {
-        for (; ; timer.refresh()) {
-          const { value: group } = groups.next();
-          if (group) {
-            isWhole = group.map(isEnd).includes(true) || isWhole;
-            return controller.enqueue(encoder.encode(group.join("")));
-          }
-          if (isOver) break;
+        if (arrived.length === 0) {
           const since = monotonicClock();
-          const { done, value } = await reader.read();
-          silence.signal.throwIfAborted();
-          isOver = done;
-          const part = done ? "" : decoder.decode(value, { stream: true });
-          if (!done) keepAlives.note(part, monotonicClock() - since);
-          groups = inGroups(done ? events.finish() : events.read(part));
+          const { done, value } = await within(idleMs, reader.read(), () => new ModelSilentError(idleMs));
+          if (done) {
+            answer.end();
+            return controller.close();
+          }
+          waitedMs = monotonicClock() - since;
+          arrived = value;
         }
-        if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
-        controller.close();
+        const part = arrived.subarray(0, PART);
+        arrived = arrived.subarray(PART);
+        const text = decoder.decode(part, { stream: true });
+        keepAlives.note(text, waitedMs);
+        waitedMs = 0;
+        answer.read(text);
+        controller.enqueue(part);
       } catch (error) {
-        reader.cancel(error).catch(() => {}); // as above
+        reader.cancel(error).catch(() => {}); // the stream is given up; how its end goes does not matter
         throw error;
-      } finally {
-        clearTimeout(timer);
       }
     },
     cancel: (reason) => reader.cancel(reason),
   });
 }
 
-/** Most bytes of an event. Some end an answer by repeating all of it. */
-const LONGEST_EVENT = 2_097_152;
+/** Adds up the time in which a stream brought signs of life only. */
+export class KeepAlives {
+  readonly #mostMs: number;
+  #waitedMs = 0;
 
-/** @throws NoModelAnswerError when an event, whole or not, is longer than that. */
-function checkLength(length: number): void {
-  if (length > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
+  constructor(idleMs: number) {
+    this.#mostMs = KEPT_WARM * idleMs;
+  }
+
+  /** Notes a part of the stream for which the reader waited. @throws ModelSilentError after too many without content. */
+  note(part: string, waitedMs: number): void {
+    this.#waitedMs = isKeepAlive(part) ? this.#waitedMs + waitedMs : 0;
+    if (this.#waitedMs >= this.#mostMs) throw new ModelSilentError(this.#waitedMs);
+  }
 }
 
+/** True for comments and pings of event streams, and for empty lines. */
+export const isKeepAlive = (part: string): boolean =>
+  part.split(LINE_END).every((line) => /^(?::|event: ?ping$|data: ?(?:$|\{ ?"type": ?"ping"))|^$/.test(line));
+
+const LINE_END = /\r\n|\n|\r/;
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
-/** True if the answer ends with this event. @throws the failure that the event reports. */
-function isEnd(event: string): boolean {
-  checkLength(Buffer.byteLength(event));
-  let found = false;
-  for (const line of event.split(/\r\n|\n|\r/)) {
-    if (!line.startsWith("data:")) continue;
-    if (WHOLE.test(line)) found = true;
+/** The lines of an event stream, which say if the answer in it is whole. */
+class AnswerLines {
+  #isWhole = false;
+  /** The line that is not whole yet, and the length of its event. */
+  #open: string[] = [];
+  #length = 0;
+  #endsInReturn = false;
+
+  /** Takes the next part of the stream, cut anywhere. @throws the failure that an event reports. */
+  read(part: string): void {
+    const [rest = "", ...lines] = (this.#endsInReturn ? part.replace(/^\n/, "") : part).split(LINE_END);
+    if (part !== "") this.#endsInReturn = part.endsWith("\r");
+    this.#add(rest);
+    for (const line of lines) {
+      this.#endLine();
+      this.#add(line);
+    }
+  }
+
+  /** @throws ModelStreamBrokenError if the stream ends here before the answer does. */
+  end(): void {
+    this.#endLine();
+    if (!this.#isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
+  }
+
+  #add(text: string): void {
+    this.#open.push(text);
+    this.#length += text.length;
+    if (this.#length > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
+  }
+
+  #endLine(): void {
+    const line = this.#open.join("");
+    this.#open = [];
+    if (line === "") this.#length = 0;
+    if (!line.startsWith("data:")) return;
+    if (WHOLE.test(line)) this.#isWhole = true;
     else if (FAILED.test(line)) throwReported(line.slice("data:".length));
   }
-  return found;
 }
 
 /** Throws what a failure event of the responses API says; other events with these words pass. */
@@ -149,62 +195,39 @@ function throwReported(data: string): void {
   const type = memberOf(event, "type");
   const report = type === "response.failed" ? memberOf(memberOf(event, "response"), "error") : event;
   if (type !== "response.failed" && (type !== "error" || memberOf(event, "error") !== undefined)) return;
-  const code = memberOf(report, "code");
-  const message = memberOf(report, "message");
-  throw new ProviderStreamError(
-    typeof code === "string" ? code : "server_error",
-    typeof message === "string" ? message : "the provider ended the answer with an error",
-  );
+  const [code, message] = [memberOf(report, "code"), memberOf(report, "message")];
+  const text = typeof message === "string" ? message : "the provider ended the answer with an error";
+  throw Object.assign(new Error(text), { code: typeof code === "string" ? code : "server_error" });
 }
 
-/** An empty line ends an event. */
-const EVENT_END = /\r\r|\r?\n\r?\n/g;
-
-/** Cuts a stream into its events, with the same bytes. */
-class WholeEvents {
-  /** The event that is not whole yet, and line ends behind it that may belong to its end. */
-  #open: string[] = [];
-  #openLength = 0;
-  #lineEnds = "";
-
-  /** Takes the next part of the stream, cut anywhere. @returns the events that are whole. */
-  read(part: string): string[] {
-    const text = this.#lineEnds + part;
-    const ready: string[] = [];
-    let from = 0;
-    for (const { index, 0: end } of text.matchAll(EVENT_END)) {
-      const to = index + end.length;
-      ready.push([...this.#open, text.slice(from, to)].join(""));
-      this.#open = [];
-      this.#openLength = 0;
-      from = to;
+/**
+ * Gives a model the limits by itself, for packages that take no `fetch`. Its streams bring no signs of life, so that
+ * the longest silence counts between two pieces.
+ */
+export function limitSilence(model: BaseChatModel, { requestMs, idleMs }: WaitingLimits): void {
+  const stream = model._streamResponseChunks.bind(model);
+  model._streamResponseChunks = async function* (messages, options, runManager) {
+    const own = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, own.signal]) : own.signal;
+    const pieces = stream(messages, { ...options, signal }, runManager);
+    try {
+      let piece = await within(requestMs, pieces.next(), () => new Error("Request timed out."));
+      while (piece.done !== true) {
+        yield piece.value;
+        piece = await within(idleMs, pieces.next(), () => new ModelSilentError(idleMs));
+      }
+    } finally {
+      own.abort();
     }
-    const ends = /[\r\n]{0,3}$/.exec(text.slice(Math.max(from, text.length - 3)))?.[0] ?? "";
-    this.#lineEnds = ends;
-    this.#open.push(text.slice(from, text.length - ends.length));
-    checkLength((this.#openLength += text.length - ends.length - from));
-    return ready;
-  }
-
-  /** @returns the rest, which may be the beginning of an event. */
-  finish(): string[] {
-    return [[...this.#open, this.#lineEnds].join("")];
-  }
+  };
 }
 
-/** About how many characters of a stream are read at once: client libraries need some time for each event. */
-const PART = 16_384;
-
-/** Events in groups that are read in a moment each. */
-function* inGroups(events: readonly string[]): Generator<string[], undefined> {
-  let group: string[] = [];
-  let length = 0;
-  for (const event of events) {
-    group.push(event);
-    length += event.length;
-    if (length < PART) continue;
-    yield group;
-    [group, length] = [[], 0];
-  }
-  if (length > 0) yield group;
+/** Waits for `work` at most so long. @throws the error of `late` then. */
+async function within<T>(milliseconds: number, work: Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(late()), milliseconds);
+  });
+  work.catch(() => undefined); // after the time nobody waits for it
+  return Promise.race([work, over]).finally(() => clearTimeout(timer));
 }

@@ -5,7 +5,7 @@ import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { carryExtras } from "../../../src/agent/models/provider-extras.ts";
 import { isEnd, saysOverflow } from "../../../src/agent/models/provider-words.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
-import { KeepAlives, isKeepAlive } from "../../../src/agent/models/silence.ts";
+import { KeepAlives, isKeepAlive } from "../../../src/agent/models/stream-guard.ts";
 import { streamingProvider } from "../../support/streaming-provider.ts";
 import { list, record, type Json } from "../../support/wire-server-protocol.ts";
 
