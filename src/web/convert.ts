@@ -17,7 +17,7 @@ export type HtmlInput = { html: string; url: string; isPlain: boolean };
 export type PdfInput = { pdf: Uint8Array; timeMs: number; characters: number };
 
 /** `problem`: a sentence for the model. */
-type Outcome = Converted | { problem: string };
+export type Outcome = Converted | { problem: string };
 
 interface ConvertOptions {
   timeMs: number;

@@ -1,7 +1,7 @@
 /** `fetch` for addresses that others name: judges each socket, follows redirects itself, and bounds time and size. */
-import type { IncomingMessage } from "node:http";
 import { headOfAnswer } from "../core/http-answer.ts";
-import { type Network, WebProblem, asProblem, request } from "./request.ts";
+import { readBody } from "./body.ts";
+import { type Network, WebProblem, followRedirects, request } from "./request.ts";
 import { hostOf, urlProblem } from "./url.ts";
 
 export interface JudgedFetchOptions extends Network {
@@ -33,51 +33,32 @@ export function judgedFetch({
   return async (given, { method = "GET", headers, body, signal } = {}) => {
     const late = AbortSignal.timeout(timeoutMs);
     const sent = Object.fromEntries(new Headers(headers));
-    let url = new URL(given);
-    for (let redirects = 0; ; redirects += 1) {
-      const problem = urlProblem(url, network.isNamed);
-      if (problem !== undefined) throw new WebProblem("refused", `${hostOf(url)} is not asked: ${problem}.`);
-      try {
-        const answer = await request(url, {
-          network,
-          method,
-          headers: { "user-agent": "deepagent-mcp", "accept-encoding": "identity", ...sent },
-          signal: signal ? AbortSignal.any([signal, late]) : late,
-          ...(typeof body === "string" || body instanceof URLSearchParams ? { body: body.toString() } : {}),
-        });
-        const next = method === "GET" ? redirectOf(answer, url) : undefined;
-        if (next === undefined) return await responseOf(answer, url, maxBytes);
-        answer.destroy();
-        if (redirects === MOST_REDIRECTS)
-          throw new WebProblem("redirects", `${hostOf(url)} redirects too often.`);
-        if (next.origin !== url.origin) delete sent["authorization"];
-        url = next;
-      } catch (error) {
-        if (late.aborted) throw new WebProblem("late", `${hostOf(url)} did not answer in time.`);
-        throw asProblem(error, url);
-      }
+    const send = async (to: URL, from = to): ReturnType<typeof request> => {
+      const problem = urlProblem(to, network.isNamed);
+      if (problem !== undefined) throw new WebProblem("refused", `${hostOf(to)} is not asked: ${problem}.`);
+      if (to.origin !== from.origin) delete sent["authorization"];
+      return request(to, {
+        network,
+        method,
+        headers: { "user-agent": "deepagent-mcp", "accept-encoding": "identity", ...sent },
+        signal: signal ? AbortSignal.any([signal, late]) : late,
+        ...(typeof body === "string" || body instanceof URLSearchParams ? { body: body.toString() } : {}),
+      });
+    };
+    const url = new URL(given);
+    try {
+      const { at, incoming } =
+        method === "GET"
+          ? await followRedirects(url, MOST_REDIRECTS, send)
+          : { at: url, incoming: await send(url) };
+      const { bytes, isCut } = await readBody(incoming, at, maxBytes);
+      if (isCut)
+        throw new WebProblem("large", `The answer of ${hostOf(at)} has more than ${maxBytes} bytes.`);
+      const { hasBody, head } = headOfAnswer(incoming);
+      return new Response(hasBody ? bytes : null, head);
+    } catch (error) {
+      if (late.aborted) throw new WebProblem("late", `${hostOf(url)} did not answer in time.`);
+      throw error;
     }
   };
-}
-
-function redirectOf({ statusCode = 0, headers }: IncomingMessage, from: URL): URL | undefined {
-  const isRedirect = [301, 302, 303, 307, 308].includes(statusCode);
-  return isRedirect && headers.location !== undefined && URL.canParse(headers.location, from.href)
-    ? new URL(headers.location, from)
-    : undefined;
-}
-
-async function responseOf(answer: IncomingMessage, url: URL, maxBytes: number): Promise<Response> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) {
-      answer.destroy();
-      throw new WebProblem("large", `The answer of ${hostOf(url)} has more than ${maxBytes} bytes.`);
-    }
-    chunks.push(chunk);
-  }
-  const { hasBody, head } = headOfAnswer(answer);
-  return new Response(hasBody ? Buffer.concat(chunks) : null, head);
 }

@@ -6,9 +6,9 @@ import { headOf, oneLine } from "../core/text.ts";
 import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
 import { decodeBody } from "./charset.ts";
 import { contentOf } from "./content-type.ts";
-import { htmlToMarkdown, pdfToText } from "./convert.ts";
+import { type Outcome, htmlToMarkdown, pdfToText } from "./convert.ts";
 import { WEB_LIMITS, type WebLimits } from "./limits.ts";
-import { type Network, WebProblem, request, secondsToWait } from "./request.ts";
+import { type Network, WebProblem, followRedirects, request, secondsToWait } from "./request.ts";
 import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
 import { MAX_URL, hostOf, urlProblem } from "./url.ts";
 
@@ -84,29 +84,23 @@ export class PageReader {
 
   /** Follows redirects to the answer with the page. */
   async #open(url: URL, { signal, follows }: ReadOptions): Promise<{ at: URL; incoming: IncomingMessage }> {
-    let at = url;
-    for (let hops = 0; hops <= this.#limits.redirects; hops += 1) {
-      await this.#askRobots(at, signal);
-      const incoming = await this.#get(at, signal);
-      const to = redirectOf(incoming, at);
-      if (to === undefined) {
-        refuseFailure(incoming, at);
-        return { at, incoming };
-      }
-      incoming.destroy();
-      const problem = urlProblem(to, this.#network.isNamed);
-      if (problem !== undefined) {
-        throw new WebProblem("redirected", `${hostOf(at)} redirects to ${shown(to)}. ${problem}.`);
-      }
-      if (!follows(to)) {
-        throw new WebProblem(
-          "redirected",
-          `${hostOf(at)} redirects to another host. If you need the page, call again with ${shown(to)}`,
-        );
-      }
-      at = to;
-    }
-    throw new WebProblem("redirected", `${hostOf(url)} redirects more than ${this.#limits.redirects} times.`);
+    const opened = await followRedirects(url, this.#limits.redirects, async (to, from) => {
+      if (from !== undefined) this.#refuseRedirect(from, to, follows);
+      await this.#askRobots(to, signal);
+      return this.#get(to, signal);
+    });
+    refuseFailure(opened.incoming, opened.at);
+    return opened;
+  }
+
+  #refuseRedirect(from: URL, to: URL, follows: ReadOptions["follows"]): void {
+    const problem = urlProblem(to, this.#network.isNamed);
+    if (problem === undefined && follows(to)) return;
+    const where =
+      problem === undefined
+        ? `another host. If you need the page, call again with ${shown(to)}`
+        : `${shown(to)}. ${problem}.`;
+    throw new WebProblem("redirected", `${hostOf(from)} redirects to ${where}`);
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
@@ -137,30 +131,20 @@ export class PageReader {
   /** Allows all where there is no robots.txt, or none that can be read in time. */
   async #readRobots(url: URL): Promise<RobotsRules> {
     const signal = AbortSignal.timeout(Math.min(ROBOTS_WAIT_MS, this.#limits.timeMs / 2));
-    let at = new URL("/robots.txt", url);
+    const first = new URL("/robots.txt", url);
     try {
-      for (let hops = 0; hops <= this.#limits.redirects; hops += 1) {
-        const incoming = await this.#get(at, signal);
-        const to = redirectOf(incoming, at);
-        if (to !== undefined && to.host === at.host && urlProblem(to, this.#network.isNamed) === undefined) {
-          incoming.destroy();
-          at = to;
-          continue;
-        }
-        if (incoming.statusCode !== 200) {
-          incoming.destroy();
-          return allowAll;
-        }
-        const { bytes } = await readBody(incoming, at, MAX_ROBOTS_BYTES);
-        return readRobots(
-          decodeBody({ bytes, isCut: true }, "utf-8", false),
-          this.#userAgent.split("/", 1)[0] ?? "",
-        );
-      }
-      return allowAll;
+      const { at, incoming } = await followRedirects(first, this.#limits.redirects, async (to) => {
+        if (to.host !== first.host || urlProblem(to, this.#network.isNamed) !== undefined)
+          throw new WebProblem("redirected", "robots.txt is elsewhere");
+        return this.#get(to, signal);
+      });
+      refuseFailure(incoming, at);
+      const { bytes } = await readBody(incoming, at, MAX_ROBOTS_BYTES);
+      const text = decodeBody({ bytes, isCut: true }, "utf-8", false);
+      return readRobots(text, this.#userAgent.split("/", 1)[0] ?? "");
     } catch {
       // The page itself is going to say that its host cannot be reached, or is private.
-      return allowAll;
+      return () => true;
     }
   }
 
@@ -175,21 +159,20 @@ export class PageReader {
     const { convertMs, characters } = this.#limits;
     const options = { timeMs: convertMs, signal };
     const mega = Math.floor(this.#limits.bytes / 2 ** 20);
-    const cut = isCut ? [`Only its first ${mega} MB were read.`] : [];
     if (kind === "other") throw otherType(url, name);
     if (kind === "pdf" && isCut) throw new WebProblem("size", `The PDF is larger than ${mega} MB.`);
-    const made =
+    const made: Outcome =
       kind === "pdf"
         ? await pdfToText(new Uint8Array(bytes), characters, options)
         : kind === "html"
           ? await htmlToMarkdown(decodeBody(body, charset, true), url.href, options)
           : { text: decodeBody(body, charset, /xml/.test(name)), notes: [] };
     if ("problem" in made) throw new WebProblem("content", `${shown(url)} cannot be read. ${made.problem}`);
-    const isLong = made.text.length > characters;
-    const long = isLong
-      ? [`Only the first ${characters} of its ${made.text.length} characters are here.`]
-      : [];
-    const title = oneLine("title" in made ? (made.title ?? "") : "", 300);
+    const { length } = made.text;
+    const cut = isCut ? [`Only its first ${mega} MB were read.`] : [];
+    const long =
+      length > characters ? [`Only the first ${characters} of its ${length} characters are here.`] : [];
+    const title = oneLine(made.title ?? "", 300);
     return {
       ...(title === "" ? {} : { title }),
       text: headOf(made.text, characters),
@@ -198,23 +181,8 @@ export class PageReader {
   }
 }
 
-const allowAll: RobotsRules = () => true;
-
 /** An address for the model, on one line. */
 const shown = ({ href }: URL): string => oneLine(href, MAX_URL);
-
-const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
-
-/** The target of a redirect; `undefined`: the answer is none. */
-function redirectOf({ statusCode, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
-  if (!REDIRECTS.has(statusCode) || location === undefined) return undefined;
-  // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
-  const target = Buffer.from(location, "latin1").toString("utf8");
-  if (!URL.canParse(target, at.href)) return undefined;
-  const to = new URL(target, at.href);
-  to.hash = "";
-  return to;
-}
 
 const otherType = (url: URL, name: string): WebProblem =>
   new WebProblem("type", `${shown(url)} is ${name}, which is not read as text.`);

@@ -85,6 +85,39 @@ export async function request(
   }
 }
 
+const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
+
+/** The target of a redirect; `undefined`: the answer is none. */
+function redirectOf({ statusCode, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
+  if (!REDIRECTS.has(statusCode) || location === undefined) return undefined;
+  // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
+  const target = Buffer.from(location, "latin1").toString("utf8");
+  if (!URL.canParse(target, at.href)) return undefined;
+  const to = new URL(target, at.href);
+  to.hash = "";
+  return to;
+}
+
+/**
+ * Follows redirects to an answer that is none. `send` gets the address that redirects there, too, and throws for
+ * addresses that may not be asked. @throws WebProblem after `most` redirects.
+ */
+export async function followRedirects(
+  url: URL,
+  most: number,
+  send: (to: URL, from?: URL) => Promise<IncomingMessage>,
+): Promise<{ at: URL; incoming: IncomingMessage }> {
+  let [at, from]: [URL, URL?] = [url];
+  for (let redirects = 0; redirects <= most; redirects += 1) {
+    const incoming = await send(at, from);
+    const to = redirectOf(incoming, at);
+    if (to === undefined) return { at, incoming };
+    incoming.destroy();
+    [at, from] = [to, at];
+  }
+  throw new WebProblem("redirected", `${hostOf(url)} redirects more than ${most} times.`);
+}
+
 /** Looks the URL's host up and refuses addresses outside the public internet. */
 function judgedLookup(url: URL, network: Network, isProxied: boolean): LookupFunction {
   const { resolve = systemResolve, isNamed } = network;

@@ -23,13 +23,25 @@ const MAX_BYTES = 2 * 1024 * 1024;
 
 /** The answer's JSON. @throws WebProblem */
 export async function askService(question: Question): Promise<unknown> {
-  const { service, signal } = question;
+  const { service, signal, url, headers, body } = question;
   const timed = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]);
   try {
-    const response = await send(question, timed);
+    const response = await fetch(url, {
+      method: body === undefined ? "GET" : "POST",
+      headers: {
+        accept: "application/json",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      redirect: "manual", // it would take the key to another server
+      signal: timed,
+    });
     const text = await textOf(response, service);
     if (!response.ok) throw new WebProblem("search", failureOf(response, text, question));
-    return parse(text, service);
+    const answer = parsedJson(text);
+    if (answer !== undefined) return answer;
+    throw new WebProblem("search", `${service} did not answer in JSON. ${ELSEWISE}`);
   } catch (error) {
     if (signal.aborted || error instanceof WebProblem) throw error;
     const why = isAbortError(error)
@@ -41,20 +53,6 @@ export async function askService(question: Question): Promise<unknown> {
 
 const ELSEWISE = "Continue without the search, or try again later.";
 
-function send({ url, headers = {}, body }: Question, signal: AbortSignal): Promise<Response> {
-  const sent = { accept: "application/json", ...headers };
-  // A redirect would take the key to another server.
-  const options = { redirect: "manual", signal } as const;
-  return body === undefined
-    ? fetch(url, { headers: sent, ...options })
-    : fetch(url, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...sent },
-        body: JSON.stringify(body),
-        ...options,
-      });
-}
-
 async function textOf({ body }: Response, service: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -64,14 +62,6 @@ async function textOf({ body }: Response, service: string): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length).toString("utf8");
-}
-
-function parse(text: string, service: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new WebProblem("search", `${service} did not answer in JSON. ${ELSEWISE}`, { cause: error });
-  }
 }
 
 const reasonOf = (error: unknown): string =>

@@ -1,7 +1,7 @@
 /** Chooses the search of the web from settings and the names of variables: nothing is requested. */
 import { commandSearch } from "./command.ts";
 import type { SearchOptions, SearchProvider } from "./options.ts";
-import { KEYED_SERVICES, searxng } from "./providers.ts";
+import { KEYED_SERVICES, keyedSearch, searxng } from "./providers.ts";
 import type { SearchPages } from "./results.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -35,9 +35,11 @@ export function searchChoice(options: SearchOptions, env: Environment): SearchCh
       if (url === undefined) return { ok: false, problem: needs(provider, "url") };
       return { ok: true, found: { name: "SearXNG", search: searxng(url) } };
     default: {
-      const { keys, title, url: usual, search } = KEYED_SERVICES[provider];
+      const service = KEYED_SERVICES[provider];
+      const { keys, title: name, url: usual } = service;
       const key = keyIn(env, keys);
-      if (key !== undefined) return { ok: true, found: { name: title, search: search(url ?? usual, key) } };
+      if (key !== undefined)
+        return { ok: true, found: { name, search: keyedSearch(service, url ?? usual, key) } };
       const problem = `The search provider ${provider} needs the environment variable ${keys[0]}, which is not set.`;
       return { ok: false, problem, keys };
     }

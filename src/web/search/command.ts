@@ -1,8 +1,9 @@
 /** A search by a program of the operator. */
 import { ProgramFailure, runProgram } from "../../core/child-process.ts";
 import { oneLine } from "../../core/text.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import { WebProblem } from "../request.ts";
-import { type FoundPage, type SearchPages, listIn, tidyPages } from "./results.ts";
+import { type SearchPages, listIn, tidyPages } from "./results.ts";
 
 const PATIENCE_MS = 30_000;
 const MAX_OUTPUT = 2 * 1024 * 1024;
@@ -12,26 +13,17 @@ const MAX_OUTPUT = 2 * 1024 * 1024;
  * alone on standard output, each result with `title`, `url`, `snippet` and perhaps `date`.
  */
 export function commandSearch(program: string, args: readonly string[]): SearchPages {
-  return async (query, { count, signal }): Promise<FoundPage[]> => {
-    const output = await run(program, args, `${JSON.stringify({ query, count })}\n`, signal);
-    const answer = parse(output);
-    const list = Array.isArray(answer) ? listIn({ answer }, "answer") : listIn(answer, "results");
-    return tidyPages(list, count);
+  return async (query, { count, signal }) => {
+    const input = `${JSON.stringify({ query, count })}\n`;
+    const options = { timeout: PATIENCE_MS, input, signal, maxOutput: MAX_OUTPUT };
+    const output = await runProgram(program, args, options).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw new WebProblem("search", `The search command ${failureOf(error)}.`, { cause: error });
+    });
+    const answer = parsedJson(output);
+    if (answer === undefined) throw new WebProblem("search", "The search command did not write JSON.");
+    return tidyPages(Array.isArray(answer) ? listIn(answer) : listIn(answer, "results"), count);
   };
-}
-
-async function run(
-  program: string,
-  args: readonly string[],
-  input: string,
-  signal: AbortSignal,
-): Promise<string> {
-  try {
-    return await runProgram(program, args, { timeout: PATIENCE_MS, input, signal, maxOutput: MAX_OUTPUT });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw new WebProblem("search", `The search command ${failureOf(error)}.`, { cause: error });
-  }
 }
 
 function failureOf(error: unknown): string {
@@ -39,12 +31,4 @@ function failureOf(error: unknown): string {
   if (error.isTimeout) return `did not end within ${PATIENCE_MS / 1000} s, or wrote more than 2 MB`;
   const said = oneLine(error.message, 200);
   return `failed (exit code ${error.code ?? "none"})${said === "" ? "" : `: ${said}`}`;
-}
-
-function parse(output: string): unknown {
-  try {
-    return JSON.parse(output) as unknown;
-  } catch (error) {
-    throw new WebProblem("search", "The search command did not write JSON.", { cause: error });
-  }
 }

@@ -1,6 +1,6 @@
 /** Search services, each in its own form of requests and answers. */
-import { askService } from "./ask.ts";
-import { type FoundPage, type SearchPages, listIn, tidyPages } from "./results.ts";
+import { type Question, askService } from "./ask.ts";
+import { type FieldNames, type SearchPages, listIn, tidyPages } from "./results.ts";
 
 /** A service that is asked with a key. */
 interface KeyedService {
@@ -9,87 +9,79 @@ interface KeyedService {
   /** Variables with its key, the first that is set counts. */
   keys: readonly [string, ...string[]];
   url: string;
-  search: (url: string, key: string) => SearchPages;
+  request: (
+    query: string,
+    count: number,
+    key: string,
+  ) => { path: string } & Pick<Question, "headers" | "body">;
+  /** The way to the list in its answer, and the names of its fields. */
+  list: readonly string[];
+  names: FieldNames;
 }
 
 const asQuery = (parameters: Record<string, string>): string => new URLSearchParams(parameters).toString();
 
-const refusalOf = (keys: readonly string[]): string => `check the key in ${keys.join(" or ")}`;
-
-/** https://docs.tavily.com/documentation/api-reference/endpoint/search */
-const tavily: KeyedService = {
-  title: "Tavily",
-  keys: ["TAVILY_API_KEY"],
-  url: "https://api.tavily.com",
-  search:
-    (url, key) =>
-    async (query, { count, signal }) => {
-      const answer = await askService({
-        service: "Tavily",
-        url: `${url}/search`,
-        headers: { authorization: `Bearer ${key}` },
-        body: { query, max_results: count },
-        refusal: refusalOf(tavily.keys),
-        secret: key,
-        signal,
-      });
-      return tidyPages(listIn(answer, "results"), count, { snippet: "content", date: "published_date" });
-    },
-};
-
-/** https://api-dashboard.search.brave.com/app/documentation/web-search/get-started */
-const brave: KeyedService = {
-  title: "Brave Search",
-  keys: ["BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"],
-  url: "https://api.search.brave.com",
-  search:
-    (url, key) =>
-    async (query, { count, signal }) => {
-      // It takes queries of 400 characters and 50 words.
-      const short = query.split(/\s+/).slice(0, 50).join(" ").slice(0, 400);
-      const answer = await askService({
-        service: "Brave Search",
-        url: `${url}/res/v1/web/search?${asQuery({ q: short, count: String(count) })}`,
-        headers: { "x-subscription-token": key },
-        refusal: refusalOf(brave.keys),
-        secret: key,
-        signal,
-      });
-      return tidyPages(listIn(answer, "web", "results"), count, { snippet: "description", date: "page_age" });
-    },
-};
-
-/** https://docs.exa.ai/reference/search */
-const exa: KeyedService = {
-  title: "Exa",
-  keys: ["EXA_API_KEY"],
-  url: "https://api.exa.ai",
-  search:
-    (url, key) =>
-    async (query, { count, signal }) => {
-      const answer = await askService({
-        service: "Exa",
-        url: `${url}/search`,
-        headers: { "x-api-key": key },
-        body: { query, numResults: count, contents: { highlights: true } },
-        refusal: refusalOf(exa.keys),
-        secret: key,
-        signal,
-      });
-      const pages = listIn(answer, "results").map((page) => {
-        const highlights = Array.isArray(page["highlights"]) ? page["highlights"].join(" … ") : undefined;
-        return { ...page, snippet: highlights ?? page["summary"] ?? page["text"] };
-      });
-      return tidyPages(pages, count, { date: "publishedDate" });
-    },
-};
-
 /** Services by key, in the order in which their keys are looked for. */
-export const KEYED_SERVICES = { tavily, brave, exa } as const;
+export const KEYED_SERVICES: Readonly<Record<"tavily" | "brave" | "exa", KeyedService>> = {
+  // https://docs.tavily.com/documentation/api-reference/endpoint/search
+  tavily: {
+    title: "Tavily",
+    keys: ["TAVILY_API_KEY"],
+    url: "https://api.tavily.com",
+    request: (query, count, key) => ({
+      path: "/search",
+      headers: { authorization: `Bearer ${key}` },
+      body: { query, max_results: count },
+    }),
+    list: ["results"],
+    names: { snippet: "content", date: "published_date" },
+  },
+  // https://api-dashboard.search.brave.com/app/documentation/web-search/get-started
+  brave: {
+    title: "Brave Search",
+    keys: ["BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"],
+    url: "https://api.search.brave.com",
+    request: (query, count, key) => {
+      // It takes queries of 400 characters and 50 words.
+      const q = query.split(/\s+/).slice(0, 50).join(" ").slice(0, 400);
+      const path = `/res/v1/web/search?${asQuery({ q, count: String(count) })}`;
+      return { path, headers: { "x-subscription-token": key } };
+    },
+    list: ["web", "results"],
+    names: { snippet: "description", date: "page_age" },
+  },
+  // https://docs.exa.ai/reference/search
+  exa: {
+    title: "Exa",
+    keys: ["EXA_API_KEY"],
+    url: "https://api.exa.ai",
+    request: (query, count, key) => ({
+      path: "/search",
+      headers: { "x-api-key": key },
+      body: { query, numResults: count, contents: { highlights: true } },
+    }),
+    list: ["results"],
+    names: {
+      snippet: ({ highlights, summary, text }) =>
+        Array.isArray(highlights) ? highlights.join(" … ") : (summary ?? text),
+      date: "publishedDate",
+    },
+  },
+};
+
+export function keyedSearch(service: KeyedService, url: string, key: string): SearchPages {
+  const { title, keys, request, list, names } = service;
+  return async (query, { count, signal }) => {
+    const { path, ...sent } = request(query, count, key);
+    const refusal = `check the key in ${keys.join(" or ")}`;
+    const question = { service: title, url: `${url}${path}`, ...sent, refusal, secret: key, signal };
+    return tidyPages(listIn(await askService(question), ...list), count, names);
+  };
+}
 
 /** A SearXNG of the operator: https://docs.searxng.org/dev/search_api.html */
 export function searxng(url: string): SearchPages {
-  return async (query, { count, signal }): Promise<FoundPage[]> => {
+  return async (query, { count, signal }) => {
     const answer = await askService({
       service: "SearXNG",
       url: `${url.replace(/\/+$/, "")}/search?${asQuery({ q: query, format: "json" })}`,

@@ -12,10 +12,10 @@ export interface FoundPage {
 }
 
 /** A page as a provider gives it. */
-export type RawPage = Readonly<Record<string, unknown>>;
+type RawPage = Readonly<Record<string, unknown>>;
 
-/** The names of a provider's fields that differ from ours. */
-export type FieldNames = Readonly<Partial<Record<keyof FoundPage, string>>>;
+/** The names of a provider's fields that differ from ours, or how to make ours. */
+export type FieldNames = Readonly<Partial<Record<keyof FoundPage, string | ((page: RawPage) => unknown)>>>;
 
 /** Searches the web. Expected failures are thrown as `WebProblem`, whose message is for the model. */
 export type SearchPages = (
@@ -43,11 +43,13 @@ export function tidyPages(raw: readonly RawPage[], count: number, names: FieldNa
 }
 
 function tidyPage(page: RawPage, names: FieldNames): FoundPage | undefined {
-  const field = (name: keyof FoundPage): unknown => page[names[name] ?? name];
+  const field = (name: keyof FoundPage): unknown => {
+    const theirs = names[name] ?? name;
+    return typeof theirs === "string" ? page[theirs] : theirs(page);
+  };
   const url = field("url");
   const address = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
-  if (address?.protocol !== "https:" && address?.protocol !== "http:") return undefined;
-  if (address.href.length > MAX_URL) return undefined;
+  if (!address || !/^https?:$/.test(address.protocol) || address.href.length > MAX_URL) return undefined;
   const day = dayOf(field("date"));
   return {
     title: plain(field("title"), 200) || address.host,
