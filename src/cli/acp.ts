@@ -12,6 +12,7 @@ import { checkedLines } from "../core/message-lines.ts";
 import { createLogger } from "../core/logger.ts";
 import { serveEditor } from "../server/acp/editor.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./output.ts";
 
 /** Longest time for parking runs and releasing everything; editors kill what is left soon after. */
 const GRACE_MS = 2000;
@@ -19,10 +20,7 @@ const GRACE_MS = 2000;
 /** Serves until the editor leaves or a signal comes, then exits the process. Open runs are continued later. */
 export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCode> {
   const loaded = loadConfig({ flags, ...host });
-  if (!loaded.ok) {
-    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
-    return 2;
-  }
+  if (!loaded.ok) return complain(loaded.problems, 2);
   const { config } = loaded;
   const logger = createLogger(config.logLevel);
   surviveRejections(logger);

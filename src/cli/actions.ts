@@ -8,7 +8,6 @@ const REMOVALS = REMOVAL_FLAGS.map(({ name }) => name);
 export const RUN_ACTIONS: readonly Action[] = [
   {
     name: "list",
-    words: "",
     summary: "List the newest runs, one per line.",
     flags: ["limit", "json", "all-principals"],
     examples: ["runs list --limit 5", "runs list --json | head -1"],
@@ -62,14 +61,12 @@ export const RUN_ACTIONS: readonly Action[] = [
     name: "discard",
     words: "RUN",
     summary: "Delete what a run proposed and nobody applied.",
-    flags: [],
     examples: ["runs discard last"],
   },
   {
     name: "tell",
     words: 'RUN "TEXT"',
     summary: "Send the agent a message, which it reads at its next step.",
-    flags: [],
     examples: ['runs tell last "Keep it short"'],
   },
   {
@@ -95,7 +92,6 @@ export const RUN_ACTIONS: readonly Action[] = [
   },
   {
     name: "prune",
-    words: "",
     summary: "Delete finished runs that exceed --retention-days or --retention-megabytes.",
     flags: ["dry-run", "orphans"],
     examples: ["runs prune --retention-days 30 --dry-run"],
@@ -140,7 +136,6 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
   },
   {
     name: "list",
-    words: "",
     summary: "List schedules with their next time and their last run, one per line.",
     flags: ["json", "all-principals"],
     examples: ["schedule list", "schedule list --json"],
@@ -185,7 +180,6 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
 export const NEWS_ACTIONS: readonly Action[] = [
   {
     name: "list",
-    words: "",
     summary: "List messages that no channel has accepted yet, those that were given up first.",
     flags: ["json"],
     examples: ["news list", "news list --json"],

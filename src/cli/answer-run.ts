@@ -1,5 +1,6 @@
 /** Decides on open approvals and answers open questions of a run, by flags or by asking. */
 import type { FlagValues } from "../config/load.ts";
+import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
 import {
@@ -16,8 +17,9 @@ import {
 } from "../runs/run.ts";
 import { fieldsOf, questionText } from "../tools/check-answer.ts";
 import type { Answer, Question } from "../tools/tool.ts";
-import type { ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, unknownRun } from "./local-runs.ts";
+import { type ExitCode, textOf, textsOf } from "./command.ts";
+import { LOCAL, type LocalRuns, unknownRun } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 import { freeAnswer } from "../server/views/question-form.ts";
 import { askOpenRequests } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
@@ -100,7 +102,9 @@ const wrongKind = (chosen: readonly Waiting[]): string =>
     : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`;
 
 export const howToResume = (local: LocalRuns, run: Run): string =>
-  `If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}\n`;
+  `If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}`;
+
+const TOO_LATE = "too late; the agent reads it as a message";
 
 async function decideAll(
   local: LocalRuns,
@@ -116,14 +120,13 @@ async function decideAll(
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
     const outcome = await local.runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
     if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
-    process.stdout.write(
+    say(
       outcome.repeated
-        ? `${approval.id}: ${alreadyDecided(outcome.approval)}\n`
-        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
+        ? `${approval.id}: ${alreadyDecided(outcome.approval)}`
+        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}`,
     );
   }
-  process.stdout.write(howToResume(local, run));
-  return 0;
+  return say(howToResume(local, run));
 }
 
 /** Declines all of them, or answers the only one. */
@@ -143,26 +146,21 @@ async function answerAll(
     const outcome = await local.runs.answer(LOCAL, runId, id, read.answer, "terminal");
     if (!outcome.ok) return complain(`${id}: ${displayText(outcome.message)}`);
     const words = oneLine(displayText(questionText(question)), 200);
-    const told = outcome.how === "told" ? " too late; the agent reads it as a message" : "";
-    process.stdout.write(
-      outcome.how === "repeated"
-        ? `${id}: ${alreadyAnswered(outcome.question)}\n`
-        : `${id} ${told === "" ? outcome.question.status : told.trim()}: ${words}\n`,
-    );
+    if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.question)}`);
+    else say(`${id} ${outcome.how === "told" ? TOO_LATE : outcome.question.status}: ${words}`);
   }
-  process.stdout.write(howToResume(local, run));
-  return 0;
+  return say(howToResume(local, run));
 }
 
 function answerFrom(question: Question, flags: FlagValues): { answer: Answer } | { problem: string } {
   const { value, field, message } = flags;
-  if (flags["decline"] === true) {
-    return { answer: { type: "decline", ...(typeof message === "string" ? { message } : {}) } };
-  }
+  if (flags["decline"] === true)
+    return { answer: { type: "decline", ...defined({ message: textOf(message) }) } };
   if (flags["opened"] === true) return { answer: { type: "opened" } };
   const fields = fieldsOf(question);
-  if (Array.isArray(field)) return { answer: { type: "fields", values: fieldsIn(field) } };
-  const text = typeof value === "string" ? value : "";
+  const given = textsOf(field);
+  if (given !== undefined) return { answer: { type: "fields", values: fieldsIn(given) } };
+  const text = textOf(value) ?? "";
   const [first, ...others] = fields ?? [];
   if (first !== undefined && others.length === 0) {
     return { answer: { type: "fields", values: { [first.name]: text } } };
@@ -173,10 +171,10 @@ function answerFrom(question: Question, flags: FlagValues): { answer: Answer } |
 }
 
 /** Values by name. A name that is given several times has several. */
-function fieldsIn(given: readonly unknown[]): Record<string, string | string[]> {
+function fieldsIn(given: readonly string[]): Record<string, string | string[]> {
   const values = new Map<string, string[]>();
   for (const one of given) {
-    const [, name = "", value = ""] = /^([^=]*)=?(.*)$/s.exec(String(one)) ?? [];
+    const [, name = "", value = ""] = /^([^=]*)=?(.*)$/s.exec(one) ?? [];
     values.set(name, [...(values.get(name) ?? []), value]);
   }
   return Object.fromEntries(
@@ -190,8 +188,8 @@ function decisionFrom(
 ): PersonDecision | undefined {
   if (approve === true) return { type: "approve" };
   if (same === true) return { type: "approve_same" };
-  if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
-  const args = parsedJson(typeof edit === "string" ? edit : "");
+  if (reject === true) return { type: "reject", ...defined({ message: textOf(message) }) };
+  const args = parsedJson(textOf(edit) ?? "");
   return !isRecord(args) ? undefined : { type: "edit", editedAction: { name: tool, args } };
 }
 

@@ -12,6 +12,7 @@ import {
   envNameOf,
   flagNameOf,
 } from "../config/settings.ts";
+import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration, 3 a run stopped at a limit or missed its goal. */
@@ -33,11 +34,11 @@ export interface Flag {
 export interface Action {
   name: string;
   /** Words after its name, such as `RUN`. */
-  words: string;
+  words?: string;
   /** One line. */
   summary: string;
   /** Names of the flags of the command that it understands. */
-  flags: readonly string[];
+  flags?: readonly string[];
   examples: readonly string[];
 }
 
@@ -67,20 +68,28 @@ export interface Command {
   run(args: CommandArguments): Promise<ExitCode>;
 }
 
+/** The text that a flag gives; `undefined` if it was not given. */
+export const textOf = (value: FlagValues[string]): string | undefined =>
+  typeof value === "string" ? value : undefined;
+
+/** The texts of a flag that may be repeated; `undefined` if it was not given. */
+export const textsOf = (value: FlagValues[string]): readonly string[] | undefined =>
+  typeof value === "object" ? value : undefined;
+
 export type ParsedArguments =
   | { ok: true; flags: FlagValues; positionals: string[] }
   | { ok: false; problems: string[] };
 
-const HELP_FLAG: Flag = { name: "help", short: "h", kind: "boolean", help: "Show this help." };
+/** A flag, from its label in help: `--json`, `-y, --yes`, `--limit N`; with `…` behind the value it may be repeated. */
+export function flag(label: string, help: string): Flag {
+  const [, short, name = "", hint, more] = /^(?:-(\w), )?--([\w-]+)(?: ([^…]+)(…)?)?$/.exec(label) ?? [];
+  const kind = hint === undefined ? "boolean" : more === undefined ? "text" : "list";
+  return { name, kind, help, short, hint };
+}
 
-const HELP_ALL_FLAG: Flag = { name: "help-all", kind: "boolean", help: "Show this help with all settings." };
-
-const CONFIG_FLAG: Flag = {
-  name: "config",
-  kind: "text",
-  hint: "FILE",
-  help: "JSON file with settings. Also DEEPAGENT_CONFIG.",
-};
+const HELP_FLAG = flag("-h, --help", "Show this help.");
+const HELP_ALL_FLAG = flag("--help-all", "Show this help with all settings.");
+const CONFIG_FLAG = flag("--config FILE", "JSON file with settings. Also DEEPAGENT_CONFIG.");
 
 /** Flags a command understands, in the order help shows them; those of the configuration last, but for its own. */
 export function flagsOf(command: Command): Flag[] {
@@ -98,7 +107,7 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
       {
         type: flag.kind === "boolean" ? ("boolean" as const) : ("string" as const),
         multiple: flag.kind === "list",
-        ...(flag.short === undefined ? {} : { short: flag.short }),
+        ...defined({ short: flag.short }),
       },
     ]),
   );
@@ -200,7 +209,7 @@ export function overview(commands: readonly Command[]): string {
 }
 
 /** Settings that most people give, which help shows first. */
-const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
+export const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
 
 /**
  * Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. A flag
@@ -209,7 +218,7 @@ const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.e
 export function commandHelp(command: Command, action?: Action, all = false): string {
   const flags = flagsOf(command);
   const { actions = [], examples = [] } = command;
-  const usersOf = ({ name }: Flag): readonly Action[] => actions.filter(({ flags }) => flags.includes(name));
+  const usersOf = ({ name }: Flag): readonly Action[] => actions.filter(({ flags }) => flags?.includes(name));
   const isOwn = (flag: Flag): boolean => {
     const users = usersOf(flag);
     if (users.length === 0) return true;
@@ -225,7 +234,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     const users = action ? [] : usersOf(flag);
     return users.length === 0 ? "" : `${users.map(({ name }) => name).join(", ")}: `;
   };
-  const usage = action ? `${command.name} ${action.name} ${action.words}`.trim() : command.usage;
+  const usage = action ? [command.name, action.name, action.words].filter(Boolean).join(" ") : command.usage;
   return [
     (action ?? command).summary,
     "",
@@ -236,7 +245,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     ),
     ...part(
       "Actions",
-      action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
+      action ? [] : table(actions.map(({ name, words = "", summary }) => [`${name} ${words}`, summary])),
     ),
     ...part("Flags", table(own.map((flag) => [labelOf(flag), usersText(flag) + flag.help]))),
     ...(all

@@ -15,6 +15,7 @@ import {
 } from "./command.ts";
 import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
+import { complain } from "./output.ts";
 
 /** A word that could stand there, and what it means. */
 export interface Candidate {
@@ -47,10 +48,7 @@ export async function runCompletions(
   const script = Object.hasOwn(COMPLETION_SCRIPTS, shell) ? COMPLETION_SCRIPTS[shell] : undefined;
   if (script === undefined) {
     const known = Object.keys(COMPLETION_SCRIPTS).join(", ");
-    process.stderr.write(
-      `deepagent-mcp: Name the shell: deepagent-mcp completions SHELL, one of ${known}.\n`,
-    );
-    return 2;
+    return complain(`Name the shell: deepagent-mcp completions SHELL, one of ${known}.`, 2);
   }
   process.stdout.write(script);
   return 0;
@@ -69,56 +67,56 @@ export async function complete(
 ): Promise<Completion> {
   // PowerShell passes a space for an empty word.
   const current = (words.at(-1) ?? "").trim();
-  const before = words.slice(0, -1);
-  const found = await completeAfter(before, current, { commands, runs });
+  const found = await completeAfter(words.slice(0, -1), current, commands, runs);
   return typeof found === "string" ? found : found.filter(({ word }) => word.startsWith(current));
 }
 
-interface Known {
-  commands: readonly Command[];
-  runs: FindRuns;
-}
-
-async function completeAfter(before: readonly string[], current: string, known: Known): Promise<Completion> {
-  const { commands } = known;
+async function completeAfter(
+  before: readonly string[],
+  current: string,
+  commands: readonly Command[],
+  runs: FindRuns,
+): Promise<Completion> {
   const [first, ...rest] = before;
-  const names = commands.map(({ name, summary }) => ({ word: name, text: summary }));
-  if (first === undefined && !current.startsWith("-")) return names;
-  if (first === "help") return rest.length === 0 ? names : [];
+  if (first === undefined && !current.startsWith("-")) return named(commands);
+  if (first === "help") return rest.length === 0 ? named(commands) : [];
   const isNamed = first !== undefined && !first.startsWith("-");
   const command = commands.find(({ name }) => name === (isNamed ? first : "serve"));
-  if (command === undefined) return [];
-  return completeIn(command, isNamed ? rest : before, current, known);
+  return command === undefined ? [] : completeIn(command, isNamed ? rest : before, current, runs);
 }
+
+const named = (list: readonly (Command | Action)[]): Candidate[] =>
+  list.map(({ name, summary }) => ({ word: name, text: summary }));
+
+const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word }));
 
 async function completeIn(
   command: Command,
   before: readonly string[],
   current: string,
-  { runs }: Known,
+  runs: FindRuns,
 ): Promise<Completion> {
   if (before.includes("--")) return [];
   const flags = flagsOf(command);
-  const named = (word: string | undefined): Flag | undefined =>
+  const flagAt = (word: string | undefined): Flag | undefined =>
     flags.find(({ name, short }) => word === `--${name}` || (short !== undefined && word === `-${short}`));
   const placed = (hint: string): Promise<Completion> =>
     completePlace(hint, (kind) => runs(command, before, kind));
 
-  const open = named(before.at(-1));
+  const open = flagAt(before.at(-1));
   if (open !== undefined && open.kind !== "boolean") return valuesOf(open, placed);
   const [, name, start] = /^(--[^=]+=)(.*)$/.exec(current) ?? [];
   if (name !== undefined && start !== undefined) {
-    const flag = named(name.slice(0, -1));
+    const flag = flagAt(name.slice(0, -1));
     const values = flag === undefined ? [] : await valuesOf(flag, placed);
     // Shells complete paths that stand alone.
     return typeof values === "string" ? [] : values.map(({ word, text }) => ({ word: name + word, text }));
   }
-  const given = positionalsOf(before, named);
+  const given = positionalsOf(before, flagAt);
   const action = command.actions?.find(({ name }) => name === given[0]);
   if (current.startsWith("-")) return flagsFor(command, flags, { action, before });
-  if (command.actions !== undefined && given.length === 0)
-    return command.actions.map(({ name, summary }) => ({ word: name, text: summary }));
-  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words);
+  if (command.actions !== undefined && given.length === 0) return named(command.actions);
+  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words ?? "");
   const place = places[given.length - (action === undefined ? 0 : 1)];
   return place === undefined ? [] : placed(place);
 }
@@ -130,9 +128,9 @@ const placesOf = (usage: string): string[] =>
     .split(" ")
     .filter((word) => word !== "|" && word !== "-" && word !== "");
 
-function positionalsOf(words: readonly string[], named: (word: string) => Flag | undefined): string[] {
+function positionalsOf(words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] {
   return words.filter((word, at) => {
-    const open = named(words[at - 1] ?? "");
+    const open = flagAt(words[at - 1] ?? "");
     return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
   });
 }
@@ -143,9 +141,9 @@ function flagsFor(
   flags: readonly Flag[],
   { action, before }: { action: Action | undefined; before: readonly string[] },
 ): Candidate[] {
-  const ofActions = new Set(actions.flatMap(({ flags }) => flags));
+  const ofActions = new Set(actions.flatMap(({ flags = [] }) => flags));
   return flags
-    .filter(({ name }) => action === undefined || !ofActions.has(name) || action.flags.includes(name))
+    .filter(({ name }) => action === undefined || !ofActions.has(name) || action.flags?.includes(name))
     .filter(({ name, kind }) => kind === "list" || !before.includes(`--${name}`))
     .map(({ name, help, setting }) => ({
       word: `--${name}`,
@@ -158,7 +156,7 @@ async function valuesOf(
   placed: (hint: string) => Promise<Completion>,
 ): Promise<Completion> {
   const choices = setting === undefined ? undefined : settingInfo(setting).choices;
-  return choices === undefined ? placed(hint) : choices.map((word) => ({ word }));
+  return choices === undefined ? placed(hint) : plain(choices);
 }
 
 /** Candidates for a placeholder in a usage line, or for the value of a flag. */
@@ -175,20 +173,20 @@ async function completePlace(
     case "FILE":
       return "files";
     case "CLIENT":
-      return CLIENT_NAMES.map((word) => ({ word }));
+      return plain(CLIENT_NAMES);
     case "SHELL":
-      return Object.keys(COMPLETION_SCRIPTS).map((word) => ({ word }));
+      return plain(Object.keys(COMPLETION_SCRIPTS));
     case "PROVIDER": {
       const { PROVIDERS } = await import("../agent/models/choose.ts");
-      return Object.keys(PROVIDERS).map((word) => ({ word }));
+      return plain(Object.keys(PROVIDERS));
     }
     case "KEY": {
       const { KEY_NAMES } = await import("../agent/models/choose.ts");
       const { SEARCH_KEYS } = await import("../web/search/choose.ts");
-      return [...KEY_NAMES, ...SEARCH_KEYS].map((word) => ({ word }));
+      return plain([...KEY_NAMES, ...SEARCH_KEYS]);
     }
     default:
-      return /^[a-z|]+$/.test(hint) ? hint.split("|").map((word) => ({ word })) : [];
+      return /^[a-z|]+$/.test(hint) ? plain(hint.split("|")) : [];
   }
 }
 
@@ -210,15 +208,19 @@ async function findRuns(
   if (!loaded.ok || loaded.config.storage !== undefined || !existsSync(loaded.config.dataDir)) return [];
   const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
   const { SHORT_ID } = await import("./runs.ts");
-  const found: Candidate[] = kind === "RUN" ? [{ word: "last", text: "The newest run." }] : [];
+  const candidate = (id: string, name: string, state = ""): Candidate => ({
+    word: id.slice(0, SHORT_ID),
+    text: state + oneLine(showControl(name), 60),
+  });
+  let found: Candidate[] = [];
   await withLocalRuns({ flags, positionals: [], host }, false, async ({ runs }) => {
     if (kind === "SCHEDULE") {
-      for (const { id, name } of await runs.schedules(LOCAL))
-        found.push({ word: id.slice(0, SHORT_ID), text: oneLine(showControl(name), 60) });
+      found = (await runs.schedules(LOCAL)).map(({ id, name }) => candidate(id, name));
       return 0;
     }
-    for (const { id, status, task } of await runs.list(LOCAL, { limit: RECENT }))
-      found.push({ word: id.slice(0, SHORT_ID), text: `${status}: ${oneLine(showControl(task), 60)}` });
+    const newest = await runs.list(LOCAL, { limit: RECENT });
+    found = newest.map(({ id, status, task }) => candidate(id, task, `${status}: `));
+    found.unshift({ word: "last", text: "The newest run." });
     return 0;
   });
   return found;

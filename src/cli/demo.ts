@@ -10,7 +10,8 @@ import { showControl } from "../core/text.ts";
 import { type RunView, isFinal } from "../runs/run.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { complain } from "./output.ts";
 import { type LiveOptions, followLive, isReady } from "./run.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
@@ -24,7 +25,7 @@ const OFFLINE = "offline";
 export async function runDemo(args: CommandArguments): Promise<ExitCode> {
   const { flags, positionals, host } = args;
   const loaded = loadConfig({ flags, ...host });
-  if (!loaded.ok) return complain(loaded.problems.join("\ndeepagent-mcp: "), 2);
+  if (!loaded.ok) return complain(loaded.problems, 2);
   const { config } = loaded;
   const isInteractive = process.stdin.isTTY && process.stdout.isTTY;
   const own = flags["workspace"] === undefined ? undefined : config.workspace;

@@ -4,7 +4,7 @@ import { loadConfig } from "../config/load.ts";
 import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { didYouMean } from "../core/options.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
+import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { clientsHere, sandboxHere } from "./first-look.ts";
 import {
   APPROVALS,
@@ -19,7 +19,7 @@ import {
 } from "./init-questions.ts";
 import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
 import { runInstall } from "./install.ts";
-import { complain } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 import {
   KEY_PLACES,
   type Key,
@@ -143,12 +143,8 @@ async function offerDemo({ host }: CommandArguments): Promise<void> {
   const isWanted = await atTerminal(
     async (asker) => (await asker.key(question, true)).toLowerCase() === "y",
   ).catch(() => false);
-  if (!isWanted) {
-    say(`To watch it later: ${commandLine(host, ["demo"])}`);
-    return;
-  }
-  const { runDemo } = await import("./demo.ts");
-  await runDemo({ flags: {}, positionals: [], host });
+  if (isWanted) await (await import("./demo.ts")).runDemo({ flags: {}, positionals: [], host });
+  else say(`To watch it later: ${commandLine(host, ["demo"])}`);
 }
 
 async function confirmed(prompt: string, asker: Asker): Promise<boolean> {
@@ -168,7 +164,3 @@ function oneOf<Name extends string>(flag: string, given: unknown, names: readonl
 
 const keysOf = <Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] =>
   Object.keys(table) as Name[]; // of an object that has no others
-
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
-
-const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -5,7 +5,7 @@ import { commandLine, programLaunch, quoted } from "../config/program.ts";
 import { didYouMean } from "../core/options.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
+import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import {
   CLIENT_NAMES,
   type Client,
@@ -28,7 +28,7 @@ import {
   withEntry,
   withoutEntry,
 } from "./clients/entries.ts";
-import { complain } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 import {
   type Key,
   Refusal,
@@ -65,8 +65,8 @@ export async function runInstall(args: CommandArguments): Promise<ExitCode> {
 
 /** The wishes of the person. */
 interface Wishes {
-  workspace?: string;
-  model?: string;
+  workspace: string | undefined;
+  model: string | undefined;
   env: Map<string, string | undefined>;
   /** A key that goes into the keychain. */
   key?: Key | undefined;
@@ -80,12 +80,10 @@ function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wis
     const model = wishes.model ?? (await modelOf(host, asker));
     const isGiven = wishes.env.size > 0;
     const key = isGiven ? undefined : await findKey(model, { host, asker, client, workspace });
-    return {
-      ...(workspace === undefined ? {} : { workspace }),
-      model,
-      key,
-      env: isGiven ? wishes.env : new Map([...variableOf(key, client), ...addressOf(model, client, host)]),
-    };
+    const env = isGiven
+      ? wishes.env
+      : new Map([...variableOf(key, client), ...addressOf(model, client, host)]);
+    return { workspace, model, key, env };
   });
 }
 
@@ -128,8 +126,8 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
   const client = clientOf(args, placeOf(args));
   if (typeof client === "string") return complain(client, 2);
   if (client.kind === "command") {
-    say(`${client.title} removes servers by itself. Run:\n\n  ${client.remove.join(" ")}\n\n${leftBy(args)}`);
-    return 0;
+    const { title, remove } = client;
+    return say(`${title} removes servers by itself. Run:\n\n  ${remove.join(" ")}\n\n${leftBy(args)}`);
   }
   try {
     return await uninstallFrom(client, fileOf(client, args), args);
@@ -142,10 +140,8 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
 function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> {
   return changing(client, "Remove the server from it yourself.", async () => {
     const text = await file.read();
-    if (text === undefined || !hasEntry(withoutMark(text), client)) {
-      say(`${client.title} does not have this server: ${client.file}`);
-      return 0;
-    }
+    if (text === undefined || !hasEntry(withoutMark(text), client))
+      return say(`${client.title} does not have this server: ${client.file}`);
     const before = await file.readBackup();
     const result = withoutEntry(
       withoutMark(text),
@@ -158,8 +154,7 @@ function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArgume
     if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
     else await file.write(after, false);
     await file.forget();
-    say(`Removed from ${client.title}: ${client.file}\n${leftBy(args)}`);
-    return 0;
+    return say(`Removed from ${client.title}: ${client.file}`, leftBy(args));
   });
 }
 
@@ -191,19 +186,17 @@ function clientOf({ positionals: [name] }: CommandArguments, place: Place): Clie
 }
 
 function wishesOf({ flags, host }: CommandArguments): Wishes | string {
-  const { workspace, model, env = [] } = flags;
+  const given = textOf(flags["workspace"]);
   const variables = new Map<string, string | undefined>();
-  for (const text of Array.isArray(env) ? env : []) {
+  for (const text of textsOf(flags["env"]) ?? []) {
     const [, name, value] = /^([A-Za-z_]\w*)(?:=([^]*))?$/.exec(text) ?? [];
     if (name === undefined)
       return "--env needs KEY or KEY=VALUE, where KEY has letters, digits and underscores only.";
     variables.set(name, value);
   }
   return {
-    ...(typeof workspace === "string"
-      ? { workspace: resolve(host.cwd, expandHome(workspace, host.home)) }
-      : {}),
-    ...(typeof model === "string" ? { model } : {}),
+    workspace: given === undefined ? undefined : resolve(host.cwd, expandHome(given, host.home)),
+    model: textOf(flags["model"]),
     env: variables,
   };
 }
@@ -230,10 +223,7 @@ async function installInFile(
   const { title } = client;
   const { path } = file;
   const snippet = snippetOf(client, entry);
-  if (flags["print"] === true) {
-    say(`${title} reads ${path}. This would be added:\n\n${snippet}`);
-    return 0;
-  }
+  if (flags["print"] === true) return say(`${title} reads ${path}. This would be added:\n\n${snippet}`);
   return changing(client, `Add this to it yourself:\n\n${snippet}`, async () => {
     const text = (await file.read()) ?? "";
     const result = withEntry(withoutMark(text), client, entry);
@@ -316,10 +306,7 @@ async function check(
     });
     child.once("exit", done);
   });
-  if (code === 0) {
-    say(`\nRestart ${client.title} to use it.`);
-    return 0;
-  }
+  if (code === 0) return say(`\nRestart ${client.title} to use it.`);
   return complain(
     `${client.title} is configured, but the server can't start a run yet. Fix the items above, then run install again with --workspace DIR, --model VALUE or --env KEY.`,
   );
@@ -341,5 +328,3 @@ async function changing(
 /** The mark at the beginning of some files that were written on Windows. */
 const markOf = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");
 const withoutMark = (text: string): string => text.slice(markOf(text).length);
-
-const say = (text: string): void => void process.stdout.write(`${text}\n`);

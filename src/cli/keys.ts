@@ -7,7 +7,7 @@ import { forgetSecret, keepSecret, readSecret } from "../core/keychain.ts";
 import { didYouMean } from "../core/options.ts";
 import { SEARCH_KEYS } from "../web/search/choose.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { complain } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 import { askKey, atTerminal } from "./setup.ts";
 
 export async function runKeys({ positionals, host }: CommandArguments): Promise<ExitCode> {
@@ -41,9 +41,8 @@ async function list(host: HostFacts): Promise<ExitCode> {
     if (kept.secret !== undefined) names.push(name);
   }
   for (const name of names) say(name + besideEnvironment(name, host));
-  if (names.length === 0)
-    say(`The keychain has no key. To keep one there: ${commandLine(host, ["keys", "set", "KEY"])}`);
-  return 0;
+  if (names.length > 0) return 0;
+  return say(`The keychain has no key. To keep one there: ${commandLine(host, ["keys", "set", "KEY"])}`);
 }
 
 async function set(name: string, host: HostFacts): Promise<ExitCode> {
@@ -53,16 +52,16 @@ async function set(name: string, host: HostFacts): Promise<ExitCode> {
   if (!secret) return complain("There was no key to keep, and nothing was changed.");
   const problem = await keepSecret(name, secret, host);
   if (problem !== undefined) return complain(problem);
-  say(`${name} is in the keychain${besideEnvironment(name, host)}.`);
-  say("A server that runs already finds it when it is started again.");
-  return 0;
+  return say(
+    `${name} is in the keychain${besideEnvironment(name, host)}.`,
+    "A server that runs already finds it when it is started again.",
+  );
 }
 
 async function forget(name: string, isKept: boolean, host: HostFacts): Promise<ExitCode> {
   const problem = await forgetSecret(name, host);
   if (problem !== undefined) return complain(problem);
-  say(isKept ? `${name} is not in the keychain any more.` : `${name} is not in the keychain.`);
-  return 0;
+  return say(`${name} is not in the keychain${isKept ? " any more" : ""}.`);
 }
 
 /** A key of the environment comes first. */
@@ -75,5 +74,3 @@ function nameProblem(name: string): string | undefined {
   if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${NAMES.join(", ")}.`;
   return `No model or search provider has its key in ${name}.${didYouMean(name, NAMES) || ` Known: ${NAMES.join(", ")}.`}`;
 }
-
-const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./output.ts";
 
 /** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
 export const LOCAL: Principal = "local";
@@ -43,10 +44,7 @@ export async function withLocalRuns(
 ): Promise<ExitCode> {
   const { flags, host } = args;
   const loaded = loadConfig({ flags, ...host });
-  if (!loaded.ok) {
-    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
-    return 2;
-  }
+  if (!loaded.ok) return complain(loaded.problems, 2);
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
@@ -128,12 +126,6 @@ export async function namedRun(local: LocalRuns, word: string): Promise<string |
   if (only === undefined) unknownRun(local, word);
   else complain(`${found.length} runs begin with ${JSON.stringify(word)}: ${found.slice(0, 5).join(", ")}.`);
   return undefined;
-}
-
-/** Writes why a command cannot do what was asked. */
-export function complain(message: string, code: 1 | 2 = 1): ExitCode {
-  process.stderr.write(`deepagent-mcp: ${message}\n`);
-  return code;
 }
 
 export const unknownRun = ({ runsCommand }: LocalRuns, runId: string): ExitCode =>

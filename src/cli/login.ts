@@ -9,10 +9,11 @@ import type { RemoteMcpServer } from "../agent/mcp-tools/server-config.ts";
 import { loadConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
 import { openInBrowser } from "./browser.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
-import { complain } from "./local-runs.ts";
+import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import { complain, say } from "./output.ts";
 
 /** A server that can be logged in at. */
 interface Place {
@@ -26,14 +27,13 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
   const found = placeOf(positionals[0], { flags, host });
   if (typeof found === "string") return complain(found, 2);
   const { name, server, logins, config } = found;
-  const scope = flags["scope"];
   let callback: LoginCallback | undefined;
   try {
     callback = await openLoginCallback(server.oauth?.callbackPort);
     const pending = await beginLogin({
       server,
       redirectUrl: callback.address,
-      ...(typeof scope === "string" ? { scope } : {}),
+      ...defined({ scope: textOf(flags["scope"]) }),
       fetch: logins.fetchFor(server.url),
       clock: systemClock,
     });
@@ -50,8 +50,7 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
   const only = Object.entries(config.mcpServers).filter(([other]) => other === name);
   const alone = { ...config, mcpServers: Object.fromEntries(only), subagents: [], workspace: undefined };
   const [check] = await checkTools(alone, host.env);
-  say(`You are logged in at ${name}. ${check?.text ?? ""}`);
-  return 0;
+  return say(`You are logged in at ${name}. ${check?.text ?? ""}`);
 }
 
 export async function runLogout({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
@@ -68,8 +67,7 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
     });
     return undefined;
   });
-  say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
-  return 0;
+  return say(wasIn ? `You are logged out at ${name}.${told}` : `You were not logged in at ${name}.`);
 }
 
 /** The server of a name, or the reason why nobody can log in there. */
@@ -111,5 +109,3 @@ async function answerFrom(browser: Promise<URLSearchParams>): Promise<URLSearchP
     lines.close();
   }
 }
-
-const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -16,7 +16,7 @@ import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { complain } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 import { padded } from "./terminal/text.ts";
 
 export async function runModels({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
@@ -27,26 +27,19 @@ export async function runModels({ flags, host, positionals }: CommandArguments):
   if (action === "list" && name === undefined) {
     const add = (provider: string): string =>
       commandLine(host, ["models", "add", provider, ...dataDirFlag({ dataDir }, host)]);
-    process.stdout.write(`${listLines(packagesFolder(dataDir), host).join("\n")}\n\n${add("PROVIDER")}\n`);
-    return 0;
+    return say(...listLines(packagesFolder(dataDir), host), "", add("PROVIDER"));
   }
   if (action === "add" && name !== undefined) return addProvider(name, packagesFolder(dataDir), host);
   return complain("models has two actions: list, and add PROVIDER.", 2);
 }
 
 function listLines(folder: string, { env }: HostFacts): string[] {
-  const rows = Object.entries(PROVIDERS).map(([provider, facts]) => [
-    provider,
-    whereIs(facts, folder),
-    keyOf(facts, env),
-  ]);
-  const [first, second] = [0, 1].map(
-    (column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)) + 2,
+  const rows = Object.entries(PROVIDERS).map(
+    ([provider, facts]) => [provider, whereIs(facts, folder), keyOf(facts, env)] as const,
   );
-  return rows.map(
-    ([provider = "", place = "", key = ""]) =>
-      padded(provider, first ?? 0) + padded(place, second ?? 0) + key,
-  );
+  const widthOf = (column: 0 | 1): number => Math.max(...rows.map((row) => row[column].length)) + 2;
+  const [first, second] = [widthOf(0), widthOf(1)];
+  return rows.map(([provider, place, key]) => padded(provider, first) + padded(place, second) + key);
 }
 
 function whereIs({ package: name, versions }: Provider, folder: string): string {
@@ -68,10 +61,7 @@ async function addProvider(provider: string, folder: string, host: HostFacts): P
     return complain(`Unknown provider ${JSON.stringify(provider.slice(0, 80))}.${hint}`, 2);
   }
   const { package: name, versions, chatModel, key } = PROVIDERS[provider] ?? {};
-  if (name === undefined || versions === undefined) {
-    say(`${provider} is built in.`);
-    return 0;
-  }
+  if (name === undefined || versions === undefined) return say(`${provider} is built in.`);
   const problem = await install(`${name}@${versions}`, folder, host);
   if (problem !== undefined) return complain(problem);
   try {
@@ -122,5 +112,3 @@ const npmLaunch = ({ platform }: HostFacts): Launch =>
 function unlessThere(error: NodeJS.ErrnoException): void {
   if (error.code !== "EEXIST") throw error;
 }
-
-const say = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -1,10 +1,11 @@
 /** Actions on messages about runs that no receiver has accepted yet. */
-import { durationText } from "../core/clock.ts";
-import { closestName } from "../core/options.ts";
+import { durationText, isoTime } from "../core/clock.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import type { WaitingNews } from "../runs/news.ts";
+import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { complain, say, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
 
@@ -14,11 +15,7 @@ const SHOWN = 500;
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runNews(args: CommandArguments): Promise<ExitCode> {
   const [name = "list", ...words] = args.positionals;
-  if (!NAMES.includes(name)) {
-    const meant = closestName(name, NAMES);
-    const others = meant === undefined ? `: ${NAMES.join(", ")}` : `; did you mean ${meant}?`;
-    return complain(`news has no action "${oneLine(name, 80)}"${others}`, 2);
-  }
+  if (!NAMES.includes(name)) return unknownAction("news", name, NAMES);
   if (name === "list") {
     if (words.length > 0)
       return complain(`Unexpected argument "${oneLine(words[0] ?? "", 80)}" for news list.`, 2);
@@ -26,10 +23,8 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
   }
   const wrong = words.find((word) => !/^[1-9]\d{0,14}$/.test(word));
   if (wrong !== undefined || (words.length === 0) !== (args.flags["all"] === true)) {
-    return complain(
-      `news ${name} needs the numbers of messages, such as 12, or --all for those that were given up.`,
-      2,
-    );
+    const missing = "the numbers of messages, such as 12, or --all for those that were given up";
+    return complain(`news ${name} needs ${missing}.`, 2);
   }
   const numbers = words.length === 0 ? undefined : words.map(Number);
   return withLocalRuns(args, false, async (local) => {
@@ -41,7 +36,7 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
         `${wanted - count} of these messages do not exist. ${local.dataCommand("news", "list")} shows all.`,
       );
     }
-    const what = `${count} ${count === 1 ? "message" : "messages"}`;
+    const what = counted(count, "message");
     return say(
       name === "retry" ? `${what} will be sent again by a server that has the channel.` : `Dropped ${what}.`,
     );
@@ -84,13 +79,8 @@ const documentOf = ({ number, target, type, runId, createdAt, attempts, problem,
   channel: target,
   event: type,
   run_id: runId,
-  created_at: new Date(createdAt).toISOString(),
+  created_at: isoTime(createdAt),
   attempts,
-  ...(dueAt === undefined ? {} : { next_attempt_at: new Date(dueAt).toISOString() }),
-  ...(problem === undefined ? {} : { problem }),
+  next_attempt_at: dueAt === undefined ? undefined : isoTime(dueAt),
+  problem,
 });
-
-function say(...lines: readonly string[]): 0 {
-  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
-  return 0;
-}

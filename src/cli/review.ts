@@ -1,13 +1,15 @@
 /** Shows what a run proposes to change, and applies what a person chooses of it. */
 import type { FlagValues } from "../config/load.ts";
+import { defined } from "../core/defined.ts";
 import { displayName, displayText } from "../core/text.ts";
 import { type ProposedChange, type ReviewRecord, hasConflict, versionsOf } from "../runs/proposals.ts";
 import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { counted } from "../tools/format.ts";
-import type { ExitCode } from "./command.ts";
+import { type ExitCode, textOf, textsOf } from "./command.ts";
 import { howToResume } from "./answer-run.ts";
-import { LOCAL, type LocalRuns, complain, unknownRun } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, unknownRun } from "./local-runs.ts";
+import { complain, say, sayJson } from "./output.ts";
 import { changeLines } from "./terminal/proposed.ts";
 import { colorsFor, columnsOf } from "./terminal/text.ts";
 
@@ -18,20 +20,13 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   const view = await local.runs.view(LOCAL, runId);
   if (view === undefined) return unknownRun(local, runId);
   const change = await local.runs.proposedChange(LOCAL, runId);
-  if (flags["json"] === true) {
-    process.stdout.write(`${JSON.stringify(change ?? { files: [] }, null, 2)}\n`);
-    return 0;
-  }
-  if (change === undefined) {
-    const why = view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.";
-    process.stdout.write(`${why}\n`);
-    return 0;
-  }
+  if (flags["json"] === true) return sayJson(change ?? { files: [] });
+  if (change === undefined)
+    return say(view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.");
   const colors = colorsFor(process.stdout, process.env);
   const style = { colors, width: columnsOf(process.stdout) };
   const ways = reviewOf(view) !== undefined || isFinal(view.run.status) ? waysOf(local, view, change) : [];
-  process.stdout.write([...changeLines(change, style), "", ...ways, ""].join("\n"));
-  return 0;
+  return say(...changeLines(change, style), "", ...ways);
 }
 
 function waysOf({ runsCommand }: LocalRuns, { run }: RunView, { files }: ProposedChange): string[] {
@@ -63,13 +58,11 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   if (asked !== undefined) {
     const outcome = await runs.answer(LOCAL, runId, asked.id, { type: "review", choice }, "terminal");
     if (!outcome.ok) return complain(displayText(outcome.message));
-    process.stdout.write(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
-    return 0;
+    return say(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
   }
   const outcome = await runs.reviewChange(LOCAL, runId, choice, "terminal");
   if (!outcome.ok) return complain(displayText(outcome.message));
-  process.stdout.write(`${recordText(outcome.record)}\n`);
-  return 0;
+  return say(recordText(outcome.record));
 }
 
 function recordText({ applied, partly, branch, worktree, unapplied }: ReviewRecord): string {
@@ -80,26 +73,26 @@ function recordText({ applied, partly, branch, worktree, unapplied }: ReviewReco
 }
 
 function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
-  const [named, over, fit, refused] = ["file", "over", "fit", "refuse"].map((name) => listOf(flags[name]));
-  const { message, branch } = flags;
+  const [named = [], over = [], fit = [], refused = []] = ["file", "over", "fit", "refuse"].map((name) => [
+    ...(textsOf(flags[name]) ?? []),
+  ]);
   const plainFiles = change.files.filter(
     (file) => !hasConflict(file) && !file.ignored && !file.decided && !file.stays,
   );
-  const isAll = [named, over, fit, refused].every((list) => list?.length === 0);
-  const chosen = isAll ? plainFiles.map(({ path }) => path) : [...(named ?? []), ...(over ?? [])];
-  const said = typeof message === "string" ? message : "";
+  const isAll = [named, over, fit, refused].every((list) => list.length === 0);
+  const chosen = isAll ? plainFiles.map(({ path }) => path) : [...named, ...over];
+  const said = textOf(flags["message"]) ?? "";
+  const branch = textOf(flags["branch"]);
   return {
     apply: Object.fromEntries(chosen.map((word) => placesIn(word, change))),
-    ...(over?.length ? { over } : {}),
-    ...(fit?.length ? { fit } : {}),
-    ...(refused?.length ? { refused: Object.fromEntries(refused.map((path) => [path, said])) } : {}),
-    ...(said === "" || refused?.length ? {} : { message: said }),
-    ...(typeof branch === "string" ? { branch } : {}),
+    over,
+    fit,
+    refused: Object.fromEntries(refused.map((path) => [path, said])),
+    ...(said === "" || refused.length > 0 ? {} : { message: said }),
+    ...defined({ branch }),
     ...(flags["worktree"] === true ? { worktree: true } : {}),
   };
 }
-
-const listOf = (value: FlagValues[string]): string[] => (Array.isArray(value) ? value.map(String) : []);
 
 /** A path, or a path with the numbers of its places behind `#`. */
 function placesIn(word: string, { files }: ProposedChange): [string, "all" | number[]] {
@@ -112,6 +105,5 @@ function placesIn(word: string, { files }: ProposedChange): [string, "all" | num
 export async function discardRun({ runs }: LocalRuns, runId: string): Promise<ExitCode> {
   const outcome = await runs.discardChange(LOCAL, runId);
   if (!outcome.ok) return complain(outcome.message);
-  process.stdout.write(`Deleted the copy of run ${runId}, and what was not applied.\n`);
-  return 0;
+  return say(`Deleted the copy of run ${runId}, and what was not applied.`);
 }

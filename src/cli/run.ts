@@ -6,7 +6,6 @@ import { monotonicClock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { RunEvent } from "../runs/events.ts";
-import type { CriterionFinding } from "../runs/goal.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import {
   type Principal,
@@ -24,16 +23,17 @@ import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { type GoalReport, goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/approval-form.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
+import { LOCAL, type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { complain } from "./output.ts";
 import { askOpenRequests } from "./terminal/ask.ts";
 import { lineTyped, terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { Caller } from "./terminal/notify.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
-import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
+import { statusMark } from "./terminal/tree.ts";
 
 /**
  * Starts or resumes a run, and works on it in this process. An interrupt parks the run: a later call, or any server
@@ -55,7 +55,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     const runId = await (resume === undefined
       ? start(local, {
           task: task ?? "",
-          ...defined({ threadId: textOf(flags["thread"]), goal: criteriaIn(flags) }),
+          ...defined({ threadId: textOf(flags["thread"]), goal: textsOf(flags["goal"]) }),
         })
       : namedRun(local, resume));
     if (runId === undefined) return 1;
@@ -127,9 +127,6 @@ const isOver = (run: Run, { runCommand }: LocalRuns): string =>
 const followUpText = (runId: string, { goal }: StartRequest): string =>
   `Run ${runId} is working in this thread and reads this at its next step.\n${goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`;
 
-const criteriaIn = ({ goal }: FlagValues): string[] | undefined =>
-  Array.isArray(goal) ? goal.map(String) : undefined;
-
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
   const started = await runs.start(LOCAL, request);
   if (started.ok) {
@@ -148,8 +145,6 @@ function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
 
 const canAsk = (output: LiveOptions["output"]): boolean =>
   process.stdin.isTTY && process.stdout.isTTY && output !== "json";
-
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 export interface LiveOptions {
   /**
@@ -204,7 +199,7 @@ export async function followLive(
       runId,
       signal: interrupt.signal,
       show: (now) => {
-        screen?.show(pictureOf(now));
+        screen?.show(runDocument(now));
         person.follow(now);
       },
       write: (text) => screen?.write?.(text),
@@ -369,9 +364,6 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
   return (await runs.view(principal, runId)) ?? view;
 }
 
-/** The run as the live view draws it. */
-export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocument(view));
-
 /**
  * Shows the end of a run, below its tree: answer or failure, changed files, figures. `isElsewhere`: a process other
  * than this one, which is about to end, may work on it.
@@ -398,7 +390,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), showControl(run.cancelReason));
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
-  const ended = run.stopReason === undefined ? MARKS[run.status](colors) : colors.yellow("■");
+  const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
   parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : statusText(run)} · ${figures.join(" · ")}`);
@@ -407,23 +399,22 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   return `\n${parts.join("\n\n")}\n`;
 }
 
-const VERDICT_MARKS: Readonly<Record<CriterionFinding["verdict"], (colors: Colors) => string>> = {
-  met: (colors) => colors.green("✔"),
-  not_met: (colors) => colors.red("✖"),
-  impossible: (colors) => colors.red("✖"),
-  uncertain: (colors) => colors.yellow("?"),
-};
-
 /** A criterion with its mark, and below it why it is not met. */
 function findingLine(
   { criterion, verdict, evidence = "", missing }: GoalReport["criteria"][number],
   colors: Colors,
 ): string {
-  const mark = verdict === undefined ? colors.dim("○") : VERDICT_MARKS[verdict](colors);
+  const marks = {
+    open: colors.dim("○"),
+    met: colors.green("✔"),
+    not_met: colors.red("✖"),
+    impossible: colors.red("✖"),
+    uncertain: colors.yellow("?"),
+  };
+  const mark = marks[verdict ?? "open"];
   const word = verdict === "impossible" || verdict === "uncertain" ? `${verdict}: ` : "";
-  const details =
-    verdict === "met" ? [] : [evidence, ...(missing === undefined ? [] : [`Missing: ${missing}`])];
-  const below = details.filter((text) => text !== "").map((text) => `\n  ${colors.dim(showControl(text))}`);
+  const details = verdict === "met" ? [] : [evidence, missing && `Missing: ${missing}`];
+  const below = details.flatMap((text) => (text ? [`\n  ${colors.dim(showControl(text))}`] : []));
   return `${mark} ${word}${showControl(criterion)}${below.join("")}`;
 }
 
@@ -434,11 +425,3 @@ const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.s
 
 /** The status that people see for a working run while no process works on it. */
 export const WAITING = "waiting";
-
-const MARKS: Record<RunView["run"]["status"], (colors: Colors) => string> = {
-  working: (colors) => colors.cyan("▸"),
-  input_required: (colors) => colors.yellow("?"),
-  completed: (colors) => colors.green("✔"),
-  failed: (colors) => colors.red("✖"),
-  cancelled: (colors) => colors.yellow("■"),
-};

@@ -3,7 +3,6 @@ import type { ChildRun } from "../agent/agent.ts";
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
-import { closestName } from "../core/options.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
@@ -21,10 +20,11 @@ import {
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
 import { answerRun } from "./answer-run.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import { LOCAL, type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
-import { WAITING, outputOf, pictureOf, runEnd, showLive, whereToWork } from "./run.ts";
+import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import type { BodyStyle } from "./terminal/body.ts";
 import { callLines, questionOf } from "./terminal/ask.ts";
 import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
@@ -34,41 +34,36 @@ import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
 
-const ACTIONS: Readonly<
-  Record<string, { words: readonly [least: number, most: number]; act: Action | "page" }>
-> = {
-  list: { words: [0, 0], act: (local, _words, { flags }) => listRuns(local, flags) },
-  show: { words: [1, 1], act: (local, [run = ""], { flags }) => showRun(local, run, flags) },
-  watch: {
-    words: [1, 1],
-    act: (local, [run = ""], { flags }) =>
-      showLive(local, run, { output: outputOf(flags), approvals: "wait" }),
-  },
-  answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
-  review: { words: [1, 1], act: (local, [run = ""], { flags }) => reviewRun(local, run, flags) },
-  apply: { words: [1, 1], act: (local, [run = ""], { flags }) => applyRun(local, run, flags) },
-  discard: { words: [1, 1], act: (local, [run = ""]) => discardRun(local, run) },
-  cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
-  tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
-  prune: { words: [0, 0], act: (local, _words, { flags }) => pruneRuns(local, flags) },
-  open: { words: [1, 1], act: "page" },
-  points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
+const ACTIONS: Readonly<Record<string, Action | "page">> = {
+  list: (local, _words, { flags }) => listRuns(local, flags),
+  show: (local, [run = ""], { flags }) => showRun(local, run, flags),
+  watch: (local, [run = ""], { flags }) =>
+    showLive(local, run, { output: outputOf(flags), approvals: "wait" }),
+  answer: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags),
+  review: (local, [run = ""], { flags }) => reviewRun(local, run, flags),
+  apply: (local, [run = ""], { flags }) => applyRun(local, run, flags),
+  discard: (local, [run = ""]) => discardRun(local, run),
+  cancel: (local, [run = ""], { flags }) => cancelRun(local, run, flags),
+  tell: (local, [run = "", text = ""]) => tellRun(local, run, text),
+  prune: (local, _words, { flags }) => pruneRuns(local, flags),
+  open: "page",
+  points: (local, [run = ""], { flags }) => listPoints(local, run, flags),
+};
+
+/** Words that follow the name of an action, at least and at most. Default: the id of a run. */
+const WORDS: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  list: [0, 0],
+  prune: [0, 0],
+  answer: [1, 2],
+  tell: [2, 2],
 };
 
 /** Works on the data directory alone: whether a server runs, and which, makes no difference. */
 export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const [name = "", ...words] = args.positionals;
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
-  if (action === undefined) {
-    const names = Object.keys(ACTIONS);
-    const meant = closestName(name, names);
-    const what = name === "" ? "runs needs an action" : `runs has no action "${name}"`;
-    return complain(
-      `${what}${meant === undefined ? `: ${names.join(", ")}` : `; did you mean ${meant}?`}`,
-      2,
-    );
-  }
-  const [least, most] = action.words;
+  const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
+  if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
+  const [least, most] = WORDS[name] ?? [1, 1];
   if (words.length < least) {
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   }
@@ -76,7 +71,6 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const isOfAll = args.flags[ALL] === true;
   if (isOfAll && name !== "list" && name !== "show")
     return complain(`--${ALL} is for runs list and runs show.`, 2);
-  const { act } = action;
   if (act === "page") return openNamed(args, words[0] ?? "");
   return withLocalRuns(args, false, async (local) => {
     const [word, ...others] = words;
@@ -129,45 +123,30 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     tasks.set(id, await local.runs.children(principal, id));
   }
   if (flags["json"] === true) {
-    for (const run of found) {
-      const below = tasks.get(run.id)?.map(taskRowOf);
-      process.stdout.write(`${JSON.stringify({ ...rowOf(run), background_tasks: below })}\n`);
-    }
-    return 0;
+    const below = (run: RunHead) => tasks.get(run.id)?.map(taskRowOf);
+    return say(...found.map((run) => JSON.stringify({ ...rowOf(run), background_tasks: below(run) })));
   }
   const others = isOfAll ? "" : await othersText(local);
-  if (found.length === 0) {
-    process.stdout.write(
-      others === "" ? "There are no runs in this data directory yet.\n" : `You have no runs here. ${others}`,
+  if (found.length === 0)
+    return say(
+      others === "" ? "There are no runs in this data directory yet." : `You have no runs here. ${others}`,
     );
-    return 0;
-  }
   const colors = colorsFor(process.stdout, process.env);
   // A pipe gets ids and tasks in full.
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
-  const rows = found.map((run) => {
+  for (const run of found) {
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
-    return {
-      id,
-      below: tasks.get(run.id) ?? [],
-      when,
-      status:
-        wordOf(run).padEnd(9) + (isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : ""),
-      task: oneLine(
-        showControl(run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run)),
-        200,
-      ),
-    };
-  });
-  for (const { id, when, status, task, below } of rows) {
+    const owner = isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : "";
+    const status = wordOf(run).padEnd(9) + owner;
+    const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
-    process.stdout.write(`${id}  ${colors.dim(when)}${status}  ${fit(task, room)}\n`);
-    for (const child of below) process.stdout.write(`${fit(taskLine(child), width)}\n`);
+    say(`${id}  ${colors.dim(when)}${status}  ${fit(oneLine(showControl(task), 200), room)}`);
+    for (const child of tasks.get(run.id) ?? []) say(fit(taskLine(child), width));
   }
-  if (others !== "") process.stdout.write(`\nThese are the runs of this terminal. ${others}`);
+  if (others !== "") say(`\nThese are the runs of this terminal. ${others}`);
   const stuck = found.find((run) => statusOf(run) === WAITING);
-  if (process.stdout.isTTY && stuck !== undefined) process.stdout.write(`\n${howToTakeUp(local, stuck.id)}`);
+  if (process.stdout.isTTY && stuck !== undefined) say(`\n${howToTakeUp(local, stuck.id)}`);
   return 0;
 }
 
@@ -180,7 +159,7 @@ async function othersText({ runs: service, runsCommand }: LocalRuns): Promise<st
   if (others <= 0) return "";
   const waiting = statistics.runs.input_required - own.input_required;
   const which = waiting > 0 ? ` (${waiting} waiting for an answer)` : "";
-  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL}`)}\n`;
+  return `Others, who use the server with a token, have ${runs(others)}${which}:\n  ${runsCommand("list", `--${ALL}`)}`;
 }
 
 /** Enough of an id to name a run by. */
@@ -198,7 +177,7 @@ function wordOf(run: RunHead): string {
 }
 
 const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
-  `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}\n`;
+  `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}`;
 
 /** `  └ run_x  at work   researcher: Compare the prices`. The whole id, by which it is told more or cancelled. */
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
@@ -233,24 +212,21 @@ export async function showRun(
 ): Promise<ExitCode> {
   const view = await local.runs.view(principal, runId);
   if (view === undefined) return unknownRun(local, runId);
-  if (flags["json"] === true) {
-    process.stdout.write(`${JSON.stringify(runDocument(view), null, 2)}\n`);
-    return 0;
-  }
+  if (flags["json"] === true) return sayJson(runDocument(view));
+  const { task, threadId, parent, schedule } = view.run;
   const colors = colorsFor(process.stdout, process.env);
-  const lines = [
-    colors.cyan(showControl(view.run.task.trim())),
-    colors.dim(`thread ${view.run.threadId}`),
-    ...(view.run.parent === undefined
-      ? []
-      : [colors.dim(`background task of run ${view.run.parent.runId}, which shows its steps`)]),
-    ...(view.run.schedule === undefined
-      ? []
-      : [colors.dim(oneLine(showControl(startedBy(view.run.schedule)), 150))]),
-    "",
-    ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
-  ];
   const style = { colors, width: columnsOf(process.stdout) };
+  const facts = [
+    `thread ${threadId}`,
+    ...(parent === undefined ? [] : [`background task of run ${parent.runId}, which shows its steps`]),
+    ...(schedule === undefined ? [] : [oneLine(showControl(startedBy(schedule)), 150)]),
+  ];
+  const lines = [
+    colors.cyan(showControl(task.trim())),
+    ...facts.map(colors.dim),
+    "",
+    ...renderTree(runDocument(view), { ...style, frame: 0, now: Date.now() }),
+  ];
   for (const asked of waitingIn(view)) {
     const { title, body, notes } = isQuestion(asked)
       ? questionLines(asked, style)
@@ -260,10 +236,8 @@ export async function showRun(
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
-    lines.push(
-      "",
-      `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${showControl(text)}`,
-    );
+    const calls = `every further ${showControl(text)}`;
+    lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${calls}`);
   }
   const decided = requestsOf(view)
     .filter(({ status }) => status !== "pending")
@@ -295,51 +269,38 @@ export async function tellRun(local: LocalRuns, runId: string, text: string): Pr
   if (text.trim() === "") return complain("The message is empty.", 2);
   const outcome = await local.runs.tell(LOCAL, runId, { text });
   if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(local, runId) : complain(outcome.message);
-  process.stdout.write(`Run ${runId} reads it at its next step.\n`);
-  return 0;
+  return say(`Run ${runId} reads it at its next step.`);
 }
 
 /** Ends a run for good, whoever works on it. */
 export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const { message } = flags;
-  const outcome = await local.runs.cancel(
-    LOCAL,
-    runId,
-    typeof message === "string" ? message : "cancelled in the terminal",
-  );
+  const reason = textOf(flags["message"]) ?? "cancelled in the terminal";
+  const outcome = await local.runs.cancel(LOCAL, runId, reason);
   if (!outcome.ok) return unknownRun(local, runId);
-  const { status } = outcome.run;
-  process.stdout.write(
+  const status = STATUS_WORDS[outcome.run.status];
+  return say(
     outcome.alreadyEnded
-      ? `Run ${runId} has already ended (${STATUS_WORDS[status]}); nothing to cancel.\n`
-      : `Run ${runId} is ${STATUS_WORDS[status]}.\n`,
+      ? `Run ${runId} has already ended (${status}); nothing to cancel.`
+      : `Run ${runId} is ${status}.`,
   );
-  return 0;
 }
 
 /** The points of the run's thread that a new thread can begin from, oldest first. */
 export async function listPoints(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const points = await local.runs.points(LOCAL, runId);
   if (points === undefined) return unknownRun(local, runId);
-  if (flags["json"] === true) {
-    for (const point of points) process.stdout.write(`${JSON.stringify(pointDocument(point))}\n`);
-    return 0;
-  }
+  if (flags["json"] === true) return say(...points.map((point) => JSON.stringify(pointDocument(point))));
   const colors = colorsFor(process.stdout, process.env);
   const width = columnsOf(process.stdout);
   for (const { id, time, summary } of points) {
     const when = localTime(time);
     const text = fit(showControl(summary), Math.max(width - id.length - when.length - 4, 20));
-    process.stdout.write(`${id}  ${colors.dim(when)}  ${text}\n`);
+    say(`${id}  ${colors.dim(when)}  ${text}`);
   }
   const newest = points.at(-1);
   const view = newest && (await local.runs.view(LOCAL, runId));
-  if (newest && view) {
-    process.stdout.write(
-      `To start from the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
-    );
-  }
-  return 0;
+  if (!newest || !view) return 0;
+  return say(`To start from the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"`);
 }
 
 /** Deletes finished runs that exceed the configured retention; a server does the same every hour. */
@@ -349,53 +310,43 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   if (Object.keys(retention).length === 0 && !deletesOrphans) {
     return complain("Set --retention-days or --retention-megabytes to say which runs to delete.", 2);
   }
-  if (flags["dry-run"] === true) {
-    say(planLines(retention, await service.planPrune(retention), deletesOrphans));
-    return 0;
-  }
+  if (flags["dry-run"] === true)
+    return say(...planLines(retention, await service.planPrune(retention), deletesOrphans));
   const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
-  const { orphans = 0 } = report;
-  say([
+  const { orphans = 0, memories, freedBytes } = report;
+  return say(
     `Deleted ${runs(report.runs)} and ${threads(report.threads)}.`,
-    ...(report.memories === 0
-      ? []
-      : [`Deleted ${counted(report.memories, "expired memory", "expired memories")}.`]),
-    ...(orphans === 0 ? [] : [orphansLine(orphans, deletesOrphans ? "deleted" : "kept")]),
-    ...(report.freedBytes === 0 ? [] : [`The files are ${megabytes(report.freedBytes)} smaller.`]),
-  ]);
-  return 0;
+    ...(memories === 0 ? [] : [`Deleted ${counted(memories, "expired memory", "expired memories")}.`]),
+    ...(orphans === 0 ? [] : [orphansLine(orphans, deletesOrphans ? "Deleted" : undefined)]),
+    ...(freedBytes === 0 ? [] : [`The files are ${megabytes(freedBytes)} smaller.`]),
+  );
 }
 
 function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
-  const stored = `${megabytes(plan.storedBytes)} stored, including memories`;
   return [
-    ...(maxAgeMs === undefined
-      ? []
-      : [
-          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`,
-        ]),
-    ...(maxBytes === undefined
-      ? []
-      : plan.storedBytes <= maxBytes
-        ? [`${stored}, within the limit of ${megabytes(maxBytes)}.`]
-        : [
-            `${stored}; the limit is ${megabytes(maxBytes)}. Would delete up to ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first, until the limit is met.`,
-          ]),
-    ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "would be deleted" : "kept")]),
+    ...(maxAgeMs === undefined ? [] : [byAge(maxAgeMs, plan)]),
+    ...(maxBytes === undefined ? [] : [bySize(maxBytes, plan)]),
+    ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "Would delete" : undefined)]),
     `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
   ];
 }
 
-function orphansLine(count: number, fate: "kept" | "deleted" | "would be deleted"): string {
-  if (fate === "kept") return `Threads without a run: ${count}. --orphans deletes them.`;
-  return fate === "deleted"
-    ? `Deleted ${threads(count)} without a run.`
-    : `Would delete ${threads(count)} without a run.`;
+const byAge = (maxAgeMs: number, plan: PrunePlan): string =>
+  `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`;
+
+function bySize(maxBytes: number, { storedBytes, runs, runsForSize }: PrunePlan): string {
+  const stored = `${megabytes(storedBytes)} stored, including memories`;
+  if (storedBytes <= maxBytes) return `${stored}, within the limit of ${megabytes(maxBytes)}.`;
+  const others = `${runsForSize}${runs > 0 ? " other" : ""} runs that ended more than a day ago`;
+  return `${stored}; the limit is ${megabytes(maxBytes)}. Would delete up to ${others}, the oldest first, until the limit is met.`;
 }
+
+/** `act`: what becomes of them. Absent: they are kept. */
+const orphansLine = (count: number, act: "Deleted" | "Would delete" | undefined): string =>
+  act === undefined
+    ? `Threads without a run: ${count}. --orphans deletes them.`
+    : `${act} ${threads(count)} without a run.`;
 
 const runs = (count: number): string => counted(count, "run");
 const threads = (count: number): string => counted(count, "thread");
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
-
-const say = (lines: readonly string[]): void =>
-  void process.stdout.write(lines.map((line) => `${line}\n`).join(""));

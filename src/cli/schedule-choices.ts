@@ -2,7 +2,7 @@
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
-import type { Flag } from "./command.ts";
+import { type Flag, flag, textOf, textsOf } from "./command.ts";
 
 /** The flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
 const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits, hint: string, help: string])[] = [
@@ -14,27 +14,20 @@ const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits, hint: st
 ];
 
 export const CHOICE_FLAGS: readonly Flag[] = [
-  { name: "model", kind: "text", hint: "MODEL", help: "Model of its runs. Default: the server's." },
-  ...LIMITS.map(([name, , hint, help]): Flag => ({ name, kind: "text", hint, help })),
-  {
-    name: "goal",
-    kind: "list",
-    hint: "CRITERION",
-    help: "Have a judge check this before each run ends. Repeat it for more criteria.",
-  },
-  {
-    name: "changes",
-    kind: "text",
-    hint: "direct|propose",
-    help: "Let its runs work in the folder, or in a copy whose changes you apply. Default: the server's way.",
-  },
+  flag("--model MODEL", "Model of its runs. Default: the server's."),
+  ...LIMITS.map(([name, , hint, help]) => flag(`--${name} ${hint}`, help)),
+  flag("--goal CRITERION…", "Have a judge check this before each run ends. Repeat it for more criteria."),
+  flag(
+    "--changes direct|propose",
+    "Let its runs work in the folder, or in a copy whose changes you apply. Default: the server's way.",
+  ),
 ];
 
 /** For `edit` alone. */
 export const REMOVAL_FLAGS: readonly Flag[] = [
-  { name: "no-model", kind: "boolean", help: "For edit: use the server's model." },
-  { name: "no-limits", kind: "boolean", help: "For edit: keep to the server's limits alone." },
-  { name: "no-goal", kind: "boolean", help: "For edit: without a judge." },
+  flag("--no-model", "For edit: use the server's model."),
+  flag("--no-limits", "For edit: keep to the server's limits alone."),
+  flag("--no-goal", "For edit: without a judge."),
 ];
 
 const CHANGES: readonly Changes[] = ["direct", "propose"];
@@ -54,10 +47,10 @@ export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}
     }
   }
   return defined({
-    model: flags["no-model"] === true ? "" : typeof model === "string" ? model : undefined,
+    model: flags["no-model"] === true ? "" : textOf(model),
     limits: flags["no-limits"] === true ? {} : isGiven.limits ? { ...before, ...limits } : undefined,
     changes,
-    goal: flags["no-goal"] === true ? [] : Array.isArray(goal) ? goal.map(String) : undefined,
+    goal: flags["no-goal"] === true ? [] : textsOf(goal),
   });
 }
 

@@ -4,7 +4,6 @@ import { environmentFlags, environmentOf } from "../app/settings.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import { type FlagValues, loadConfig } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
-import { closestName } from "../core/options.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
@@ -24,8 +23,9 @@ import {
   skipText,
   timeIn,
 } from "../server/views/schedule-words.ts";
-import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, complain, withLocalRuns } from "./local-runs.ts";
+import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import { LOCAL, type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
@@ -35,9 +35,8 @@ type Act = (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) =>
 /** Actions on one schedule. */
 const ACTS: Readonly<Record<string, Act>> = {
   show: async (_local, schedule, { flags }) => {
-    const json = `${JSON.stringify(scheduleDocument(schedule, Date.now()), null, 2)}\n`;
-    process.stdout.write(flags["json"] === true ? json : `${shownLines(schedule).join("\n")}\n`);
-    return 0;
+    if (flags["json"] === true) return sayJson(scheduleDocument(schedule, Date.now()));
+    return say(...shownLines(schedule));
   },
   edit,
   pause: async ({ runs }, { principal, id, name }) => {
@@ -60,14 +59,7 @@ const NAMES = ["add", "list", ...Object.keys(ACTS)];
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   const [name = "", ...words] = args.positionals;
-  if (!NAMES.includes(name)) {
-    const meant = closestName(name, NAMES);
-    const what = name === "" ? "schedule needs an action" : `schedule has no action "${name}"`;
-    return complain(
-      `${what}${meant === undefined ? `: ${NAMES.join(", ")}` : `; did you mean ${meant}?`}`,
-      2,
-    );
-  }
+  if (!NAMES.includes(name)) return unknownAction("schedule", name, NAMES);
   const count = { add: 2, list: 0 }[name] ?? 1;
   if (words.length < count) {
     const missing =
@@ -152,9 +144,8 @@ async function add(
   });
   if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
   const { schedule } = added;
-  if (flags["json"] === true) {
-    return say(JSON.stringify(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()), null, 2));
-  }
+  if (flags["json"] === true)
+    return sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
   const server = local.dataCommand("serve", "--http", ...environmentFlags(schedule.environment, false));
   return say(
     `Added schedule ${shown(schedule.name)} (${schedule.id.slice(0, SHORT_ID)}): ${whenText(schedule)}.`,
@@ -178,9 +169,8 @@ async function edit(
   const edited = await runs.editSchedule(principal, id, changes);
   if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
   const { schedule } = edited;
-  if (flags["json"] === true) {
-    return say(JSON.stringify(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()), null, 2));
-  }
+  if (flags["json"] === true)
+    return sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
   const next = schedule.pausedAt === undefined ? nextLines(schedule) : ["It is paused."];
   const changed = `Changed schedule ${shown(schedule.name)}: ${whenText(schedule)}.`;
   return say(changed, ...next, ...choiceLines(schedule));
@@ -188,10 +178,7 @@ async function edit(
 
 /** The fields that flags give; otherwise the problem with one. `before`: the schedule that they change. */
 function changesIn(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
-  const text = (name: string): string | undefined => {
-    const value = flags[name];
-    return typeof value === "string" ? value : undefined;
-  };
+  const text = (name: string): string | undefined => textOf(flags[name]);
   const [catchUp, limit] = [text("catch-up"), text("catch-up-limit")];
   if (catchUp !== undefined && !isCatchUp(catchUp))
     return `--catch-up must be one of ${CATCH_UP.join(", ")}.`;
@@ -243,11 +230,10 @@ function list(
     for (const one of schedules) say(JSON.stringify(scheduleDocument(one, now)));
     return 0;
   }
-  if (schedules.length === 0) {
+  if (schedules.length === 0)
     return say(
       `There are no schedules here. ${dataCommand("schedule", "add", "--help")} shows how to add one.`,
     );
-  }
   const colors = colorsFor(process.stdout, process.env);
   // A pipe gets ids and names in full.
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
@@ -306,8 +292,3 @@ async function runNow(
 }
 
 const shown = (name: string): string => oneLine(showControl(name), 80);
-
-function say(...lines: readonly string[]): 0 {
-  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
-  return 0;
-}

@@ -4,9 +4,10 @@ import { type LoadedConfig, loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import { commandLine, dataDirFlag } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
-import { type Logger, createLogger } from "../core/logger.ts";
+import { createLogger } from "../core/logger.ts";
 import { serveStdioServer } from "../server/stdio/stdio.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./output.ts";
 
 const version = packageVersion();
 
@@ -70,10 +71,7 @@ export async function runWork(given: CommandArguments): Promise<ExitCode> {
   const loaded = loadedFor(given);
   if (loaded === undefined) return 2;
   const { config, load, logger, warnings } = loaded;
-  if (config.workspace === undefined) {
-    printProblems(warnings);
-    return 2;
-  }
+  if (config.workspace === undefined) return complain(warnings, 2);
   reserveStdout();
   const parts = serverParts({ config, env: host.env, version, logger });
   const facts = { version, pid: process.pid, workspace: config.workspace };
@@ -99,20 +97,12 @@ async function workSilently(config: Config, parts: ServerParts, started: () => v
   return reason === REFUSED ? 2 : 0;
 }
 
-interface Loaded {
-  config: Config;
-  warnings: readonly string[];
-  logger: Logger;
-  /** Reads the configuration again. */
-  load: () => LoadedConfig;
-}
-
-/** Reads the configuration; `undefined` when it has problems, which are printed. */
-function loadedFor({ flags, host }: CommandArguments): Loaded | undefined {
+/** Reads the configuration, now and with `load` again; `undefined` when it has problems, which are printed. */
+function loadedFor({ flags, host }: CommandArguments) {
   const load = (): LoadedConfig => loadConfig({ flags, ...host });
   const loaded = load();
   if (!loaded.ok) {
-    printProblems(loaded.problems);
+    complain(loaded.problems);
     return undefined;
   }
   const { config, warnings } = loaded;
@@ -120,6 +110,3 @@ function loadedFor({ flags, host }: CommandArguments): Loaded | undefined {
   surviveRejections(logger);
   return { config, warnings, logger, load };
 }
-
-const printProblems = (problems: readonly string[]): void =>
-  void process.stderr.write(problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));

@@ -3,7 +3,7 @@ import { loadConfig } from "../config/load.ts";
 import { DeepAgentError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { complain } from "./local-runs.ts";
+import { complain, say } from "./output.ts";
 
 /** Copies what the data directory holds into the Postgres that `--storage` names. */
 export async function runStorage({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
@@ -32,7 +32,7 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
         const { name, found, copied } = table;
         const before = found - copied;
         const note = before === 0 ? "" : `, ${before} already existed`;
-        process.stdout.write(`${name.padEnd(16)}${copied} copied${note}\n`);
+        say(`${name.padEnd(16)}${copied} copied${note}`);
       }
     } finally {
       await objects?.close();
@@ -43,6 +43,5 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
     if (error instanceof DeepAgentError) return complain(error.message);
     throw error;
   }
-  process.stdout.write("Copied and verified everything. The original files are not changed.\n");
-  return 0;
+  return say("Copied and verified everything. The original files are not changed.");
 }

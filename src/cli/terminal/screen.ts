@@ -200,7 +200,7 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
     const { status, step, tool_calls: calls } = agent;
     const earlier = known.get(keyOf(agent));
     if (status === earlier?.status && step === earlier.step) return [];
-    const isOver = status === "completed" || status === "failed";
+    const isOver = status !== "queued" && status !== "working";
     if (isOver && status === earlier?.status) return [];
     const after = isOver ? `${status} after ${counted(calls, "tool call")}: ` : "";
     return [`  ${fit(titleOf(agent.agent, agent.description), 60)}: ${after}${short(step)}`];

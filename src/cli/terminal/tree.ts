@@ -1,51 +1,21 @@
 /** The picture of a run as lines for a terminal: todos, then the tree of agents, then where the run stands. */
-import { z } from "zod";
 import { durationText } from "../../core/clock.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../runs/run.ts";
 import { dollars } from "../../runs/view.ts";
+import type { runDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";
 
-const Todo = z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) });
-
-const Agent = z.object({
-  /** Names on the way down, such as `researcher › general-purpose`. */
-  agent: z.string(),
-  /** Name of the agent in events. */
-  name: z.string(),
-  /** The calls that started it and those it works for, outermost first. */
-  call_ids: z.array(z.string()).min(1),
-  description: z.string(),
-  status: z.enum(["queued", "working", "completed", "failed"]),
-  step: z.string(),
-  tool_calls: z.number(),
-  pending_approvals: z.number(),
-  pending_questions: z.number(),
-});
+type RunDocument = ReturnType<typeof runDocument>;
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
-export const RunPicture = z.object({
-  run_id: z.string(),
-  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
-  activity: z.string(),
+export type RunPicture = Pick<RunDocument, "status" | "activity" | "todos" | "agents" | "created_at"> & {
   /** There while nobody works on the run. */
-  queue: z.object({ number: z.number() }).optional(),
-  created_at: z.string(),
-  ended_at: z.string().optional(),
-  answer: z.string().optional(),
-  failure_reason: z.string().optional(),
-  failure_message: z.string().optional(),
-  todos: z.array(Todo),
-  agents: z.array(Agent),
-  files_changed: z.array(z.string()),
-  usage: z.object({
-    input_tokens: z.number(),
-    output_tokens: z.number(),
-    cost_usd: z.union([z.number(), z.literal("unknown")]),
-  }),
-});
-export type RunPicture = z.output<typeof RunPicture>;
+  queue?: object | undefined;
+  ended_at?: string | undefined;
+  usage: Pick<RunDocument["usage"], "input_tokens" | "output_tokens" | "cost_usd">;
+};
 export type AgentPicture = RunPicture["agents"][number];
 
 export interface TreeStyle {
@@ -103,6 +73,7 @@ const FOLDED: readonly [State, (count: number) => string][] = [
   ["failed", (count) => `${count} more failed`],
   ["working", (count) => `${count} more at work`],
   ["queued", (count) => `${count} more in line`],
+  ["cancelled", (count) => `${count} cancelled`],
   ["finished", (count) => `${count} finished`],
 ];
 
@@ -126,8 +97,8 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
 /** Fewer stay in the order in which they were started. */
 const MANY = 8;
 
-type State = "needs you" | "failed" | "working" | "queued" | "finished";
-const URGENCY: readonly State[] = ["needs you", "failed", "working", "queued", "finished"];
+const URGENCY = ["needs you", "failed", "working", "queued", "cancelled", "finished"] as const;
+type State = (typeof URGENCY)[number];
 
 interface Row {
   agent: AgentPicture;
@@ -234,6 +205,7 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     failed: colors.red("✖"),
     working: spinner(style),
     queued: colors.dim("◌"),
+    cancelled: colors.yellow("■"),
     finished: colors.green("✔"),
   };
   const isActive = state === "working" || state === "needs you";
@@ -248,16 +220,20 @@ function goesOn(depth: number, below: readonly Row[]): boolean {
 
 function activityLine(picture: RunPicture, style: TreeStyle): string {
   const { colors, width } = style;
-  const mark = {
-    working: picture.queue === undefined ? spinner(style) : colors.yellow("◌"),
+  const atWork = picture.queue === undefined ? spinner(style) : colors.yellow("◌");
+  const mark = picture.status === "working" ? atWork : statusMark(picture.status, colors);
+  const text = isShownAbove(picture) ? agentCounts(picture) : clean(picture.activity);
+  return `  ${mark} ${fit(text, width - 4)}`;
+}
+
+export const statusMark = (status: RunPicture["status"], colors: Colors): string =>
+  ({
+    working: colors.cyan("▸"),
     input_required: colors.yellow("?"),
     completed: colors.green("✔"),
     failed: colors.red("✖"),
     cancelled: colors.yellow("■"),
-  };
-  const text = isShownAbove(picture) ? agentCounts(picture) : clean(picture.activity);
-  return `  ${mark[picture.status]} ${fit(text, width - 4)}`;
-}
+  })[status];
 
 /** Such as `8 of 12 agents at work, 4 waiting`. */
 function agentCounts({ agents }: RunPicture): string {

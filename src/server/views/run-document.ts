@@ -32,7 +32,7 @@ import { asText, code, fenced, quote } from "./quoting.ts";
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and questions, and nothing cut
  * short. Times are ISO 8601, absent facts are left out.
  */
-export function runDocument(view: RunView): object {
+export function runDocument(view: RunView) {
   const { run, approvals, questions, grants, subagents, filesChanged, activity, place, models } = view;
   return {
     run_id: run.id,
@@ -123,7 +123,7 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
 function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
   pending: readonly Waiting[],
-): object {
+) {
   const own = pending.filter((one) => isSameAgent(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
   return {

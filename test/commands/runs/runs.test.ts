@@ -7,7 +7,9 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import { visit } from "../../server/page/support.ts";
 import { program } from "../../support/harness-stdio.ts";
+import { startWireServer } from "../../support/wire-server.ts";
 import { runBin } from "../built-bin.ts";
+import { delegate } from "../terminal/scene.ts";
 import { listed, terminalHome, waitingRun, type TerminalHome } from "../terminal-home.ts";
 
 test("an empty data directory has no runs", async () => {
@@ -188,7 +190,10 @@ test("watch waits with a run that nobody works on, until it ends", async () => {
 });
 
 test.each([
-  [["runs"], "runs needs an action: list, show, watch, answer, cancel, tell, prune, open"],
+  [
+    ["runs"],
+    "runs needs an action: list, show, watch, answer, review, apply, discard, cancel, tell, prune, open, points",
+  ],
   [["runs", "lst"], "did you mean list?"],
   [["runs", "toString"], 'no action "toString"'],
   [["runs", "show"], "needs the id of a run"],
@@ -216,6 +221,21 @@ test("a run that is not over can be told something", async () => {
   expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("ended (cancelled)")]);
   const nobody = await home.bin("runs", "tell", "run_none", "Hello.");
   expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringContaining("No run has the id")]);
+});
+
+test("show draws a cancelled run with the subagents that were cancelled with it", async () => {
+  const write = { name: "write_file", args: { file_path: "/workspace/a.md", content: "a" } };
+  const server = await startWireServer(({ tools }) =>
+    tools.includes("task") ? delegate(["Write a note"]) : { toolCalls: [write] },
+  );
+  onTestFinished(() => server.close());
+  const home = terminalHome();
+  const env = { ...home.env, ...server.env("openai"), DEEPAGENT_MODEL: "openai:gpt-5" };
+  const asked = await runBin(["run", "Go"], { cwd: home.workspace, env, program: await program() });
+  expect(asked.stderr).toContain("is waiting for approval");
+  expect((await home.bin("runs", "cancel", "last")).code).toBe(0);
+  const { code, stdout } = await home.bin("runs", "show", "last");
+  expect([code, stdout]).toEqual([0, expect.stringContaining("└─ ■ Write a note")]);
 });
 
 test("old runs are forgotten as configured, and none without a limit", async () => {

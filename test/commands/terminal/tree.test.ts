@@ -8,7 +8,6 @@ import { type RunPicture, renderTree } from "../../../src/cli/terminal/tree.ts";
 const plain = picocolors.createColors(false);
 
 const picture: RunPicture = {
-  run_id: "run_1",
   status: "working",
   activity: "Study docs: reads",
   todos: [
@@ -41,14 +40,12 @@ const picture: RunPicture = {
     },
   ],
   created_at: "2026-01-01T12:00:00.000Z",
-  files_changed: [],
   usage: { input_tokens: 12_345, output_tokens: 678, cost_usd: 0.0123 },
 };
 
 const style = { colors: plain, frame: 0, now: Date.parse("2026-01-01T12:01:05.000Z") };
 
 const anyPicture = fc.record<RunPicture>({
-  run_id: fc.constant("run_1"),
   status: fc.constantFrom("working", "input_required", "completed", "failed", "cancelled"),
   activity: fc.string({ unit: "binary" }),
   todos: fc.array(
@@ -63,7 +60,13 @@ const anyPicture = fc.record<RunPicture>({
       name: fc.string({ unit: "binary", maxLength: 20 }),
       call_ids: fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 4 }),
       description: fc.string({ unit: "binary", maxLength: 200 }),
-      status: fc.constantFrom("queued" as const, "working" as const, "completed" as const, "failed" as const),
+      status: fc.constantFrom(
+        "queued" as const,
+        "working" as const,
+        "completed" as const,
+        "failed" as const,
+        "cancelled" as const,
+      ),
       step: fc.string({ unit: "binary", maxLength: 200 }),
       tool_calls: fc.nat(9999),
       pending_approvals: fc.nat(2),
@@ -72,7 +75,6 @@ const anyPicture = fc.record<RunPicture>({
     { maxLength: 30 },
   ),
   created_at: fc.constant("2026-01-01T12:00:00.000Z"),
-  files_changed: fc.constant([]),
   usage: fc.record({
     input_tokens: fc.nat(),
     output_tokens: fc.nat(),
@@ -106,7 +108,7 @@ describe("renderTree", () => {
     expect(named("scout", " ")).toMatch(/⠋ scout {2}/);
   });
 
-  const MARKS = { completed: "✔", working: "⠋", queued: "◌", failed: "✖" };
+  const MARKS = { completed: "✔", working: "⠋", queued: "◌", failed: "✖", cancelled: "■" };
   /** So many agents of each kind, in an order that says nothing. */
   function agentsOf(counts: Partial<Record<keyof typeof MARKS | "asking", number>>): RunPicture["agents"] {
     return Object.entries(counts).flatMap(([kind, count]) =>
@@ -124,8 +126,8 @@ describe("renderTree", () => {
     lines.flatMap((line) => /[├└]─ (.) /u.exec(line)?.[1] ?? []).join("");
 
   it("puts first who needs a person, of many agents, and those that are done last", () => {
-    const agents = agentsOf({ completed: 2, queued: 3, working: 4, failed: 1, asking: 2 });
-    expect(marksOf(shown({ agents }, { width: 100, height: 40 }))).toBe("??✖⠋⠋⠋⠋◌◌◌✔✔");
+    const agents = agentsOf({ completed: 2, queued: 3, working: 4, failed: 1, asking: 2, cancelled: 1 });
+    expect(marksOf(shown({ agents }, { width: 100, height: 40 }))).toBe("??✖⠋⠋⠋⠋◌◌◌■✔✔");
     expect(marksOf(shown({ agents: agents.slice(0, 8) }, { width: 100, height: 40 }))).toBe("✔✔◌◌◌⠋⠋⠋");
   });
 

@@ -1,0 +1,32 @@
+/** Writes results and problems of commands. */
+import { closestName } from "../core/options.ts";
+import { oneLine } from "../core/text.ts";
+
+/** Writes lines to standard output. Returns the exit code of success. */
+export function say(...lines: readonly string[]): 0 {
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  return 0;
+}
+
+export const sayJson = (value: unknown): 0 => say(JSON.stringify(value, null, 2));
+
+/** Writes why a command cannot do what was asked, a line for each problem. Returns the exit code. */
+export function complain(problems: string | readonly string[], code: 1 | 2 = 1): 1 | 2 {
+  process.stderr.write(
+    [problems]
+      .flat()
+      .map((problem) => `deepagent-mcp: ${problem}\n`)
+      .join(""),
+  );
+  return code;
+}
+
+/** Says that a command has no such action, and which it may have been or which there are. */
+export function unknownAction(command: string, name: string, actions: readonly string[]): 1 | 2 {
+  const meant = closestName(name, actions);
+  const what = name === "" ? `${command} needs an action` : `${command} has no action "${oneLine(name, 80)}"`;
+  return complain(
+    `${what}${meant === undefined ? `: ${actions.join(", ")}` : `; did you mean ${meant}?`}`,
+    2,
+  );
+}
