@@ -94,8 +94,14 @@ export interface RunNews {
   occurrences(principal: Principal, query: OccurrenceQuery): Promise<News[]>;
   /** Finds one of the principal's that has not expired. */
   subscription(principal: Principal, id: string, now: number): Promise<Subscription | undefined>;
-  /** Adds it, or changes its secret and its end. False: the principal has `most` others. */
-  subscribe(subscription: Subscription, most: number, now: number): Promise<boolean>;
+  /**
+   * Adds it, or changes its secret and its end. A new one is also sent the newest events since `since`. `undefined`:
+   * the principal has `most` others.
+   */
+  subscribe(
+    subscription: Subscription,
+    terms: { most: number; now: number; since?: number | undefined },
+  ): Promise<{ isTruncated: boolean } | undefined>;
   /** Ends it, with the messages on their way. False: there was none. */
   unsubscribe(principal: Principal, id: string): Promise<boolean>;
 }

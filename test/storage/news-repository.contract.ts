@@ -47,10 +47,10 @@ export function newsRepositoryContract(
       if (claimed === undefined) throw new Error("nothing to claim");
       return claimed.lease;
     };
-    const complete = async (lease: Lease, stopReason?: string, server = runs): Promise<void> => {
+    const complete = async (lease: Lease, stopReason?: string, server = runs, now = NOW): Promise<void> => {
       const work = server.work({});
       const result = { answer: "secret answer", ...(stopReason === undefined ? {} : { stopReason }) };
-      expect(await work.complete(lease, result, work.inbox(lease), NOW)).toBe("completed");
+      expect(await work.complete(lease, result, work.inbox(lease), now)).toBe("completed");
     };
     const wants = (target: string, ...types: NewsType[]) => ({ target, types });
     const claim = (target: string, now = NOW, server = runs) =>
@@ -220,32 +220,38 @@ export function newsRepositoryContract(
     test("subscriptions are of their principal, and are changed, ended and counted", async () => {
       const one = subscription("sub_1");
       expect(await runs.news.hasSubscriptions(NOW)).toBe(false);
-      expect(await runs.news.subscribe(one, 1, NOW)).toBe(true);
+      expect(await runs.news.subscribe(one, { most: 1, now: NOW })).toEqual({ isTruncated: false });
       const changed = { ...one, secret: "whsec_2", expiresAt: NOW + 200 };
-      expect(await runs.news.subscribe(changed, 1, NOW)).toBe(true);
+      expect(await runs.news.subscribe(changed, { most: 1, now: NOW })).toEqual({ isTruncated: false });
       expect(await runs.news.subscription(ME, "sub_1", NOW)).toEqual(changed);
       expect(await runs.news.subscriptionById("sub_1")).toEqual(changed);
       expect(await runs.news.subscription("you", "sub_1", NOW)).toBeUndefined();
       expect(await runs.news.unsubscribe("you", "sub_1")).toBe(false);
-      expect(await runs.news.subscribe(subscription("sub_2"), 1, NOW)).toBe(false);
-      expect(await runs.news.subscribe(subscription("sub_3", { principal: "you", runId: "r" }), 1, NOW)).toBe(
-        true,
-      );
+      expect(await runs.news.subscribe(subscription("sub_2"), { most: 1, now: NOW })).toBeUndefined();
+      expect(
+        await runs.news.subscribe(subscription("sub_3", { principal: "you", runId: "r" }), {
+          most: 1,
+          now: NOW,
+        }),
+      ).toEqual({ isTruncated: false });
       expect(await runs.news.subscription("you", "sub_3", NOW)).toMatchObject({ runId: "r" });
       // Expired ones do not count, and go with the next one.
       expect(await runs.news.subscription(ME, "sub_1", NOW + 200)).toBeUndefined();
-      expect(await runs.news.subscribe(subscription("sub_2", { expiresAt: NOW + 999 }), 1, NOW + 200)).toBe(
-        true,
-      );
+      expect(
+        await runs.news.subscribe(subscription("sub_2", { expiresAt: NOW + 999 }), {
+          most: 1,
+          now: NOW + 200,
+        }),
+      ).toEqual({ isTruncated: false });
       expect(await runs.news.subscriptionById("sub_1")).toBeUndefined();
       expect(await runs.news.hasSubscriptions(NOW + 998)).toBe(true);
       expect(await runs.news.hasSubscriptions(NOW + 999)).toBe(false);
     });
 
     test("housekeeping deletes expired subscriptions of all principals, with their messages", async () => {
-      await runs.news.subscribe(subscription("sub_old"), 9, NOW);
-      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), 9, NOW);
-      await runs.news.subscribe(subscription("sub_new", { expiresAt: LATER }), 9, NOW);
+      await runs.news.subscribe(subscription("sub_old"), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_new", { expiresAt: LATER }), { most: 9, now: NOW });
       await complete(await begin());
       const context = { checkpoints: undefined, signal: new AbortController().signal };
       await runs.prune({}, { ...context, now: NOW + 99 });
@@ -259,11 +265,11 @@ export function newsRepositoryContract(
 
     test("subscriptions are sent events of their principal, type and run, until their end", async () => {
       const [first, second] = [await begin(), await begin()];
-      await runs.news.subscribe(subscription("sub_all"), 9, NOW);
-      await runs.news.subscribe(subscription("sub_one", { runId: first.runId }), 9, NOW);
-      await runs.news.subscribe(subscription("sub_failed", { type: "run.failed" }), 9, NOW);
-      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), 9, NOW);
-      await runs.news.subscribe(subscription("sub_over", { expiresAt: NOW }), 9, NOW - 1);
+      await runs.news.subscribe(subscription("sub_all"), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_one", { runId: first.runId }), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_failed", { type: "run.failed" }), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
+      await runs.news.subscribe(subscription("sub_over", { expiresAt: NOW }), { most: 9, now: NOW - 1 });
       await complete(second);
       await complete(first);
       expect((await runs.news.list(9)).map(({ target, runId }) => [target, runId])).toEqual([
@@ -274,6 +280,27 @@ export function newsRepositoryContract(
       expect(await claim("@sub_one")).toMatchObject({ news: { type: "run.finished", runId: first.runId } });
       expect(await runs.news.unsubscribe(ME, "sub_all")).toBe(true);
       expect((await runs.news.list(9)).map(({ target }) => target)).toEqual(["@sub_one"]);
+    });
+
+    test("a new subscription is sent the newest events since a time, oldest first, and a known one none", async () => {
+      const [late, early] = [await begin(), await begin()];
+      await complete(early);
+      await complete(late, undefined, runs, NOW + 1);
+      const sent = async (id: string) => {
+        const claimed = [await claim(`@${id}`, NOW + 1), await claim(`@${id}`, NOW + 1)];
+        return claimed.flatMap((one) => one?.news.runId ?? []);
+      };
+      const theirs = subscription("sub_theirs", { principal: "you" });
+      const failed = subscription("sub_failed", { type: "run.failed" });
+      const own = subscription("sub_own", { runId: late.runId });
+      const terms = { most: 9, now: NOW + 1, since: NOW };
+      for (const one of [subscription("sub_1"), subscription("sub_1"), theirs, failed, own])
+        expect(await runs.news.subscribe(one, terms)).toEqual({ isTruncated: false });
+      await runs.news.subscribe(subscription("sub_late"), { ...terms, since: NOW + 1 });
+      expect(await runs.news.list(9)).toHaveLength(4);
+      expect(await sent("sub_1")).toEqual([early.runId, late.runId]);
+      expect(await sent("sub_own")).toEqual([late.runId]);
+      expect(await sent("sub_late")).toEqual([late.runId]);
     });
 
     test("events of a principal's runs are found by type, run and time", async () => {

@@ -46,6 +46,9 @@ export function decodePosition(cursor: string): Position | undefined {
   }
 }
 
+/** Time from which events are read again for a position. */
+export const readsFrom = ({ floor, time }: Position): number => Math.max(floor, time - OVERLAP_MS);
+
 const markOf = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
 
 export interface Page {
@@ -66,11 +69,12 @@ export interface PageQuery {
 export async function eventsAfter(
   news: RunNews,
   principal: Principal,
-  { floor, time, known }: Position,
+  position: Position,
   { type, runId, limit, now }: PageQuery,
 ): Promise<Page> {
+  const { floor, time, known } = position;
   const most = limit + known.length + 1;
-  const since = Math.max(floor, time - OVERLAP_MS);
+  const since = readsFrom(position);
   const found = await news.occurrences(principal, { type, runId, since, limit: most });
   const marks = new Set(known);
   const fresh = found.filter(({ id }) => !marks.has(markOf(id)));

@@ -9,8 +9,8 @@ import type { NewsType, RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import { webhookType } from "./catalogue.ts";
 import { callbackFailed, exhausted, invalid, notFound, unsupported } from "./errors.ts";
-import { encodePosition, positionAt } from "./position.ts";
-import { type SubscribeParams, type Wanted, wantedBy } from "./requests.ts";
+import { encodePosition, positionAt, readsFrom } from "./position.ts";
+import { type SubscribeParams, type Wanted, startOf, wantedBy } from "./requests.ts";
 
 const HOUR = 3_600_000;
 /** Lifetime of a subscription, in ms; the client subscribes again before its end. */
@@ -37,9 +37,9 @@ function idOf(principal: Principal, url: string, { type, args }: Wanted): string
 export async function subscribe(params: Params, context: SubscribeContext): Promise<object> {
   const { news, principal, now, callbacks } = context;
   const wanted = wantedBy(params);
-  const { delivery, ttlMs, cursor } = params;
+  const { delivery, ttlMs } = params;
   const [type, allowed] = deliverable(wanted, delivery, callbacks);
-  if (cursor !== undefined && cursor !== null) throw unsupported("replay", "by webhook; use events/poll");
+  const start = startOf(params, now);
   const { url } = delivery;
   const secret = delivery.secret ?? "";
   const problem = callbackProblem(url, allowed);
@@ -64,12 +64,14 @@ export async function subscribe(params: Params, context: SubscribeContext): Prom
     expiresAt,
     ...(runId === undefined ? {} : { runId }),
   };
-  if (!(await news.subscribe(subscription, MOST, now))) throw exhausted("subscriptions", MOST);
+  const since = params.cursor ? readsFrom(start.position) : undefined;
+  const added = await news.subscribe(subscription, { most: MOST, now, since });
+  if (added === undefined) throw exhausted("subscriptions", MOST);
   return {
     id,
     refreshBefore: isoTime(expiresAt),
     cursor: encodePosition(positionAt(now)),
-    truncated: false,
+    truncated: start.isTruncated || added.isTruncated,
   };
 }
 

@@ -224,11 +224,11 @@ export class StoredNews implements NewsRepository {
     return this.#engine.of(principal).read(() => subscriptions.find(principal, id, now));
   }
 
-  async subscribe(subscription: Subscription, most: number, now: number): Promise<boolean> {
-    const add = () => subscriptions.add(subscription, most, now);
-    const isAdded = await this.#engine.of(subscription.principal).write(add);
+  async subscribe(...[subscription, terms]: Parameters<NewsRepository["subscribe"]>) {
+    const add = () => subscriptions.add(subscription, terms);
+    const added = await this.#engine.of(subscription.principal).write(add);
     this.#posted();
-    return isAdded;
+    return added;
   }
 
   unsubscribe(principal: Principal, id: string): Promise<boolean> {

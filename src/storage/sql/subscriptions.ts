@@ -4,6 +4,7 @@ import {
   type EventType,
   type News,
   type OccurrenceQuery,
+  type RunNews,
   type Subscription,
   newsId,
   targetOf,
@@ -47,29 +48,55 @@ export const toNews = (row: NamedEventRow, type: EventType): News => ({
   event: toEvent(row),
 });
 
-export function* occurrences(
-  principal: Principal,
-  { type, runId, since, limit }: OccurrenceQuery,
-): Steps<News[]> {
-  const wanted = [
+/** Finds the events of a principal since a time; the SQL begins with `FROM`, and its columns are those of `e` and `r`. */
+function wanted(principal: Principal, { type, runId, since, limit }: OccurrenceQuery) {
+  const conditions = [
     `e.${IS_NEWS}`,
     "e.kind IN (SELECT value FROM json_each(@kinds))",
     "e.time >= @since AND r.principal = @principal",
     ...(type === "budget.reached" ? ["r.stop_reason IS NOT NULL AND r.stop_reason <> 'goal_not_met'"] : []),
     ...(runId === undefined ? [] : ["e.run_id = @run_id"]),
   ];
-  const rows = yield* all<NamedEventRow>(
-    `SELECT ${NAMED_EVENT} FROM run_events AS e INDEXED BY run_events_news JOIN runs AS r ON r.id = e.run_id
-     WHERE ${wanted.join(" AND ")} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`,
-    {
+  return {
+    sql: `FROM run_events AS e INDEXED BY run_events_news JOIN runs AS r ON r.id = e.run_id
+      WHERE ${conditions.join(" AND ")}`,
+    values: {
       principal,
       since,
       limit,
       kinds: toJson(KINDS[type]),
       ...(runId === undefined ? {} : { run_id: runId }),
     },
+  };
+}
+
+export function* occurrences(principal: Principal, query: OccurrenceQuery): Steps<News[]> {
+  const { sql, values } = wanted(principal, query);
+  const rows = yield* all<NamedEventRow>(
+    `SELECT ${NAMED_EVENT} ${sql} ORDER BY e.time, e.run_id, e.seq LIMIT @limit`,
+    values,
   );
-  return rows.map((row) => toNews(row, type));
+  return rows.map((row) => toNews(row, query.type));
+}
+
+/** Newest events that a new subscription is sent of those before it. */
+const MOST_MISSED = 1000;
+
+/** Sends the events since a time, oldest first; gives true if some before them were left out. */
+function* sendMissed(
+  { id, principal, type, runId }: Subscription,
+  since: number,
+  now: number,
+): Steps<boolean> {
+  const { sql, values } = wanted(principal, { type, runId, since, limit: MOST_MISSED });
+  // Due at their own times, they are sent in their order.
+  const sent = yield* change(
+    `INSERT INTO news_deliveries (run_id, seq, type, target, environment, created_at, due_at)
+     SELECT e.run_id, e.seq, @type, @target, r.environment, CAST(@now AS BIGINT), e.time
+     ${sql} ORDER BY e.time DESC, e.run_id DESC, e.seq DESC LIMIT @limit`,
+    { ...values, type, target: targetOf(id), now },
+  );
+  return sent === MOST_MISSED;
 }
 
 export function* find(principal: Principal, id: string, now: number): Steps<Subscription | undefined> {
@@ -91,7 +118,9 @@ export function* anyOpen(now: number): Steps<boolean> {
 }
 
 /** Expired ones of the principal are deleted on the way, with the messages on their way. */
-export function* add(subscription: Subscription, most: number, now: number): Steps<boolean> {
+export function* add(
+  ...[subscription, { most, now, since }]: Parameters<RunNews["subscribe"]>
+): Steps<{ isTruncated: boolean } | undefined> {
   const { id, principal, type, runId, url, secret, expiresAt } = subscription;
   yield* lockPrincipal(principal);
   const known = yield* all<Pick<SubscriptionRow, "id" | "expires_at">>(
@@ -99,15 +128,17 @@ export function* add(subscription: Subscription, most: number, now: number): Ste
     { principal },
   );
   for (const old of known) if (old.expires_at <= now) yield* remove(principal, old.id);
-  const others = known.filter((one) => one.expires_at > now && one.id !== id);
-  if (others.length >= most) return false;
+  const open = known.filter((one) => one.expires_at > now);
+  const isNew = open.every((one) => one.id !== id);
+  if (open.length - (isNew ? 0 : 1) >= most) return undefined;
   yield* change(
     `INSERT INTO news_subscriptions (id, principal, type, run_id, url, secret, expires_at)
      VALUES (@id, @principal, @type, @run_id, @url, @secret, @expires_at)
      ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at`,
     { id, principal, type, run_id: runId ?? null, url, secret, expires_at: expiresAt },
   );
-  return true;
+  const isMissed = isNew && since !== undefined;
+  return { isTruncated: isMissed && (yield* sendMissed(subscription, since, now)) };
 }
 
 /** Removes those of all principals, with the messages on their way. */

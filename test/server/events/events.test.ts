@@ -265,6 +265,31 @@ describe("a subscription", () => {
     expect(again.error).toMatchObject({ code: -32_011, data: { kind: "subscription" } });
   });
 
+  test("with a cursor is first sent the events since then", async () => {
+    const { service, deps, file } = world();
+    const receiver = await startReceiver(repeating);
+    const rpc = await overHttp(deps);
+    await finishedRun(service, "before");
+    const { cursor } = await poll(rpc, "run.finished");
+    const missed = await finishedRun(service, "missed");
+    const url = `${receiver.url}/hook`;
+    const { result } = await subscribe(rpc, url, { cursor });
+    expect(result).toMatchObject({ truncated: false });
+    // Renewed with the cursor that it began with, as clients do: it is sent nothing again.
+    expect((await subscribe(rpc, url, { cursor })).error).toBeUndefined();
+    deliver(file);
+    const later = await finishedRun(service, "later");
+    await expect.poll(() => receiver.received.length).toBe(3);
+    const runs = receiver.received
+      .slice(1)
+      .map(({ body }) => (JSON.parse(body) as Occurrence).data["run_id"]);
+    expect(runs).toEqual([missed, later]);
+    const skipping = await subscribe(rpc, `${receiver.url}/other`, { cursor, maxAgeMs: 0 });
+    expect(skipping.result).toMatchObject({ truncated: true });
+    const foreign = await subscribe(rpc, url, { cursor: "hunter2" });
+    expect(foreign.error).toMatchObject({ code: -32_602, data: { field: "cursor" } });
+  });
+
   test("of another principal is another one, which nobody else can end", async () => {
     const { service, deps, file } = world();
     const receiver = await startReceiver(repeating);
@@ -352,7 +377,9 @@ describe("a subscription", () => {
     const one = { principal: ME, type: "run.finished" as const, url: "https://example.com/", secret: SECRET };
     for (let number = 0; number < 50; number += 1) {
       const expiresAt = Date.now() + (number === 0 ? -1 : 60_000);
-      expect(await news.subscribe({ ...one, id: `sub_${number}`, expiresAt }, 50, 0)).toBe(true);
+      expect(
+        await news.subscribe({ ...one, id: `sub_${number}`, expiresAt }, { most: 50, now: 0 }),
+      ).toBeDefined();
     }
     await finishedRun(service, "one");
     expect((await news.list(99)).map(({ target }) => target)).not.toContain("@sub_0");
