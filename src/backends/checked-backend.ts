@@ -42,7 +42,7 @@ export const fileLocks = new KeyedLock();
 /** Requests of one operation that may run at the same time. */
 export const PARALLEL_TRANSFERS = 8;
 
-/** A checked path. Operations add other facts that they need to reach the file. */
+/** A checked path, and what the operations of a backend need to reach the file. */
 export interface Located {
   /** The path as results and failures show it. */
   path: string;
@@ -61,54 +61,48 @@ export interface Edit extends ContentEdit, CallOptions {
 
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 
-/**
- * The operations of a backend at checked paths. Each gets the result of `locate` for its path, so an implementation
- * may declare the type of that result in place of `Located`.
- */
-export interface Operations {
-  /** Path of a search that names none. Default `/`. */
-  readonly top?: string;
+/** The operations of a backend at checked paths, each of which has all that an operation needs. */
+export interface Operations<At extends Located = Located> {
   /** Uploads and downloads at the same time. Default 1. */
   readonly parallel?: number;
   /** Set if every operation but `grep` gives its result at once. The methods then do the same. Default false. */
   readonly atOnce?: boolean;
-  locate(path: string): ({ ok: true } & Located) | ({ ok: false } & BackendFailure);
   /**
-   * Runs an operation, with locks if needed, and turns exceptions into failures. It may run at another place than the
-   * one that `locate` gave. Default: only runs it.
+   * Runs an operation, with locks if needed, and turns exceptions into failures. It may run at another place, and with
+   * other options, than those of the call. Default: only runs it.
    */
-  attempt?<Result>(
-    at: Located,
-    call: { method: Method; options: CallOptions },
-    run: (at?: Located) => MaybePromise<Result>,
+  attempt?<Options extends CallOptions, Result>(
+    at: At,
+    call: { method: Method; options: Options },
+    run: (at?: At, options?: Options) => MaybePromise<Result>,
   ): MaybePromise<Result | BackendFailure>;
-  ls(at: Located, options: CallOptions): MaybePromise<LsResult>;
-  read(at: Located, page: PageRequest, options: CallOptions): MaybePromise<ReadResult>;
-  readRaw(at: Located, options: CallOptions): MaybePromise<ReadRawResult>;
-  grep(at: Located, search: Search): MaybePromise<GrepResult>;
-  glob(at: Located, pattern: string, options: CallOptions): MaybePromise<GlobResult>;
-  write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult>;
-  edit(at: Located, edit: Edit): MaybePromise<EditResult>;
-  delete(at: Located, options: CallOptions): MaybePromise<DeleteResult>;
+  ls(at: At, options: CallOptions): MaybePromise<LsResult>;
+  read(at: At, page: PageRequest, options: CallOptions): MaybePromise<ReadResult>;
+  readRaw(at: At, options: CallOptions): MaybePromise<ReadRawResult>;
+  grep(at: At, search: Search): MaybePromise<GrepResult>;
+  glob(at: At, pattern: string, options: CallOptions): MaybePromise<GlobResult>;
+  write(at: At, content: string, options: WriteOptions): MaybePromise<WriteResult>;
+  edit(at: At, edit: Edit): MaybePromise<EditResult>;
+  delete(at: At, options: CallOptions): MaybePromise<DeleteResult>;
   /** Stores bytes and replaces existing content. */
-  upload(at: Located, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
+  upload(at: At, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
   /** Default: the bytes of what `readRaw` gives. */
-  download?(at: Located, options: CallOptions): MaybePromise<FileDownloadResponse>;
+  download?(at: At, options: CallOptions): MaybePromise<FileDownloadResponse>;
 }
 
-/** For operations that store a text as the bytes it stands for. */
-export abstract class PutOperations {
-  abstract put(at: Located, bytes: Uint8Array, options: WriteOptions): MaybePromise<WriteResult>;
+type Put<At> = (at: At, bytes: Uint8Array, options: WriteOptions) => MaybePromise<WriteResult>;
 
-  write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult> {
+/** The operations that store a file, for a backend that stores a text as the bytes it stands for. */
+export const storedBy = <At extends Located>(put: Put<At>): Pick<Operations<At>, "write" | "upload"> => ({
+  write: (at, content, options) => {
     const given = bytesToWrite(at.path, content, options.encoding);
-    return given.ok ? this.put(at, given.bytes, options) : { error: given.error, code: given.code };
-  }
+    return given.ok ? put(at, given.bytes, options) : { error: given.error, code: given.code };
+  },
+  upload: (at, bytes, options) => put(at, bytes, { ...options, mode: "overwrite" }),
+});
 
-  upload(at: Located, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult> {
-    return this.put(at, bytes, { ...options, mode: "overwrite" });
-  }
-}
+/** Checks a path and finds what is needed to reach its file. */
+type Locate = (path: string) => Located | BackendFailure;
 
 /** The result of a method: a promise, unless the operations give theirs at once. */
 type Answer<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
@@ -116,13 +110,18 @@ type Answer<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Pro
 /** A backend over operations, which a subclass passes in. */
 export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   readonly #operations: Operations;
+  readonly #locate: Locate;
+  readonly #top: string;
 
-  constructor(operations: Operations) {
+  /** `top`: the path of a search that names none. */
+  constructor(operations: Operations, locate: Locate, top = "/") {
     this.#operations = operations;
+    this.#locate = locate;
+    this.#top = top;
   }
 
   ls(path: string, options: CallOptions = {}): Answer<AtOnce, LsResult> {
-    return this.#run("ls", path, options, (at) => this.#operations.ls(at, options));
+    return this.#run("ls", path, options, (at, given) => this.#operations.ls(at, given));
   }
 
   read(
@@ -132,11 +131,11 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     options: CallOptions = {},
   ): Answer<AtOnce, ReadResult> {
     const page = pageRequest(offset, limit);
-    return this.#run("read", filePath, options, (at) => this.#operations.read(at, page, options));
+    return this.#run("read", filePath, options, (at, given) => this.#operations.read(at, page, given));
   }
 
   readRaw(filePath: string, options: CallOptions = {}): Answer<AtOnce, ReadRawResult> {
-    return this.#run("readRaw", filePath, options, (at) => this.#operations.readRaw(at, options));
+    return this.#run("readRaw", filePath, options, (at, given) => this.#operations.readRaw(at, given));
   }
 
   async grep(
@@ -146,17 +145,19 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     maxCount?: number | null,
     options: GrepOptions = {},
   ): Promise<GrepResult> {
-    const search = { pattern, glob, maxCount: maxCount ?? DEFAULT_MAX_COUNT, options };
-    return this.#call("grep", path ?? this.#top, options, (at) => this.#operations.grep(at, search));
+    const search = { pattern, glob, maxCount: maxCount ?? DEFAULT_MAX_COUNT };
+    return this.#call("grep", path ?? this.#top, options, (at, given) =>
+      this.#operations.grep(at, { ...search, options: given }),
+    );
   }
 
   glob(pattern: string, path?: string, options: CallOptions = {}): Answer<AtOnce, GlobResult> {
     const top = path ?? this.#top;
-    return this.#run("glob", top, options, (at) => this.#operations.glob(at, pattern, options));
+    return this.#run("glob", top, options, (at, given) => this.#operations.glob(at, pattern, given));
   }
 
   write(filePath: string, content: string, options: WriteOptions = {}): Answer<AtOnce, WriteResult> {
-    return this.#run("write", filePath, options, (at) => this.#operations.write(at, content, options));
+    return this.#run("write", filePath, options, (at, given) => this.#operations.write(at, content, given));
   }
 
   edit(
@@ -166,12 +167,12 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     replaceAll = false,
     options: EditOptions = {},
   ): Answer<AtOnce, EditResult> {
-    const edit = { oldString, newString, replaceAll, ...options };
-    return this.#run("edit", filePath, options, (at) => this.#operations.edit(at, edit));
+    const edit: Edit = { oldString, newString, replaceAll, ...options };
+    return this.#run("edit", filePath, edit, (at, given) => this.#operations.edit(at, given));
   }
 
   delete(filePath: string, options: CallOptions = {}): Answer<AtOnce, DeleteResult> {
-    return this.#run("delete", filePath, options, (at) => this.#operations.delete(at, options));
+    return this.#run("delete", filePath, options, (at, given) => this.#operations.delete(at, given));
   }
 
   uploadFiles(
@@ -180,7 +181,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   ): Answer<AtOnce, FileUploadResponse[]> {
     return this.#each(files, ([path, bytes]) =>
       then(
-        this.#call("upload", path, options, (at) => this.#operations.upload(at, bytes, options)),
+        this.#call("upload", path, options, (at, given) => this.#operations.upload(at, bytes, given)),
         ({ code, filesUpdate }: WriteResult): FileUploadResponse => ({
           path,
           error: operationError(code),
@@ -194,40 +195,41 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     const operations = this.#operations;
     return this.#each(paths, (path) =>
       then(
-        this.#call<ReadRawResult | FileDownloadResponse>("readRaw", path, options, (at) =>
-          operations.download === undefined
-            ? operations.readRaw(at, options)
-            : operations.download(at, options),
+        this.#call<CallOptions, ReadRawResult | FileDownloadResponse>(
+          "readRaw",
+          path,
+          options,
+          (at, given) =>
+            operations.download === undefined
+              ? operations.readRaw(at, given)
+              : operations.download(at, given),
         ),
         (read) => ("content" in read ? { ...read, path } : downloadOf(path, read)),
       ),
     );
   }
 
-  get #top(): string {
-    return this.#operations.top ?? "/";
-  }
-
-  #run<Result>(
+  #run<Options extends CallOptions, Result>(
     method: Method,
     path: string,
-    options: CallOptions,
-    run: (at: Located) => MaybePromise<Result>,
+    options: Options,
+    run: (at: Located, options: Options) => MaybePromise<Result>,
   ): Answer<AtOnce, Result | BackendFailure> {
     return this.#answer(() => this.#call(method, path, options, run));
   }
 
-  #call<Result>(
+  #call<Options extends CallOptions, Result>(
     method: Method,
     path: string,
-    options: CallOptions,
-    run: (at: Located) => MaybePromise<Result>,
+    options: Options,
+    run: (at: Located, options: Options) => MaybePromise<Result>,
   ): MaybePromise<Result | BackendFailure> {
-    const at = this.#operations.locate(path);
-    if (!at.ok) return { error: at.error, code: at.code };
+    const at = this.#locate(path);
+    if ("error" in at) return { error: at.error, code: at.code };
+    const runHere = (there = at, given = options): MaybePromise<Result> => run(there, given);
     return this.#operations.attempt === undefined
-      ? run(at)
-      : this.#operations.attempt(at, { method, options }, (there = at) => run(there));
+      ? runHere()
+      : this.#operations.attempt(at, { method, options }, runHere);
   }
 
   #each<Item, Result>(

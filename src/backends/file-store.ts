@@ -7,23 +7,19 @@ import type {
   FileData,
   FileInfo,
   MaybePromise,
-  WriteOptions,
   WriteResult,
 } from "./backend.ts";
 import {
   COMPLETE,
   CheckedBackend,
-  type Edit,
   type Located,
   type Operations,
   PARALLEL_TRANSFERS,
-  PutOperations,
   fileLocks,
-  type Search,
+  storedBy,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
 import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
-import type { PageRequest } from "./pages.ts";
 import { parentsOf, validatePath } from "./paths.ts";
 import {
   type SearchFile,
@@ -127,38 +123,18 @@ export interface FileStoreBackendOptions {
 /** Maximum number of attempts for a change while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
-interface StorePath extends Located {
+interface StorePath extends Located, FileStoreBackendOptions {
   store: FileStore;
 }
 
 /** The operations of the port over get, put, remove and list. */
-class StoreOperations extends PutOperations implements Operations {
-  readonly parallel = PARALLEL_TRANSFERS;
-  readonly #open: () => FileStore | errors.BackendFailure;
-  readonly #options: FileStoreBackendOptions;
-
-  constructor(open: () => FileStore | errors.BackendFailure, options: FileStoreBackendOptions) {
-    super();
-    this.#open = open;
-    this.#options = options;
-  }
-
-  locate(given: string): ({ ok: true } & StorePath) | ({ ok: false } & errors.BackendFailure) {
-    const valid = validatePath(given);
-    if (!valid.ok) return valid;
-    const store = this.#open();
-    return "error" in store ? { ok: false, ...store } : { ok: true, path: valid.path, store };
-  }
-
-  async attempt<Result>(
-    { path, store }: StorePath,
-    { options }: { options: CallOptions },
-    run: () => MaybePromise<Result>,
-  ): Promise<Result | errors.BackendFailure> {
-    const isAborted = (): boolean => options.signal?.aborted === true;
+const OPERATIONS: Operations<StorePath> = {
+  parallel: PARALLEL_TRANSFERS,
+  attempt: async ({ path, store }, { options: { signal } }, run) => {
+    const isAborted = (): boolean => signal?.aborted === true;
     if (isAborted()) return errors.operationAborted(path);
     try {
-      return (await untilAborted(run, options.signal)) ?? errors.operationAborted(path);
+      return (await untilAborted(run, signal)) ?? errors.operationAborted(path);
     } catch (thrown) {
       if (isAborted()) return errors.operationAborted(path);
       if (thrown instanceof MemoryTooLarge) return errors.memoryTooLarge(thrown.message);
@@ -166,24 +142,19 @@ class StoreOperations extends PutOperations implements Operations {
       const reason = store.explain?.(thrown) ?? "its storage failed; try again";
       return errors.backendFailed(path, reason, thrown);
     }
-  }
-
-  async ls({ path, store }: StorePath, options: CallOptions) {
-    return listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize));
-  }
-
-  async read({ path, store }: StorePath, page: PageRequest, options: CallOptions) {
+  },
+  ls: async ({ path, store }, options) =>
+    listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize)),
+  read: async ({ path, store }, page, options) => {
     const found = await store.get(path, options);
     return found === undefined ? missing(path, store) : readFileData(path, found.data, page);
-  }
-
-  async readRaw({ path, store }: StorePath, options: CallOptions) {
+  },
+  readRaw: async ({ path, store }, options) => {
     const found = await store.get(path, options);
     if (found === undefined) return missing(path, store);
     return { data: found.data, version: versionOf(found.data) };
-  }
-
-  async grep({ path, store }: StorePath, search: Search) {
+  },
+  grep: async ({ path, store }, search) => {
     const compiled = compileSearch(search.pattern, search.options);
     const containing = compiled.ok ? compiled.literal : undefined;
     const options = { ...search.options, ...(containing === undefined ? {} : { containing }) };
@@ -197,23 +168,16 @@ class StoreOperations extends PutOperations implements Operations {
         return data === undefined ? { kind: "skipped" } : searchable(file.path, data);
       }),
     );
-  }
-
-  async glob({ path, store }: StorePath, pattern: string, options: CallOptions) {
-    return globFlat(pattern, path, await collect(store.list(path, options)));
-  }
-
-  put(at: StorePath, bytes: Uint8Array, options: WriteOptions) {
-    return this.#change(at, options, (old) => refusedWrite(at.path, old, options) ?? { bytes });
-  }
-
-  override upload(at: StorePath, bytes: Uint8Array, options: CallOptions) {
-    return this.#change(at, options, () => ({ bytes }), "any");
-  }
-
-  async edit(at: StorePath, edit: Edit) {
+  },
+  glob: async ({ path, store }, pattern, options) =>
+    globFlat(pattern, path, await collect(store.list(path, options))),
+  ...storedBy<StorePath>((at, bytes, options) =>
+    change(at, options, (old) => refusedWrite(at.path, old, options) ?? { bytes }),
+  ),
+  upload: (at, bytes, options) => change(at, options, () => ({ bytes }), "any"),
+  edit: async (at, edit) => {
     let occurrences = 0;
-    const result = await this.#change(at, edit, (old) => {
+    const result = await change(at, edit, (old) => {
       if (old === undefined) return errors.fileNotFound(at.path);
       const edited = editFileData(at.path, old, edit);
       if (!edited.ok) return { error: edited.error, code: edited.code };
@@ -221,46 +185,41 @@ class StoreOperations extends PutOperations implements Operations {
       return { bytes: edited.bytes };
     });
     return result.error === undefined ? { ...result, occurrences } : result;
-  }
-
-  async delete({ path, store }: StorePath, options: CallOptions) {
+  },
+  delete: async ({ path, store }, options) => {
     if (path === "/") return errors.refusedToDelete(path);
     const files = await collect(store.list(path, options));
     if (files.length === 0) return errors.fileNotFound(path);
     const slots = new Semaphore(PARALLEL_TRANSFERS);
-    await Promise.all(
-      files.map((file) =>
-        slots.run(() => lockedFile(store, file.path, async () => store.remove(file.path, options))),
-      ),
-    );
+    const remove = (file: string) => lockedFile(store, file, async () => store.remove(file, options));
+    await Promise.all(files.map((file) => slots.run(() => remove(file.path))));
     return { path, filesUpdate: null };
-  }
+  },
+};
 
-  /** Stores the result of `plan` for the current file. Plans again if the file was replaced in between. */
-  #change(
-    { path, store }: StorePath,
-    options: CallOptions,
-    plan: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
-    whatever?: "any",
-  ): Promise<WriteResult> {
-    return lockedFile(store, path, async (): Promise<WriteResult> => {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-        const found = await store.get(path, options);
-        const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
-        if (obstacle !== undefined) return obstacle;
-        const changed = plan(found?.data);
-        if ("error" in changed) return changed;
-        const now = isoTime((this.#options.clock ?? systemClock)());
-        const times = { now, createdAt: found?.data.created_at };
-        const data = toFileData(path, changed.bytes, times, this.#options.fileFormat);
-        const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
-        if (await store.put(path, data, expected, options)) {
-          return { path, filesUpdate: null, version: versionOf(data) };
-        }
+/** Stores the result of `plan` for the current file. Plans again if the file was replaced in between. */
+function change(
+  { path, store, clock = systemClock, fileFormat }: StorePath,
+  options: CallOptions,
+  plan: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
+  whatever?: "any",
+): Promise<WriteResult> {
+  return lockedFile(store, path, async (): Promise<WriteResult> => {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const found = await store.get(path, options);
+      const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
+      if (obstacle !== undefined) return obstacle;
+      const changed = plan(found?.data);
+      if ("error" in changed) return changed;
+      const times = { now: isoTime(clock()), createdAt: found?.data.created_at };
+      const data = toFileData(path, changed.bytes, times, fileFormat);
+      const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
+      if (await store.put(path, data, expected, options)) {
+        return { path, filesUpdate: null, version: versionOf(data) };
       }
-      return errors.changedSinceRead(path);
-    });
-  }
+    }
+    return errors.changedSinceRead(path);
+  });
 }
 
 /**
@@ -277,7 +236,12 @@ export class FileStoreBackend extends CheckedBackend {
     store: FileStore | (() => FileStore | errors.BackendFailure),
     options: FileStoreBackendOptions = {},
   ) {
-    super(new StoreOperations(typeof store === "function" ? store : () => store, options));
+    super(OPERATIONS, (given) => {
+      const valid = validatePath(given);
+      if (!valid.ok) return valid;
+      const opened = typeof store === "function" ? store() : store;
+      return "error" in opened ? opened : { ...options, path: valid.path, store: opened };
+    });
     const { lifetime = "persistent", writes }: Partial<FileStore> = typeof store === "function" ? {} : store;
     this.capabilities = {
       ...COMPLETE,

@@ -16,24 +16,23 @@ import type {
   ReadResult,
   ResolveOptions,
   ThreadFiles,
-  WriteOptions,
   WriteResult,
 } from "./backend.ts";
-import {
-  COMPLETE,
-  CheckedBackend,
-  type Edit,
-  type Located,
-  type Operations,
-  PutOperations,
-  type Search,
-} from "./checked-backend.ts";
+import { COMPLETE, CheckedBackend, type Located, type Operations, storedBy } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
-import type { PageRequest } from "./pages.ts";
-import { isAtOrBelow, parentsOf, validatePath, withoutSlash } from "./paths.ts";
+import { editFileData, readFileData, toFileData, versionOf } from "./file-data.ts";
+import { parentsOf, validatePath, withoutSlash } from "./paths.ts";
 import { bindRuntime, checkBackend, obtainBackend } from "./runtime.ts";
-import { globFlat, grepFlat, grepShown, listFlat, sortByPath } from "./search.ts";
+import {
+  globFlat,
+  grepFlat,
+  grepShown,
+  hasBelow,
+  infosOf,
+  listFlat,
+  pathsAtOrBelow,
+  sortByPath,
+} from "./search.ts";
 
 /** Begins the name of a file that marks a deletion: the base has the deleted entry under the rest of the name. */
 const DELETED = ".wh.";
@@ -68,8 +67,7 @@ class OverlayChanges {
   }
 
   hasBelow(path: string): boolean {
-    for (const [known] of this.entries()) if (known !== path && isAtOrBelow(known, path)) return true;
-    return false;
+    return hasBelow(path, this.entries());
   }
 
   put(path: string, data: FileData): Record<string, FileData> {
@@ -83,15 +81,11 @@ class OverlayChanges {
     path: string,
     mark: FileData | undefined,
   ): { filesUpdate: Record<string, null>; recorded?: Record<string, FileData> } {
-    const own = [...this.#files.entries()].map(([known]) => known).filter((at) => isAtOrBelow(at, path));
+    const own = pathsAtOrBelow(path, this.#files.entries());
     const filesUpdate = Object.fromEntries(own.map((at): [string, null] => [at, null]));
     this.#files.apply(filesUpdate);
     return mark === undefined ? { filesUpdate } : { filesUpdate, recorded: this.put(markOf(path), mark) };
   }
-}
-
-function* infosOf(changes: OverlayChanges): Generator<FileInfo> {
-  for (const [path, data] of changes.entries()) yield infoOf(path, data);
 }
 
 const isShown = (path: string, changes: OverlayChanges): boolean =>
@@ -159,73 +153,47 @@ const OPTIONS: OptionTable<{ clock?: Clock }> = { clock: "a function" };
 
 interface OverlayPath extends Located {
   changes: OverlayChanges;
+  /** The backend below the changes. */
+  base: () => Promise<Backend>;
+  clock: Clock;
 }
 
-class OverlayOperations extends PutOperations implements Operations {
-  readonly #source: BackendSource;
-  readonly #runtime: BackendRuntime | undefined;
-  readonly #clock: Clock;
-  #made: Promise<Backend> | undefined;
-
-  constructor(source: BackendSource, clock: Clock, runtime: BackendRuntime | undefined) {
-    super();
-    this.#source = source;
-    this.#clock = clock;
-    this.#runtime = runtime;
-  }
-
-  locate(given: string): ({ ok: true } & OverlayPath) | ({ ok: false } & errors.BackendFailure) {
-    const valid = validatePath(given);
-    if (!valid.ok) return valid;
-    if (isReserved(valid.path)) return { ok: false, ...errors.reservedName(valid.path) };
-    if (this.#runtime === undefined) return { ok: false, ...errors.threadFilesMissing() };
-    return { ok: true, path: valid.path, changes: new OverlayChanges(this.#runtime.files) };
-  }
-
-  async ls({ path, changes }: OverlayPath, options: CallOptions) {
-    const own = listFlat(path, infosOf(changes));
+const OPERATIONS: Operations<OverlayPath> = {
+  ls: async ({ path, changes, base }, options) => {
+    const own = listFlat(path, infosOf(changes.entries()));
     if (changes.get(path) !== undefined) return own;
-    const base = await this.#base();
-    const lower = changes.hidesBase(path) ? errors.directoryNotFound(path) : await base.ls(path, options);
+    const backend = await base();
+    const lower = changes.hidesBase(path) ? errors.directoryNotFound(path) : await backend.ls(path, options);
     return mergeFiles<LsResult>(lower, own, changes);
-  }
-
-  async read({ path, changes }: OverlayPath, page: PageRequest, options: CallOptions) {
+  },
+  read: async ({ path, changes, base }, page, options) => {
     const own = changes.get(path);
     if (own !== undefined) return readFileData(path, own, page);
-    const base = await this.#base();
+    const backend = await base();
     return (
       hiddenFile(path, changes) ??
-      orDirectory(await base.read(path, page.offset, page.limit, options), path, changes)
+      orDirectory(await backend.read(path, page.offset, page.limit, options), path, changes)
     );
-  }
-
-  async readRaw({ path, changes }: OverlayPath, options: CallOptions): Promise<ReadRawResult> {
-    const own = changes.get(path);
-    if (own !== undefined) return { data: own, version: versionOf(own) };
-    const base = await this.#base();
-    return hiddenFile(path, changes) ?? orDirectory(await base.readRaw(path, options), path, changes);
-  }
-
-  async glob({ path, changes }: OverlayPath, pattern: string, options: CallOptions) {
-    const own = globFlat(pattern, path, infosOf(changes));
+  },
+  readRaw,
+  glob: async ({ path, changes, base }, pattern, options) => {
+    const own = globFlat(pattern, path, infosOf(changes.entries()));
     if (own.error !== undefined && own.code !== "not_found") return own;
-    const base = await this.#base();
+    const backend = await base();
     const lower = changes.hidesBase(path)
       ? errors.directoryNotFound(path)
-      : await base.glob(pattern, path, options);
+      : await backend.glob(pattern, path, options);
     return mergeFiles<GlobResult>(lower, own, changes);
-  }
-
-  async grep({ path, changes }: OverlayPath, search: Search) {
+  },
+  grep: async ({ path, changes, base }, search) => {
     const { pattern, glob, maxCount, options } = search;
     const own = await grepFlat(changes.entries(), { ...search, path });
     if (changes.get(path) !== undefined || (own.error !== undefined && own.code !== "not_found")) return own;
-    const base = await this.#base();
+    const backend = await base();
     const lower: GrepResult = changes.hidesBase(path)
       ? errors.pathNotFound(path)
       : await grepShown(
-          (cap) => base.grep(pattern, path, glob, cap, options),
+          (cap) => backend.grep(pattern, path, glob, cap, options),
           maxCount + 1,
           (match) => isShown(match, changes),
         );
@@ -233,30 +201,29 @@ class OverlayOperations extends PutOperations implements Operations {
     const matches = sortByPath([...(lower.matches ?? []), ...(own.matches ?? [])]);
     const truncated = lower.truncated === true || own.truncated === true || matches.length > maxCount;
     return { ...lower, matches: matches.slice(0, maxCount), truncated };
-  }
-
-  async put({ path, changes }: OverlayPath, bytes: Uint8Array, options: WriteOptions) {
+  },
+  ...storedBy<OverlayPath>(async (at, bytes, options) => {
+    const { path, changes } = at;
     const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
     const { signal } = options;
-    const found = isOwn ? undefined : await entryIn(await this.#base(), path, { signal });
+    const found = isOwn ? undefined : await entryIn(await at.base(), path, { signal });
     if (signal?.aborted === true) return errors.operationAborted(path);
     if (found !== undefined && "error" in found) return found;
     // Another call may have deleted it while the base was asked.
     const below = changes.hidesBase(path) ? undefined : found;
-    if (path === "/" || changes.hasBelow(path)) return errors.isDirectory(path);
-    if (parentsOf(path).some((at) => changes.get(at) !== undefined)) return errors.parentIsFile(path);
+    if (changes.hasBelow(path)) return errors.isDirectory(path);
+    if (parentsOf(path).some((parent) => changes.get(parent) !== undefined)) return errors.parentIsFile(path);
     const own = changes.get(path);
     const version = own === undefined ? below?.version : versionOf(own);
     if ((own ?? below) !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
     if (options.expectedVersion !== undefined && options.expectedVersion !== version)
       return errors.changedSinceRead(path);
-    return this.#store(changes, path, bytes, own?.created_at);
-  }
-
-  async edit(at: OverlayPath, { expectedVersion, ...edit }: Edit) {
+    return store(at, bytes, own?.created_at);
+  }),
+  edit: async (at, { expectedVersion, ...edit }) => {
     const { path, changes } = at;
     const { signal, realPath, hides } = edit;
-    const found = await this.readRaw(at, { signal, realPath, hides });
+    const found = await readRaw(at, { signal, realPath, hides });
     // Another call may have changed or deleted it while the base was read.
     const own = changes.get(path);
     const data = own ?? (changes.hidesBase(path) ? undefined : found.data);
@@ -267,46 +234,31 @@ class OverlayOperations extends PutOperations implements Operations {
     if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
     const edited = editFileData(path, data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
-    const stored = this.#store(changes, path, edited.bytes, data.created_at);
-    return { ...stored, occurrences: edited.occurrences };
-  }
-
-  async delete({ path, changes }: OverlayPath, { signal }: CallOptions) {
+    return { ...store(at, edited.bytes, data.created_at), occurrences: edited.occurrences };
+  },
+  delete: async ({ path, changes, base, clock }, { signal }) => {
     if (path === "/") return errors.refusedToDelete(path);
-    const base = await this.#base();
-    const lower = changes.hidesBase(path) ? errors.fileNotFound(path) : await base.ls(path, { signal });
+    const backend = await base();
+    const lower = changes.hidesBase(path) ? errors.fileNotFound(path) : await backend.ls(path, { signal });
     const isInBase = lower.error === undefined;
     if (!isInBase && lower.code !== "not_found") return lower;
     const isOwn = changes.get(path) !== undefined || changes.hasBelow(path);
     if (!isInBase && !isOwn) return errors.fileNotFound(path);
-    const now = isoTime(this.#clock());
-    const mark = isInBase ? toFileData(path, new Uint8Array(), { now }) : undefined;
+    const mark = isInBase ? toFileData(path, new Uint8Array(), { now: isoTime(clock()) }) : undefined;
     return { path, ...changes.delete(path, mark) };
-  }
+  },
+};
 
-  /** Changes have no links. */
-  async followLinks(given: string, options?: ResolveOptions): Promise<string | undefined> {
-    const at = this.locate(given);
-    if (!at.ok) return undefined;
-    const { path, changes } = at;
-    const base = await this.#base();
-    const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
-    return isOwn || base.followLinks === undefined ? path : base.followLinks(path, options);
-  }
+async function readRaw({ path, changes, base }: OverlayPath, options: CallOptions): Promise<ReadRawResult> {
+  const own = changes.get(path);
+  if (own !== undefined) return { data: own, version: versionOf(own) };
+  const backend = await base();
+  return hiddenFile(path, changes) ?? orDirectory(await backend.readRaw(path, options), path, changes);
+}
 
-  #store(
-    changes: OverlayChanges,
-    path: string,
-    bytes: Uint8Array,
-    createdAt: string | undefined,
-  ): WriteResult {
-    const data = toFileData(path, bytes, { now: isoTime(this.#clock()), createdAt });
-    return { path, filesUpdate: changes.put(path, data), version: versionOf(data) };
-  }
-
-  #base(): Promise<Backend> {
-    return (this.#made ??= obtainBackend(this.#source, this.#runtime));
-  }
+function store({ path, changes, clock }: OverlayPath, bytes: Uint8Array, createdAt?: string): WriteResult {
+  const data = toFileData(path, bytes, { now: isoTime(clock()), createdAt });
+  return { path, filesUpdate: changes.put(path, data), version: versionOf(data) };
 }
 
 /**
@@ -323,24 +275,38 @@ export class OverlayBackend extends CheckedBackend {
   };
   readonly #source: BackendSource;
   readonly #clock: Clock;
-  readonly #operations: OverlayOperations;
+  readonly #runtime: BackendRuntime | undefined;
+  #base: Promise<Backend> | undefined;
 
   constructor(base: BackendSource, given: { clock?: Clock } = {}, runtime?: BackendRuntime) {
     checkBackend("The first argument of OverlayBackend", base);
-    const { clock = systemClock } = readOptions("OverlayBackend", given, OPTIONS);
-    const operations = new OverlayOperations(base, clock, runtime);
-    super(operations);
-    this.#operations = operations;
+    super(OPERATIONS, (path) => this.#locate(path));
     this.#source = base;
-    this.#clock = clock;
+    this.#clock = readOptions("OverlayBackend", given, OPTIONS).clock ?? systemClock;
+    this.#runtime = runtime;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
   }
 
-  followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
-    return this.#operations.followLinks(path, options);
+  #locate(given: string): OverlayPath | errors.BackendFailure {
+    const valid = validatePath(given);
+    if (!valid.ok) return valid;
+    if (isReserved(valid.path)) return errors.reservedName(valid.path);
+    if (this.#runtime === undefined) return errors.threadFilesMissing();
+    const base = (): Promise<Backend> => (this.#base ??= obtainBackend(this.#source, this.#runtime));
+    return { path: valid.path, changes: new OverlayChanges(this.#runtime.files), base, clock: this.#clock };
+  }
+
+  /** Changes have no links. */
+  async followLinks(given: string, options?: ResolveOptions): Promise<string | undefined> {
+    const at = this.#locate(given);
+    if ("error" in at) return undefined;
+    const { path, changes } = at;
+    const base = await at.base();
+    const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
+    return isOwn || base.followLinks === undefined ? path : base.followLinks(path, options);
   }
 
   /** One root: changes stay in the conversation, whatever the base is. */

@@ -10,20 +10,16 @@ import type {
   FileRoot,
   MaybePromise,
   ResolveOptions,
-  WriteOptions,
 } from "./backend.ts";
 import {
   CheckedBackend,
-  type Edit,
   type Located,
   type Method,
   type Operations,
   PARALLEL_TRANSFERS,
-  type Search,
   uploadTo,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import type { PageRequest } from "./pages.ts";
 import {
   addPrefix,
   isAtOrBelow,
@@ -44,45 +40,6 @@ const OPTIONS: OptionTable<PolicyOptions> = {
   allowPrefixes: "a list of non-empty texts",
 };
 
-/** The rules as they hold while some of the paths that they name are links. */
-class RulesInPlace {
-  readonly #rules: PolicyRules;
-  readonly #named: NamedPlaces;
-
-  constructor(rules: PolicyRules, named: NamedPlaces) {
-    this.#rules = rules;
-    this.#named = named;
-  }
-
-  get hides(): boolean {
-    return this.#rules.hides;
-  }
-
-  isHidden(path: string): boolean {
-    return this.#named.namesOf(path).some((name) => this.#rules.isHidden(name));
-  }
-
-  /** True for a path that is listed, because it or something below it is not hidden. */
-  isListed(path: string): boolean {
-    return this.#named
-      .namesOf(path)
-      .every((name) => !this.#rules.isHidden(name) || this.#rules.isOnTheWay(name));
-  }
-
-  isReadOnly(path: string): boolean {
-    return this.#named.namesOf(path).some((name) => this.#rules.isReadOnly(name));
-  }
-
-  isAsked(path: string): boolean {
-    return this.#named.namesOf(path).some((name) => this.#rules.isAsked(name));
-  }
-
-  hasReadOnlyBelow(path: string): boolean {
-    const names = [...this.#named.namesOf(path), ...this.#named.below(path)];
-    return names.some((name) => this.#rules.hasReadOnlyBelow(name));
-  }
-}
-
 interface PolicyPath extends Located {
   /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
   at: string | undefined;
@@ -90,26 +47,40 @@ interface PolicyPath extends Located {
   real?: string;
   /** True for the path of a link, which `delete` removes without its target. */
   isLink?: boolean;
-  rules: RulesInPlace;
+  rules: PolicyRules;
+  /** Paths that the rules name and that are links now. */
+  named: NamedPlaces;
+  inner: () => Promise<Backend>;
 }
 
-/**
- * The options of a call for the inner backend, which works at the place that was judged. A change leaves alone what has
- * a read-only name, too.
- */
+type Judge = Pick<PolicyPath, "rules" | "named">;
+
+/** True if a rule is about a place, by any name that the rules have for it. */
+const isRuled = (
+  rule: "isHidden" | "isReadOnly" | "isAsked",
+  { rules, named }: Judge,
+  place: string,
+): boolean => named.namesOf(place).some((name) => rules[rule](name));
+
+/** True for a path that is listed, because it or something below it is not hidden. */
+const isListed = ({ rules, named }: Judge, place: string): boolean =>
+  named.namesOf(place).every((name) => !rules.isHidden(name) || rules.isOnTheWay(name));
+
+/** The options of a call for the inner backend, which works at the place that was judged. */
 function optionsAt<Options extends CallOptions>(
-  { real, rules }: PolicyPath,
+  judge: Judge,
+  real: string,
+  method: Method,
   options: Options,
-  isChange = false,
-): Options {
-  if (real === undefined) return options;
+) {
   const { hides: outer } = options;
-  if (isChange) {
-    const protects = (path: string): boolean => rules.isHidden(path) || rules.isReadOnly(path);
-    return { ...options, realPath: real, hides: (path) => protects(path) || outer?.(path) === true };
-  }
-  const hides = (path: string): boolean => rules.isHidden(path) || outer?.(path) === true;
-  return { ...options, realPath: real, hides: rules.hides ? hides : outer };
+  // A change leaves alone what has a read-only name, too.
+  const isChange = REFUSALS[method] !== undefined;
+  const hides = (path: string): boolean =>
+    isRuled("isHidden", judge, path) ||
+    (isChange && isRuled("isReadOnly", judge, path)) ||
+    outer?.(path) === true;
+  return { ...options, realPath: real, hides: isChange || judge.rules.hides ? hides : outer };
 }
 
 /** Methods that work in a directory above visible files, too. */
@@ -136,86 +107,33 @@ const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> 
 const UNASKED =
   "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
 
-class PolicyOperations implements Operations {
-  readonly parallel = PARALLEL_TRANSFERS;
-  readonly #rules: PolicyRules;
-  readonly #byName: RulesInPlace;
-  readonly #inner: () => Promise<Backend>;
-
-  constructor(rules: PolicyRules, inner: () => Promise<Backend>) {
-    this.#rules = rules;
-    this.#byName = new RulesInPlace(rules, new NamedPlaces([]));
-    this.#inner = inner;
-  }
-
-  locate(path: string): { ok: true } & PolicyPath {
-    const valid = validatePath(path);
-    return { ok: true, path, at: valid.ok ? valid.path : undefined, rules: this.#byName };
-  }
-
-  attempt<Result>(
-    located: PolicyPath,
-    { method, options }: { method: Method; options: CallOptions },
-    run: (at: PolicyPath) => MaybePromise<Result>,
-  ): MaybePromise<Result | errors.BackendFailure> {
-    const { at } = located;
-    if (at === undefined) return run(located);
+const OPERATIONS: Operations<PolicyPath> = {
+  parallel: PARALLEL_TRANSFERS,
+  attempt: (located, { method, options }, run) => {
+    const { at, rules } = located;
+    if (at === undefined) return run();
     const refusal = REFUSALS[method];
-    if (isHiddenFrom(method, at, located.rules)) return errors.sensitivePath();
-    if (refusal !== undefined && located.rules.isReadOnly(at)) return refusal(at);
-    const depends = refusal === undefined ? this.#rules.hides : this.#rules.distinguishes;
-    return depends ? this.#inPlace({ ...located, at }, method, options, run) : run(located);
-  }
-
-  /** Judges the place that a path leads to, and runs the operation there. */
-  async #inPlace<Result>(
-    located: PolicyPath & { at: string },
-    method: Method,
-    options: CallOptions,
-    run: (at: PolicyPath) => MaybePromise<Result>,
-  ): Promise<Result | errors.BackendFailure> {
-    const inner = await this.#inner();
-    if (inner.followLinks === undefined) return run(located);
-    const { path, at } = located;
-    const target = await inner.followLinks(path);
-    const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
-    // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
-    const real = options.realPath ?? (OF_ENTRIES.has(method) ? itself : (target ?? at));
-    const rules = new RulesInPlace(this.#rules, await NamedPlaces.in(inner, this.#rules.named));
-    const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, place, rules));
-    if (isHidden) return (MISSING[method] ?? errors.fileNotFound)(at);
-    const refusal = REFUSALS[method];
-    const isReadOnly = [at, itself, real].some((place) => rules.isReadOnly(place));
-    if (refusal !== undefined && isReadOnly) return refusal(at);
-    return run({ ...located, real, isLink: itself !== target, rules });
-  }
-
-  async ls(at: PolicyPath, options: CallOptions) {
-    const result = await (await this.#inner()).ls(at.path, optionsAt(at, options));
-    const files = result.files?.filter((entry) =>
-      placesOf(entry, at).every((place) => at.rules.isListed(place)),
-    );
+    if (isHiddenFrom(method, located, at)) return errors.sensitivePath();
+    if (refusal !== undefined && isRuled("isReadOnly", located, at)) return refusal(at);
+    const depends = refusal === undefined ? rules.hides : rules.distinguishes;
+    return depends ? runInPlace({ ...located, at }, method, options, run) : run();
+  },
+  ls: async (at, options) => {
+    const result = await (await at.inner()).ls(at.path, options);
+    const files = result.files?.filter((entry) => placesOf(entry, at).every((place) => isListed(at, place)));
     return files === undefined ? result : { ...result, files };
-  }
-
-  async read(at: PolicyPath, { offset, limit }: PageRequest, options: CallOptions) {
-    return (await this.#inner()).read(at.path, offset, limit, optionsAt(at, options));
-  }
-
-  async readRaw(at: PolicyPath, options: CallOptions) {
-    return (await this.#inner()).readRaw(at.path, optionsAt(at, options));
-  }
-
-  async glob(at: PolicyPath, pattern: string, options: CallOptions) {
-    const result = await (await this.#inner()).glob(pattern, at.path, optionsAt(at, options));
+  },
+  read: async (at, { offset, limit }, options) => (await at.inner()).read(at.path, offset, limit, options),
+  readRaw: async (at, options) => (await at.inner()).readRaw(at.path, options),
+  glob: async (at, pattern, options) => {
+    const result = await (await at.inner()).glob(pattern, at.path, options);
     const files = result.files?.filter((file) => isVisible(file, at));
     return files === undefined ? result : { ...result, files };
-  }
-
-  async grep(at: PolicyPath, { pattern, glob, maxCount, options }: Search) {
-    const inner = await this.#inner();
+  },
+  grep: async (at, { pattern, glob, maxCount, options }) => {
+    const inner = await at.inner();
     const isAsked = (path: string): boolean =>
-      placesOf({ path }, at).some((place) => at.rules.isAsked(place));
+      placesOf({ path }, at).some((place) => isRuled("isAsked", at, place));
     // A search at a path that needs a question was asked about, with all that it finds.
     const wasAsked = isAsked(at.at ?? at.path) || isAsked(joinPath(at.at ?? at.path, "file"));
     let leftOut = false;
@@ -226,7 +144,7 @@ class PolicyOperations implements Operations {
       return false;
     };
     const result = await grepShown(
-      (cap) => inner.grep(pattern, at.path, glob, cap, optionsAt(at, options)),
+      (cap) => inner.grep(pattern, at.path, glob, cap, options),
       maxCount,
       isShown,
     );
@@ -234,63 +152,75 @@ class PolicyOperations implements Operations {
     const truncated = result.truncated === true || result.matches.length > maxCount;
     const notes = leftOut ? { notes: [...(result.notes ?? []), UNASKED] } : {};
     return { ...result, ...notes, matches: result.matches.slice(0, maxCount), truncated };
-  }
-
-  async write(at: PolicyPath, content: string, options: WriteOptions) {
-    return (await this.#inner()).write(at.path, content, optionsAt(at, options, true));
-  }
-
-  async upload(at: PolicyPath, bytes: Uint8Array, options: CallOptions) {
-    return uploadTo(await this.#inner(), at.path, bytes, optionsAt(at, options, true));
-  }
-
-  async edit(at: PolicyPath, { oldString, newString, replaceAll, ...options }: Edit) {
-    return (await this.#inner()).edit(
-      at.path,
-      oldString,
-      newString,
-      replaceAll,
-      optionsAt(at, options, true),
-    );
-  }
-
-  async delete(at: PolicyPath, options: CallOptions) {
+  },
+  write: async (at, content, options) => (await at.inner()).write(at.path, content, options),
+  upload: async (at, bytes, options) => uploadTo(await at.inner(), at.path, bytes, options),
+  edit: async (at, { oldString, newString, replaceAll, ...options }) =>
+    (await at.inner()).edit(at.path, oldString, newString, replaceAll, options),
+  delete: async (at, options) => {
     const { path, at: checked } = at;
-    const inner = await this.#inner();
+    const inner = await at.inner();
     if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
     // The inner backend refuses invalid paths, and the root. If the path is a link, it removes only the link.
     const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
-    if (isTree && (await this.#protectsBelow(inner, { ...at, at: checked }, options))) {
+    if (isTree && (await protectsBelow(inner, { ...at, at: checked }, options))) {
       return errors.deletesNotAllowed(checked);
     }
-    return inner.delete(path, optionsAt(at, options));
-  }
+    return inner.delete(path, options);
+  },
+};
 
-  /** Looks for hidden and read-only paths in a directory. A link in it to such a path is only a link. */
-  async #protectsBelow(
-    inner: Backend,
-    top: PolicyPath & { at: string },
-    { signal }: CallOptions,
-  ): Promise<boolean> {
-    if ([top.at, top.real ?? top.at].some((place) => top.rules.hasReadOnlyBelow(place))) return true;
-    const directories = this.#rules.hidesNames ? [top.at] : [];
-    for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
-      const { files = [] } = await inner.ls(directory, { signal });
-      for (const { path, is_dir: isDirectory, real_path: target } of files) {
-        if (!isVisible({ path }, top)) return true;
-        const below = withoutSlash(path);
-        if (isDirectory !== true || target !== undefined || below === directory) continue;
-        const leadsOut = inner.followLinks !== undefined && (await inner.followLinks(below)) === undefined;
-        if (!leadsOut) directories.push(below);
-      }
+type CheckedPath = PolicyPath & { at: string };
+
+/** Judges the place that a path leads to, and runs the operation there. */
+async function runInPlace<Options extends CallOptions, Result>(
+  located: CheckedPath,
+  method: Method,
+  options: Options,
+  run: (at?: PolicyPath, options?: Options) => MaybePromise<Result>,
+): Promise<Result | errors.BackendFailure> {
+  const inner = await located.inner();
+  if (inner.followLinks === undefined) return run();
+  const { path, at, rules } = located;
+  const target = await inner.followLinks(path);
+  const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
+  // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
+  const real = options.realPath ?? (OF_ENTRIES.has(method) ? itself : (target ?? at));
+  const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
+  const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
+  if (isHidden) return (MISSING[method] ?? errors.fileNotFound)(at);
+  const refusal = REFUSALS[method];
+  const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
+  if (refusal !== undefined && isReadOnly) return refusal(at);
+  const there = { ...located, ...judge, real, isLink: itself !== target };
+  return run(there, optionsAt(judge, real, method, options));
+}
+
+/** Looks for hidden and read-only paths in a directory. A link in it to such a path is only a link. */
+async function protectsBelow(inner: Backend, top: CheckedPath, { signal }: CallOptions): Promise<boolean> {
+  const { rules, named } = top;
+  const names = [top.at, top.real ?? top.at].flatMap((place) => [
+    ...named.namesOf(place),
+    ...named.below(place),
+  ]);
+  if (names.some((name) => rules.hasReadOnlyBelow(name))) return true;
+  const directories = rules.hidesNames ? [top.at] : [];
+  for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    const { files = [] } = await inner.ls(directory, { signal });
+    for (const { path, is_dir: isDirectory, real_path: target } of files) {
+      if (!isVisible({ path }, top)) return true;
+      const below = withoutSlash(path);
+      if (isDirectory !== true || target !== undefined || below === directory) continue;
+      const leadsOut = inner.followLinks !== undefined && (await inner.followLinks(below)) === undefined;
+      if (!leadsOut) directories.push(below);
     }
-    return false;
   }
+  return false;
 }
 
 /** A directory on the way to visible files is there for searches. */
-const isHiddenFrom = (method: Method, place: string, rules: RulesInPlace): boolean =>
-  SEARCHES.has(method) ? !rules.isListed(place) : rules.isHidden(place);
+const isHiddenFrom = (method: Method, judge: Judge, place: string): boolean =>
+  SEARCHES.has(method) ? !isListed(judge, place) : isRuled("isHidden", judge, place);
 
 /** The path of a result below `top`, its own place, and that which it leads to. */
 function placesOf({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {
@@ -302,7 +232,7 @@ function placesOf({ path, real_path: target }: FileInfo, { at, real = at }: Poli
 }
 
 const isVisible = (file: FileInfo, top: PolicyPath): boolean =>
-  !placesOf(file, top).some((place) => top.rules.isHidden(place));
+  !placesOf(file, top).some((place) => isRuled("isHidden", top, place));
 
 /**
  * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. A rule holds for the path of a
@@ -324,7 +254,11 @@ export class PolicyBackend extends CheckedBackend {
         : new PolicyRules(readOptions("PolicyBackend", options, OPTIONS));
     let bound: Promise<Backend> | undefined;
     const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
-    super(new PolicyOperations(rules, open));
+    const named = new NamedPlaces([]);
+    super(OPERATIONS, (path) => {
+      const valid = validatePath(path);
+      return { path, at: valid.ok ? valid.path : undefined, rules, named, inner: open };
+    });
     this.#source = inner;
     this.#rules = rules;
     this.#inner = open;

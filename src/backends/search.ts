@@ -25,7 +25,7 @@ import {
   operationAborted,
   pathNotFound,
 } from "./errors.ts";
-import { contentOf, versionOf } from "./file-data.ts";
+import { contentOf, infoOf, versionOf } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
 
@@ -272,6 +272,22 @@ export const sortByPath = <Entry extends { path: string; ignored?: boolean }>(en
     (left, right) =>
       Number(left.ignored === true) - Number(right.ignored === true) || comparePaths(left.path, right.path),
   );
+
+/** The paths at `path` and below among those of files. */
+export const pathsAtOrBelow = (path: string, files: Iterable<[string, FileData]>): string[] =>
+  Array.from(files, ([known]) => known).filter((known) => isAtOrBelow(known, path));
+
+/** True if a path is a folder: the root, or one with a file below. */
+export function hasBelow(path: string, files: Iterable<[string, FileData]>): boolean {
+  if (path === "/") return true;
+  for (const [known] of files) if (known !== path && isAtOrBelow(known, path)) return true;
+  return false;
+}
+
+/** The entries of a listing for files. */
+export function* infosOf(files: Iterable<[string, FileData]>): Generator<FileInfo> {
+  for (const [path, data] of files) yield infoOf(path, data);
+}
 
 /** Lists the entries directly in `directory`, for a backend with a flat set of paths, which imply the directories. */
 export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult {

@@ -4,42 +4,26 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
-  BackendErrorCode,
   BackendRuntime,
   BackendSource,
   CallOptions,
   DeleteResult,
-  EditResult,
-  Failure,
   FileData,
   FileRoot,
   MaybePromise,
-  ReadRawResult,
-  ReadResult,
   ResolveOptions,
-  WriteOptions,
-  WriteResult,
 } from "../backend.ts";
 import {
   COMPLETE,
   CheckedBackend,
-  type Edit,
   type Located,
   type Operations,
   PARALLEL_TRANSFERS,
-  type Search,
   downloadOf,
   uploadTo,
 } from "../checked-backend.ts";
-import {
-  type BackendFailure,
-  commandsRunIn,
-  deletionUnavailable,
-  partlyDeleted,
-  refusedToDelete,
-} from "../errors.ts";
+import * as errors from "../errors.ts";
 import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
-import type { PageRequest } from "../pages.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
 import { bindRuntime, lifetimeAt, rootsOf } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
@@ -47,6 +31,7 @@ import {
   type Mount,
   MountTree,
   type Target,
+  type WithPaths,
   globTree,
   grepTree,
   listTree,
@@ -61,10 +46,10 @@ import {
  */
 async function deleteTree(tree: MountTree, path: string, options: CallOptions): Promise<DeleteResult> {
   const owner = tree.targetOf(path);
-  if (owner.inner === "/") return refusedToDelete(path);
+  if (owner.inner === "/") return errors.refusedToDelete(path);
   const below = tree.below(path);
   for (const mount of [owner.mount, ...below]) {
-    if ((await tree.backend(mount)).delete === undefined) return deletionUnavailable(path);
+    if ((await tree.backend(mount)).delete === undefined) return errors.deletionUnavailable(path);
   }
   const own = await deleteAt(tree, owner, ownerOptions(owner, options));
   if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
@@ -74,24 +59,21 @@ async function deleteTree(tree: MountTree, path: string, options: CallOptions): 
   for (const mount of below) {
     const backend = await tree.backend(mount);
     const listed = restore({ mount, inner: "/" }, await backend.ls("/", { signal }));
-    if (listed.error !== undefined) return partlyDeleted(path, removed, listed.error);
+    if (listed.error !== undefined) return errors.partlyDeleted(path, removed, listed.error);
     for (const entry of listed.files ?? []) {
       const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, { signal });
-      if (result.error !== undefined) return partlyDeleted(path, removed, result.error);
+      if (result.error !== undefined) return errors.partlyDeleted(path, removed, result.error);
       removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
       parts.push(result);
     }
   }
   if (removed.length === 0) return own;
-  const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate ?? {})) as Record<
-    string,
-    null
-  >;
-  const recorded = Object.assign({}, ...parts.map((part) => part.recorded ?? {})) as Record<string, FileData>;
-  const isInState = parts.some((part) => part.filesUpdate);
+  // What is merged are records of these types.
+  const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate)) as Record<string, null>;
+  const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<string, FileData>;
   return {
     path,
-    filesUpdate: isInState ? filesUpdate : null,
+    filesUpdate: parts.some((part) => part.filesUpdate) ? filesUpdate : null,
     ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
   };
 }
@@ -99,7 +81,7 @@ async function deleteTree(tree: MountTree, path: string, options: CallOptions): 
 async function deleteAt(tree: MountTree, target: Target, options: CallOptions): Promise<DeleteResult> {
   const backend = await tree.backend(target.mount);
   const result = await backend.delete?.(target.inner, options);
-  return restore(target, result ?? deletionUnavailable(target.inner));
+  return restore(target, result ?? errors.deletionUnavailable(target.inner));
 }
 
 export interface CompositeOptions {
@@ -179,12 +161,12 @@ async function innerOptions(
   tree: Pick<Backend, "ls">,
   { prefix }: Executor,
   { cwd, ...rest }: ExecuteOptions,
-): Promise<ExecuteOptions | { error: string; code: BackendErrorCode }> {
+): Promise<ExecuteOptions | errors.BackendFailure> {
   if (cwd === undefined) return rest;
   const valid = validatePath(cwd);
   if (!valid.ok) return valid;
   if (!isAtOrBelow(valid.path, prefix)) {
-    return commandsRunIn(withSlash(prefix), valid.path);
+    return errors.commandsRunIn(withSlash(prefix), valid.path);
   }
   const { error, code = "io" } = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
   return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
@@ -193,77 +175,40 @@ async function innerOptions(
 const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
 
 /** A path of the tree, and the backend that owns it. */
-interface TreePath extends Located, Target {}
-
-class TreeOperations implements Operations {
-  readonly parallel = PARALLEL_TRANSFERS;
-  readonly #tree: MountTree;
-
-  constructor(tree: MountTree) {
-    this.#tree = tree;
-  }
-
-  locate(path: string): ({ ok: true } & TreePath) | ({ ok: false } & BackendFailure) {
-    const valid = validatePath(path);
-    return valid.ok ? { ...valid, ...this.#tree.targetOf(valid.path) } : valid;
-  }
-
-  ls({ path }: Located, options: CallOptions) {
-    return listTree(this.#tree, path, options);
-  }
-
-  read(at: TreePath, { offset, limit }: PageRequest, options: CallOptions) {
-    return this.#owner<ReadResult>(at, (owner) =>
-      owner.read(at.inner, offset, limit, ownerOptions(at, options)),
-    );
-  }
-
-  readRaw(at: TreePath, options: CallOptions) {
-    return this.#owner<ReadRawResult>(at, (owner) => owner.readRaw(at.inner, ownerOptions(at, options)));
-  }
-
-  grep({ path }: Located, search: Search) {
-    return grepTree(this.#tree, { ...search, path });
-  }
-
-  glob({ path }: Located, pattern: string, options: CallOptions) {
-    return globTree(this.#tree, pattern, path, options);
-  }
-
-  write(at: TreePath, content: string, options: WriteOptions) {
-    return this.#owner<WriteResult>(at, (owner) => owner.write(at.inner, content, ownerOptions(at, options)));
-  }
-
-  edit(at: TreePath, { oldString, newString, replaceAll, ...options }: Edit) {
-    return this.#owner<EditResult>(at, (owner) =>
-      owner.edit(at.inner, oldString, newString, replaceAll, ownerOptions(at, options)),
-    );
-  }
-
-  delete({ path }: Located, options: CallOptions) {
-    return deleteTree(this.#tree, path, options);
-  }
-
-  upload(at: TreePath, bytes: Uint8Array, options: CallOptions) {
-    return this.#owner<WriteResult>(at, (owner) =>
-      uploadTo(owner, at.inner, bytes, ownerOptions(at, options)),
-    );
-  }
-
-  async download(at: TreePath, options: CallOptions) {
-    const owner = await this.#tree.backend(at.mount);
-    const given = ownerOptions(at, options);
-    const [answer] = (await owner.downloadFiles?.([at.inner], given)) ?? [];
-    return answer ?? downloadOf(at.inner, await owner.readRaw(at.inner, given));
-  }
-
-  async #owner<Result extends Failure & { path?: string }>(
-    at: TreePath,
-    run: (owner: Backend) => MaybePromise<Result>,
-  ): Promise<Result> {
-    return restore(at, await run(await this.#tree.backend(at.mount)));
-  }
+interface TreePath extends Located, Target {
+  tree: MountTree;
 }
+
+/** Asks the owner of a path, and puts the prefix of its mount back into the result. */
+const askOwner = async <Options extends CallOptions, Result extends WithPaths>(
+  at: TreePath,
+  options: Options,
+  ask: (owner: Backend, path: string, options: Options) => MaybePromise<Result>,
+): Promise<Result> =>
+  restore(at, await ask(await at.tree.backend(at.mount), at.inner, ownerOptions(at, options)));
+
+const OPERATIONS: Operations<TreePath> = {
+  parallel: PARALLEL_TRANSFERS,
+  ls: ({ tree, path }, options) => listTree(tree, path, options),
+  read: (at, { offset, limit }, options) =>
+    askOwner(at, options, (owner, path, own) => owner.read(path, offset, limit, own)),
+  readRaw: (at, options) => askOwner(at, options, (owner, path, own) => owner.readRaw(path, own)),
+  grep: ({ tree, path }, search) => grepTree(tree, { ...search, path }),
+  glob: ({ tree, path }, pattern, options) => globTree(tree, pattern, path, options),
+  write: (at, content, options) =>
+    askOwner(at, options, (owner, path, own) => owner.write(path, content, own)),
+  edit: (at, { oldString, newString, replaceAll, ...options }) =>
+    askOwner(at, options, (owner, path, own) => owner.edit(path, oldString, newString, replaceAll, own)),
+  delete: ({ tree, path }, options) => deleteTree(tree, path, options),
+  upload: (at, bytes, options) =>
+    askOwner(at, options, (owner, path, own) => uploadTo(owner, path, bytes, own)),
+  download: async ({ tree, mount, inner }, options) => {
+    const owner = await tree.backend(mount);
+    const own = ownerOptions({ mount }, options);
+    const [answer] = (await owner.downloadFiles?.([inner], own)) ?? [];
+    return answer ?? downloadOf(inner, await owner.readRaw(inner, own));
+  },
+};
 
 /** A tree of mounts, tied to the runtime of one call or to none. */
 class TreeBackend extends CheckedBackend {
@@ -277,7 +222,10 @@ class TreeBackend extends CheckedBackend {
   readonly #executor: Executor | undefined;
 
   constructor(tree: MountTree, executor: Executor | undefined) {
-    super(new TreeOperations(tree));
+    super(OPERATIONS, (path) => {
+      const valid = validatePath(path);
+      return valid.ok ? { path: valid.path, tree, ...tree.targetOf(valid.path) } : valid;
+    });
     this.#tree = tree;
     this.#executor = executor;
     this.capabilities = { ...COMPLETE, paths: "virtual", ...executorCapabilities(executor) };

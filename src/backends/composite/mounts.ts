@@ -105,7 +105,7 @@ export class MountTree {
 const scope = (runtime: BackendRuntime | undefined, { prefix }: Mount): BackendRuntime | undefined =>
   runtime === undefined ? undefined : scopeRuntime(runtime, prefix);
 
-interface WithPaths extends Failure {
+export interface WithPaths extends Failure {
   path?: string;
   otherNames?: readonly string[];
   recorded?: Record<string, FileData>;
@@ -147,7 +147,10 @@ const isBoundary = (character: string | undefined): boolean =>
   character === undefined || /[\s'"`:;,.()[\]]/.test(character);
 
 /** The options of a call as the owner of its path knows them. */
-export function ownerOptions<Options extends CallOptions>({ mount }: Target, options: Options): Options {
+export function ownerOptions<Options extends CallOptions>(
+  { mount }: Pick<Target, "mount">,
+  options: Options,
+): Options {
   const { realPath, hides } = options;
   if (mount.prefix === "/" || (realPath ?? hides) === undefined) return options;
   return {

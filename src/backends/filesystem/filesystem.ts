@@ -5,26 +5,15 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type {
   BackendCapabilities,
-  CallOptions,
   FileRoot,
   GlobResult,
   MaybePromise,
   ResolveOptions,
-  WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import {
-  COMPLETE,
-  CheckedBackend,
-  type Edit,
-  type Method,
-  type Operations,
-  PutOperations,
-  type Search,
-} from "../checked-backend.ts";
+import { COMPLETE, CheckedBackend, type Method, type Operations, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
-import type { PageRequest } from "../pages.ts";
 import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
 import { type DiskTree, HiddenByPath, listDirectory, otherNames } from "./list.ts";
 import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-write.ts";
@@ -135,15 +124,15 @@ const BYTES_PER_MB = 1024 * 1024;
 const EXPECTED: Partial<Record<Method, Expected>> = { ls: "directory", glob: "directory", grep: "path" };
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
-class DiskOperations extends PutOperations implements Operations, DiskTree {
+/** The tree of files below a root, by the paths that callers know. */
+class Disk implements DiskTree {
   readonly form: PathForm;
   readonly jail: Jail;
   readonly top: string;
-  readonly #options: FilesystemOptions;
-  readonly #maxFileSize: number;
+  readonly options: FilesystemOptions;
+  readonly maxFileSize: number;
 
   constructor(options: FilesystemOptions) {
-    super();
     const configuredDir = resolve(options.rootDir ?? ".");
     const rootDir = directoryAt(configuredDir);
     const isContained = options.containment !== "none";
@@ -152,26 +141,36 @@ class DiskOperations extends PutOperations implements Operations, DiskTree {
     this.top = this.form.virtual ? "/" : rootDir;
     const { descriptorPaths, hidden } = options;
     this.jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
-    this.#options = options;
-    this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
+    this.options = options;
+    this.maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
   }
 
-  locate(path: string) {
-    return parseFilesystemPath(path, this.form);
+  locate(path: string): DiskPath | errors.BackendFailure {
+    const parsed = parseFilesystemPath(path, this.form);
+    return "error" in parsed ? parsed : { ...parsed, disk: this };
   }
 
-  async attempt<Result>(
-    at: FilesystemPath,
-    { method, options }: { method: Method; options: CallOptions },
-    run: (at: FilesystemPath) => MaybePromise<Result>,
-  ): Promise<Result | errors.BackendFailure> {
-    const { path } = at;
-    const { realPath, hides } = options;
-    const place = realPath === undefined ? undefined : this.locate(realPath);
-    if (place?.ok === false) return place;
-    const judged: FilesystemPath =
-      place === undefined ? at : { path, segments: place.segments, links: "none" };
-    const hidden = hides && new HiddenByPath(this, hides);
+  topSegments(): readonly string[] {
+    const top = this.locate(this.top);
+    return "error" in top ? [] : top.segments;
+  }
+
+  pathOf(segments: readonly string[]) {
+    return filesystemPathOf(segments, this.form);
+  }
+}
+
+interface DiskPath extends FilesystemPath {
+  disk: Disk;
+}
+
+const OPERATIONS: Operations<DiskPath> = {
+  attempt: async (at, { method, options: { realPath, hides } }, run) => {
+    const { path, disk } = at;
+    const place = realPath === undefined ? undefined : disk.locate(realPath);
+    if (place !== undefined && "error" in place) return place;
+    const judged: DiskPath = place === undefined ? at : { ...place, path, links: "none" };
+    const hidden = hides && new HiddenByPath(disk, hides);
     try {
       return await run({ ...judged, hidden });
     } catch (thrown) {
@@ -179,114 +178,91 @@ class DiskOperations extends PutOperations implements Operations, DiskTree {
         ? writeFailureOf(thrown, path)
         : failureOf(thrown, path, EXPECTED[method] ?? "file");
     }
-  }
-
-  topSegments(): readonly string[] {
-    const top = this.locate(this.top);
-    return top.ok ? top.segments : [];
-  }
-
-  pathOf(segments: readonly string[]) {
-    return filesystemPathOf(segments, this.form);
-  }
-
-  ls(at: FilesystemPath, options: CallOptions) {
-    return this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this, at, options);
-  }
-
-  read(at: FilesystemPath, page: PageRequest, options: CallOptions) {
-    return readPath(this.jail, at, page, options);
-  }
-
-  readRaw(at: FilesystemPath, options: CallOptions) {
-    return readWholePath(this.jail, at, options);
-  }
-
-  async grep(at: FilesystemPath, given: Search) {
+  },
+  ls: (at, options) => (isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(at.disk, at, options)),
+  read: (at, page, options) => readPath(at.disk.jail, at, page, options),
+  readRaw: (at, options) => readWholePath(at.disk.jail, at, options),
+  grep: async (at, given) => {
     const filter = compileGlob(given.glob ?? "*", { nameAtAnyDepth: true });
     if (!filter.ok) return { error: filter.error, code: filter.code };
-    if (this.#isUnmade(at)) return { matches: [], skipped: 0, truncated: false };
+    if (isUnmade(at)) return { matches: [], skipped: 0, truncated: false };
+    const { options, maxFileSize, jail } = at.disk;
     // Keeping the promise would keep the graph that searched first, through its async context.
-    const ripgrep = (this.#options.ripgrep ?? (await findRipgrep())) || undefined;
-    const search = { ...given, maxFileSize: this.#maxFileSize, ripgrep };
-    return this.#search(
+    const ripgrep = (options.ripgrep ?? (await findRipgrep())) || undefined;
+    const search = { ...given, maxFileSize, ripgrep };
+    return searchAt(
       at,
       (root) => grepDirectory(root, search),
-      () => grepFile(this.jail, at, search),
+      () => grepFile(jail, at, search),
     );
-  }
-
-  glob(at: FilesystemPath, pattern: string, options: CallOptions) {
+  },
+  glob: (at, pattern, options) => {
     const compiled = compileGlob(pattern);
     if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-    if (this.#isUnmade(at)) return { files: [], skipped: 0, truncated: false };
-    return this.#search<GlobResult>(
+    if (isUnmade(at)) return { files: [], skipped: 0, truncated: false };
+    return searchAt<GlobResult>(
       at,
-      (root) => globDirectory(root, pattern, options),
+      (root) => globDirectory(root, compiled.glob, options),
       () => errors.notDirectory(at.path),
     );
-  }
-
-  async put(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions) {
-    return this.#withNames(at, await putPath(this.jail, at, bytes, options));
-  }
-
-  async edit(at: FilesystemPath, edit: Edit) {
-    return this.#withNames(at, await editPath(this.jail, at, { ...edit, maxFileSize: this.#maxFileSize }));
-  }
-
-  /** Names the other paths of a file that was changed under all its names. */
-  async #withNames<Result extends WriteResult>(
-    { segments }: FilesystemPath,
-    result: Result,
-  ): Promise<Result> {
-    const file = result.otherNames === undefined ? undefined : this.jail.follow(segments);
-    const path = file && this.pathOf(file.segments);
-    if (file?.stats === undefined || path === undefined) return result;
-    return { ...result, otherNames: await otherNames(this, path, file.stats) };
-  }
-
-  delete(at: FilesystemPath, options: CallOptions) {
-    const base = this.topSegments();
+  },
+  ...storedBy<DiskPath>(async (at, bytes, options) =>
+    withNames(at, await putPath(at.disk.jail, at, bytes, options)),
+  ),
+  edit: async (at, edit) => {
+    const { jail, maxFileSize } = at.disk;
+    return withNames(at, await editPath(jail, at, { ...edit, maxFileSize }));
+  },
+  delete: (at, options) => {
+    const base = at.disk.topSegments();
     const isAboveRoot = at.segments.every((segment, index) => base[index] === segment);
-    return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(this.jail, at, options);
-  }
+    return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(at.disk.jail, at, options);
+  },
+};
 
-  /** True if a path is the root and the root does not exist yet. */
-  #isUnmade({ segments }: FilesystemPath): boolean {
-    return segments.length === 0 && this.jail.isUnmade;
-  }
+/** True if a path is the root and the root does not exist yet. */
+const isUnmade = ({ segments, disk }: DiskPath): boolean => segments.length === 0 && disk.jail.isUnmade;
 
-  /** Searches in the directory at a path, or calls `ofFile` if the path is a file. */
-  async #search<Result>(
-    at: FilesystemPath,
-    run: (root: SearchRoot) => Promise<Result>,
-    ofFile: () => MaybePromise<Result>,
-  ): Promise<Result> {
-    const { jail } = this;
-    try {
-      return await jail.inDirectory(at.segments, { links: at.links }, (directory, segments) => {
-        const leavesOut = this.#options.respectGitignore === true;
-        const root = { tree: this, directory, segments, path: at.path, hidden: at.hidden, leavesOut };
-        return withGitignore(root, this.topSegments(), run);
-      });
-    } catch (thrown) {
-      const isFile = codeOf(thrown) === "ENOTDIR" && jail.follow(at.segments)?.stats !== undefined;
-      if (isFile) return ofFile();
-      throw thrown;
-    }
+/** Names the other paths of a file that was changed under all its names. */
+async function withNames<Result extends WriteResult>(
+  { segments, disk }: DiskPath,
+  result: Result,
+): Promise<Result> {
+  const file = result.otherNames === undefined ? undefined : disk.jail.follow(segments);
+  const path = file && disk.pathOf(file.segments);
+  if (file?.stats === undefined || path === undefined) return result;
+  return { ...result, otherNames: await otherNames(disk, path, file.stats) };
+}
+
+/** Searches in the directory at a path, or calls `ofFile` if the path is a file. */
+async function searchAt<Result>(
+  { path, segments: asked, links, hidden, disk }: DiskPath,
+  run: (root: SearchRoot) => Promise<Result>,
+  ofFile: () => MaybePromise<Result>,
+): Promise<Result> {
+  const { jail, options } = disk;
+  try {
+    return await jail.inDirectory(asked, { links }, (directory, segments) => {
+      const leavesOut = options.respectGitignore === true;
+      const root = { tree: disk, directory, segments, path, hidden, leavesOut };
+      return withGitignore(root, disk.topSegments(), run);
+    });
+  } catch (thrown) {
+    const isFile = codeOf(thrown) === "ENOTDIR" && jail.follow(asked)?.stats !== undefined;
+    if (isFile) return ofFile();
+    throw thrown;
   }
 }
 
 /** Files of a directory on disk. No path, link or race leads out of it. */
 export class FilesystemBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
-  readonly #disk: DiskOperations;
+  readonly #disk: Disk;
 
   /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
   constructor(given: FilesystemOptions = {}) {
-    const disk = new DiskOperations(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
-    super(disk);
+    const disk = new Disk(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
+    super(OPERATIONS, (path) => disk.locate(path), disk.top);
     this.#disk = disk;
     this.capabilities = {
       ...COMPLETE,
@@ -302,7 +278,7 @@ export class FilesystemBackend extends CheckedBackend {
 
   followLinks(path: string, { lastLink }: ResolveOptions = {}): string | undefined {
     const located = this.#disk.locate(path);
-    const followed = located.ok ? this.#disk.jail.follow(located.segments, lastLink) : undefined;
+    const followed = "error" in located ? undefined : this.#disk.jail.follow(located.segments, lastLink);
     return followed && this.#disk.pathOf(followed.segments);
   }
 }

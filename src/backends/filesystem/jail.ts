@@ -435,8 +435,6 @@ export interface HiddenFiles {
   has(stats: BigIntStats): Promise<boolean>;
 }
 
-export type FilesystemPathResult = ({ ok: true } & FilesystemPath) | ({ ok: false } & BackendFailure);
-
 export interface PathForm {
   virtual: boolean;
   /** Real path of the directory that `/` or a relative path means. */
@@ -451,18 +449,18 @@ const segmentsOf = (path: string, separator: string): string[] =>
   path.split(separator).filter((segment) => segment !== "");
 
 /** Reads a path in the configured form. Looks nothing up. */
-export function parseFilesystemPath(path: string, form: PathForm): FilesystemPathResult {
+export function parseFilesystemPath(path: string, form: PathForm): FilesystemPath | BackendFailure {
   const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
   if (!valid.ok) return valid;
   const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);
   if (form.virtual) {
-    return { ok: true, segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
+    return { segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
   }
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");
-  if (below === undefined) return { ok: false, ...outsideRoot(valid.path, form.configuredDir) };
-  return { ok: true, segments: segmentsOf(below, sep), path: wanted };
+  if (below === undefined) return outsideRoot(valid.path, form.configuredDir);
+  return { segments: segmentsOf(below, sep), path: wanted };
 }
 
 /** The reverse of `parseFilesystemPath`; undefined if the segments have no path in this form. */

@@ -110,13 +110,7 @@ async function* walkInOrder(
 }
 
 /** Finds the files below the root that match, in path order, and links to files inside the jail. */
-export async function globDirectory(
-  root: SearchRoot,
-  pattern: string,
-  options: CallOptions,
-): Promise<GlobResult> {
-  const compiled = compileGlob(pattern);
-  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+export async function globDirectory(root: SearchRoot, glob: Glob, options: CallOptions): Promise<GlobResult> {
   const files: FileInfo[] = [];
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
@@ -129,7 +123,7 @@ export async function globDirectory(
   };
   const request = { isFile, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.path);
-  for await (const portion of walkInOrder(root, compiled.glob, request)) {
+  for await (const portion of walkInOrder(root, glob, request)) {
     if (options.signal?.aborted === true) return operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
     for (const path of portion.files) {

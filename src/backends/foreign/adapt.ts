@@ -18,12 +18,10 @@ import type {
   MaybePromise,
   ReadRawResult,
   ReadResult,
-  WriteOptions,
   WriteResult,
 } from "../backend.ts";
 import {
   CheckedBackend,
-  type Edit,
   type Located,
   type Method,
   type Operations,
@@ -31,24 +29,12 @@ import {
   type Search,
   wrapBackend,
 } from "../checked-backend.ts";
-import {
-  type BackendFailure,
-  backendFailed,
-  deletionUnavailable,
-  directoryNotFound,
-  foreignFailure,
-  isDirectory,
-  notDirectory,
-  operationError,
-  pathNotFound,
-  refusedToDelete,
-  thrownFailure,
-} from "../errors.ts";
+import * as errors from "../errors.ts";
 import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
 import { isNotebookPath } from "../notebook.ts";
-import { type PageRequest, pageRequest } from "../pages.ts";
+import { pageRequest } from "../pages.ts";
 import { baseName, isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
 import {
   type SearchFile,
@@ -95,7 +81,7 @@ function fromV1(backend: BackendV1): Backend {
     glob: async (pattern, path) => ({ files: await backend.globInfo(pattern, path) }),
     grep: async (pattern, path, glob) => {
       const found = await backend.grepRaw(pattern, path, glob);
-      return typeof found === "string" ? foreignFailure(path ?? "/", found) : { matches: found };
+      return typeof found === "string" ? errors.foreignFailure(path ?? "/", found) : { matches: found };
     },
     read: (path, offset, limit) => readV1(backend, path, offset, limit),
     readRaw: (path) => readRawV1(backend, path),
@@ -115,7 +101,7 @@ async function readV1(
 ): Promise<ReadResult> {
   if (backend.readRaw === undefined) {
     const text = await backend.read(path, offset, limit);
-    return isFailure(text) ? foreignFailure(path, text) : { content: withoutNumbers(text) };
+    return isFailure(text) ? errors.foreignFailure(path, text) : { content: withoutNumbers(text) };
   }
   const { data, error, code } = await readRawV1(backend, path);
   return data === undefined ? defined({ error, code }) : readFileData(path, data, pageRequest(offset, limit));
@@ -126,11 +112,11 @@ async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResul
     try {
       return { data: await backend.readRaw(path) };
     } catch (thrown) {
-      return thrownFailure(path, thrown);
+      return errors.thrownFailure(path, thrown);
     }
   }
   const text = await backend.read(path, 0, Number.MAX_SAFE_INTEGER);
-  if (isFailure(text)) return foreignFailure(path, text);
+  if (isFailure(text)) return errors.foreignFailure(path, text);
   const content = withoutNumbers(text);
   return { data: { content, mimeType: "text/plain", created_at: "", modified_at: "" } };
 }
@@ -194,9 +180,9 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
         if (isObject(result) && (result["error"] ?? undefined) === undefined && SHAPES[method](result))
           return result;
         const wrong = new TypeError(`${method} of the backend answered ${shapeOf(result)}`);
-        return fail(backendFailed(path, "its backend returned an invalid result", wrong), method);
+        return fail(errors.backendFailed(path, "its backend returned an invalid result", wrong), method);
       } catch (thrown) {
-        return fail(thrownFailure(path, thrown), method);
+        return fail(errors.thrownFailure(path, thrown), method);
       }
     };
   };
@@ -231,7 +217,11 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
   if (PROMISES.every((capability) => declared[capability] === true)) return backend;
   const lock = locks.get(foreign) ?? new KeyedLock();
   locks.set(foreign, lock);
-  const adapted = new CheckedBackend(new Adapted(backend, lock));
+  const context = { backend, declared, files: new ForeignFiles(backend), lock };
+  const adapted = new CheckedBackend(OPERATIONS, (given) => {
+    const valid = validatePath(given, { form: declared.paths ?? "virtual" });
+    return valid.ok ? { ...context, path: valid.path } : valid;
+  });
   const optional = (["delete", "uploadFiles", "downloadFiles"] as const).filter((name) => backend[name]);
   const methods = [...(["ls", "read", "readRaw", "grep", "glob", "write", "edit"] as const), ...optional];
   return wrapBackend(backend, {
@@ -254,7 +244,7 @@ async function searchThere(
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
   const result: GrepResult = await files.guard<GrepResult>(path, options, grep);
-  if (result.matches === undefined) return result.code === "not_found" ? pathNotFound(path) : result;
+  if (result.matches === undefined) return result.code === "not_found" ? errors.pathNotFound(path) : result;
   const cut = (match: GrepMatch): GrepMatch => {
     const range = compiled.matcher(match.text);
     return range === undefined ? match : { ...match, text: excerpt(match.text, range.start, range.end) };
@@ -298,7 +288,7 @@ async function searchHere(
 }
 
 /** Chooses the files of a search: text files whose names the filter accepts. */
-function chooser({ path, glob }: ForeignSearch): ((file: string) => boolean) | BackendFailure {
+function chooser({ path, glob }: ForeignSearch): ((file: string) => boolean) | errors.BackendFailure {
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   return (file) =>
@@ -311,115 +301,83 @@ const PLAIN_GLOB = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/;
 
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
 
+interface ForeignPath extends Located {
+  backend: Backend;
+  declared: Partial<BackendCapabilities>;
+  files: ForeignFiles;
+  lock: KeyedLock;
+}
+
 /** The operations of the port over a backend that promises less. */
-class Adapted implements Operations {
-  readonly parallel = PARALLEL_TRANSFERS;
-  readonly #backend: Backend;
-  readonly #declared: Partial<BackendCapabilities>;
-  readonly #files: ForeignFiles;
-  readonly #lock: KeyedLock;
-
-  constructor(backend: Backend, lock: KeyedLock) {
-    this.#backend = backend;
-    this.#declared = backend.capabilities ?? {};
-    this.#files = new ForeignFiles(backend);
-    this.#lock = lock;
-  }
-
-  locate(path: string) {
-    return validatePath(path, { form: this.#declared.paths ?? "virtual" });
-  }
-
-  attempt<Result>({ path }: Located, { method }: { method: Method }, run: () => MaybePromise<Result>) {
-    return CHANGES.has(method) ? this.#lock.run(path, async () => run()) : run();
-  }
-
-  async ls({ path }: Located, options: CallOptions) {
-    const result = await this.#files.list(path, options);
-    if (result.files === undefined) return result.code === "not_found" ? directoryNotFound(path) : result;
+const OPERATIONS: Operations<ForeignPath> = {
+  parallel: PARALLEL_TRANSFERS,
+  attempt: ({ path, lock }, { method }, run) =>
+    CHANGES.has(method) ? lock.run(path, async () => run()) : run(),
+  ls: async ({ path, files }, options) => {
+    const result = await files.list(path, options);
+    if (result.files === undefined)
+      return result.code === "not_found" ? errors.directoryNotFound(path) : result;
     if (result.files.length > 0 || path === "/") return { ...result, files: sortByPath(result.files) };
-    const found = await this.#files.find(path, options);
-    if (found === undefined) return directoryNotFound(path);
+    const found = await files.find(path, options);
+    if (found === undefined) return errors.directoryNotFound(path);
     return found.is_dir === true ? result : { ...result, files: [found] };
-  }
-
-  async read({ path }: Located, page: PageRequest, options: CallOptions) {
-    if (this.#declared.rawRead === true) {
-      return this.#files.guard<ReadResult>(path, options, () =>
-        this.#backend.read(path, page.offset, page.limit, options),
+  },
+  read: async ({ path, files, declared, backend }, page, options) => {
+    if (declared.rawRead === true) {
+      return files.guard<ReadResult>(path, options, () =>
+        backend.read(path, page.offset, page.limit, options),
       );
     }
-    const got = await this.#files.data(path, options);
+    const got = await files.data(path, options);
     return "error" in got ? got : readFileData(path, got.data, page);
-  }
-
-  async readRaw({ path }: Located, options: CallOptions) {
-    const got = await this.#files.data(path, options);
+  },
+  readRaw: async ({ path, files }, options) => {
+    const got = await files.data(path, options);
     return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
-  }
-
-  async glob({ path }: Located, pattern: string, options: CallOptions) {
-    const compiled = compileGlob(pattern);
-    if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-    const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";
-    const result: GlobResult = await this.#files.guard<GlobResult>(path, options, () =>
-      this.#backend.glob(asked, path, options),
-    );
-    if (result.files === undefined) return result.code === "not_found" ? directoryNotFound(path) : result;
-    const named = result.files.map((file) => ({ ...file, path: foundBelow(path, file.path) }));
-    if (named.some((file) => file.path === path)) return notDirectory(path);
-    const files = named.filter(
-      (file) => file.is_dir !== true && compiled.glob.matches(relativeTo(path, file.path)),
-    );
-    if (files.length > 0 || path === "/") return { ...result, files: sortByPath(files) };
-    const found = await this.#files.find(path, options);
-    if (found === undefined) return directoryNotFound(path);
-    return found.is_dir === true ? { ...result, files } : notDirectory(path);
-  }
-
-  async grep(at: Located, given: Search) {
-    const search = { ...given, path: at.path };
-    const { pattern, path, glob, maxCount, options } = search;
+  },
+  glob: findFiles,
+  grep: async (at, given) => {
+    const { path, files, declared, backend } = at;
+    const search = { ...given, path };
+    const { pattern, glob, maxCount, options } = search;
     const { regex = false, caseSensitive = true, contextLines = 0, maxPerFile } = options;
     const isPlain = !regex && caseSensitive && contextLines === 0 && maxPerFile === undefined;
     const there = (filter: string | null | undefined, cap: number | null) =>
-      searchThere(this.#files, search, () => this.#backend.grep(pattern, path, filter, cap, options));
-    const here = () => searchHere(this.#files, search, () => this.glob(at, "**", options));
+      searchThere(files, search, () => backend.grep(pattern, path, filter, cap, options));
+    const here = () => searchHere(files, search, () => findFiles(at, "**", options));
     // The backend may search in any order and read filters differently, so it is asked for all matches.
-    const result: GrepResult = await (this.#declared.regexGrep === true
+    const result: GrepResult = await (declared.regexGrep === true
       ? there(glob, maxCount)
       : isPlain
         ? there(null, null)
         : here());
     if (result.matches?.length !== 0 || path === "/") return result;
-    return (await this.#files.find(path, options)) === undefined ? pathNotFound(path) : result;
-  }
-
-  async write({ path }: Located, content: string, options: WriteOptions) {
-    if (this.#declared.writeMode === true) {
-      return this.#files.guard<WriteResult>(path, options, () => this.#backend.write(path, content, options));
+    return (await files.find(path, options)) === undefined ? errors.pathNotFound(path) : result;
+  },
+  write: async ({ path, files, declared, backend }, content, options) => {
+    if (declared.writeMode === true) {
+      return files.guard<WriteResult>(path, options, () => backend.write(path, content, options));
     }
-    if (path === "/") return isDirectory(path);
+    if (path === "/") return errors.isDirectory(path);
     const given = bytesToWrite(path, content, options.encoding);
     if (!given.ok) return { error: given.error, code: given.code };
-    const got = await this.#files.data(path, options);
+    const got = await files.data(path, options);
     if ("error" in got && got.code !== "not_found") return got;
     const old = "data" in got ? got.data : undefined;
     const refused = refusedWrite(path, old, options);
     if (refused !== undefined) return refused;
     const isPlain = isTextType(mimeTypeOf(path)) && (options.encoding ?? "utf-8") === "utf-8";
-    const text = isPlain ? content : undefined;
-    return this.#files.put(path, given.bytes, old === undefined ? text : undefined, options);
-  }
-
-  async edit({ path }: Located, edit: Edit) {
+    const text = isPlain && old === undefined ? content : undefined;
+    return files.put(path, given.bytes, text, options);
+  },
+  edit: async ({ path, files, declared, backend }, edit) => {
     const { oldString, newString, replaceAll, ...options } = edit;
     const there = (): Promise<EditResult> =>
-      this.#files.guard<EditResult>(path, options, () =>
-        this.#backend.edit(path, oldString, newString, replaceAll, options),
+      files.guard<EditResult>(path, options, () =>
+        backend.edit(path, oldString, newString, replaceAll, options),
       );
-    if (this.#declared.versions === true) return there();
-    const old = await this.#files.data(path, options);
+    if (declared.versions === true) return there();
+    const old = await files.data(path, options);
     if ("error" in old) return old;
     const edited = editFileData(path, old.data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
@@ -428,32 +386,52 @@ class Adapted implements Operations {
     const isText = !(old.data.content instanceof Uint8Array) && !isNotebookPath(path);
     const isPlain = oldString !== "" && isText && !hasCarriageReturn(old.data);
     const written =
-      isPlain || this.#backend.uploadFiles === undefined
+      isPlain || backend.uploadFiles === undefined
         ? await there()
-        : await this.#files.put(path, edited.bytes, undefined, options);
+        : await files.put(path, edited.bytes, undefined, options);
     if (written.error !== undefined) return written;
     return { ...written, path, occurrences: edited.occurrences, version: versionOfBytes(edited.bytes) };
-  }
-
-  async delete({ path }: Located, options: CallOptions) {
-    if (path === "/") return refusedToDelete(path);
-    return this.#files.guard<DeleteResult>(
-      path,
-      options,
-      () => this.#backend.delete?.(path, options) ?? deletionUnavailable(path),
-    );
-  }
-
-  async upload({ path }: Located, bytes: Uint8Array, options: CallOptions) {
-    return path === "/" ? isDirectory(path) : this.#files.put(path, bytes, undefined, options);
-  }
-
-  async download({ path }: Located, options: CallOptions) {
-    const got = await this.#files.bytes(path, options);
+  },
+  delete: async ({ path, files, backend }, options) =>
+    path === "/"
+      ? errors.refusedToDelete(path)
+      : files.guard<DeleteResult>(
+          path,
+          options,
+          () => backend.delete?.(path, options) ?? errors.deletionUnavailable(path),
+        ),
+  upload: async ({ path, files }, bytes, options) =>
+    path === "/" ? errors.isDirectory(path) : files.put(path, bytes, undefined, options),
+  download: async ({ path, files }, options) => {
+    const got = await files.bytes(path, options);
     return "error" in got
-      ? { path, content: null, error: operationError(got.code) }
+      ? { path, content: null, error: errors.operationError(got.code) }
       : { path, content: got.bytes, error: null };
-  }
+  },
+};
+
+async function findFiles(
+  { path, files, backend }: ForeignPath,
+  pattern: string,
+  options: CallOptions,
+): Promise<GlobResult> {
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";
+  const result: GlobResult = await files.guard<GlobResult>(path, options, () =>
+    backend.glob(asked, path, options),
+  );
+  if (result.files === undefined)
+    return result.code === "not_found" ? errors.directoryNotFound(path) : result;
+  const named = result.files.map((file) => ({ ...file, path: foundBelow(path, file.path) }));
+  if (named.some((file) => file.path === path)) return errors.notDirectory(path);
+  const matching = named.filter(
+    (file) => file.is_dir !== true && compiled.glob.matches(relativeTo(path, file.path)),
+  );
+  if (matching.length > 0 || path === "/") return { ...result, files: sortByPath(matching) };
+  const found = await files.find(path, options);
+  if (found === undefined) return errors.directoryNotFound(path);
+  return found.is_dir === true ? { ...result, files: matching } : errors.notDirectory(path);
 }
 
 const hasCarriageReturn = ({ content }: FileData): boolean =>

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
 import type { CallOptions, FileInfo, MaybePromise } from "../backend.ts";
+import * as errors from "../errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
 
 /** Runs a command inside; its answer is not for the model. */
@@ -21,28 +22,31 @@ export interface FileTransfer {
   download(path: string, options: CallOptions): Promise<Uint8Array>;
 }
 
-/** The entry at a path. `result` is the word with which the script ended. */
-export type Found =
-  /** `facts` identify this state of this file. */
-  | { result: "file"; bytes: Buffer; modifiedAt: string; facts: string }
-  | { result: "large"; size: number }
-  | { result: "missing" | "directory" | "other" | "denied" };
+interface ReadFile {
+  bytes: Buffer;
+  modifiedAt: string;
+  /** Identify this state of this file. */
+  facts: string;
+}
 
-export type Listed =
-  | { result: "directory"; entries: FileInfo[]; skipped: number }
-  | { result: "file"; info: FileInfo }
-  | { result: "missing" }
-  | { result: "denied" };
+interface Listed {
+  /** The entries of a directory, or the file itself. */
+  files: FileInfo[];
+  skipped: number;
+  isFile: boolean;
+}
 
-export type Written =
-  | "written"
-  | "exists"
-  | "directory"
-  | "parent"
-  | "denied"
-  | "symlink"
-  | "failed"
-  | "changed";
+/** The failures by the word with which a script ended. */
+const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>> = {
+  missing: errors.fileNotFound,
+  directory: errors.isDirectory,
+  other: errors.notRegularFile,
+  denied: errors.permissionDenied,
+  exists: errors.alreadyExists,
+  parent: errors.parentIsFile,
+  symlink: errors.writeToSymlink,
+  changed: errors.changedSinceRead,
+};
 
 /** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
@@ -69,7 +73,7 @@ export class SandboxFiles {
   }
 
   /** Reads a whole file of at most `limit` bytes in one consistent state. */
-  async read(path: string, limit: number, options: CallOptions): Promise<Found> {
+  async read(path: string, limit: number, options: CallOptions): Promise<ReadFile | errors.BackendFailure> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const found = await this.#readOnce(path, limit, options);
       if (found !== undefined) return found;
@@ -77,21 +81,28 @@ export class SandboxFiles {
     throw new SandboxAnswerError("the file changed while it was read");
   }
 
-  async list(path: string, { deep }: { deep: boolean }, options: CallOptions): Promise<Listed> {
+  /** Lists what is directly in a directory or, if `deep`, all below it. `notFound`: the failure for a missing path. */
+  async list(
+    path: string,
+    { deep, notFound = errors.directoryNotFound }: { deep: boolean; notFound?: typeof errors.pathNotFound },
+    options: CallOptions,
+  ): Promise<Listed | errors.BackendFailure> {
     const depth = deep ? "" : "-maxdepth 1";
     const said = await this.#ask(LIST, { file: this.#real(path), depth }, options);
     const result = said.get("result");
-    if (result === "missing" || result === "denied") return { result };
+    if (result === "missing") return notFound(path);
+    if (result === "denied") return errors.permissionDenied(path);
     if (result === "file") {
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
-      return { result, info: { path, is_dir: false, size: Number(size), modified_at: timeOf(seconds) } };
+      const file = { path, is_dir: false, size: Number(size), modified_at: timeOf(seconds) };
+      return { files: [file], skipped: 0, isFile: true };
     }
     if (result !== "directory") throw new SandboxAnswerError(`unexpected answer ${result}`);
     const names = decode(said.get("names")).split("\0").slice(0, -1);
     const stats = decode(said.get("stats")).split("\n").slice(0, -1);
     if (names.length !== stats.length) throw new SandboxAnswerError("files vanished while they were listed");
-    const entries = names.map((name, index) => this.#entry(name, stats[index] ?? ""));
-    return { result, entries, skipped: Number(said.get("skipped") ?? 0) };
+    const files = names.map((name, index) => this.#entry(name, stats[index] ?? ""));
+    return { files, skipped: Number(said.get("skipped") ?? 0), isFile: false };
   }
 
   /** Finds the files at or below a path that may contain a text. Includes all names with line ends. */
@@ -101,53 +112,49 @@ export class SandboxFiles {
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
 
-  /** Writes a file. With `expected`, only if the file still has these facts. */
+  /** Writes a file. With `expected`, only if the file still has these facts. Gives the failure, if it is not written. */
   async write(
     path: string,
     bytes: Uint8Array,
     { create, expected = "" }: { create: boolean; expected?: string | undefined },
     options: CallOptions,
-  ): Promise<Written> {
+  ): Promise<errors.BackendFailure | undefined> {
     const file = this.#real(path);
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
     const variables = { file, temporary, create: create ? "1" : "0", expected };
+    const run = async (...script: string[]): Promise<string> =>
+      (await this.#ask(script.join("\n"), variables, options)).get("result") ?? "";
+    let result = "pending";
     if (this.#transfer !== undefined && bytes.length > WRITE_CHUNK) {
-      const begun = await this.#askWritten(BEGIN_WRITE + PENDING, variables, options);
-      if (begun !== "pending") return begun;
-      await this.#transfer.upload(temporary, bytes, options);
-      const ended = await this.#askWritten(END_WRITE, variables, options);
-      return ended === "pending" ? "failed" : ended;
+      result = await run(BEGIN_WRITE, PENDING);
+      if (result === "pending") {
+        await this.#transfer.upload(temporary, bytes, options);
+        result = await run(END_WRITE);
+      }
+    } else {
+      for (let from = 0; result === "pending"; from += WRITE_CHUNK) {
+        const isLast = from + WRITE_CHUNK >= bytes.length;
+        const data = Buffer.from(bytes.subarray(from, from + WRITE_CHUNK)).toString("base64");
+        const begin = from === 0 ? BEGIN_WRITE : "";
+        result = await run(begin, `data='${data}'`, APPEND, isLast ? END_WRITE : PENDING);
+      }
     }
-    for (let from = 0; ; from += WRITE_CHUNK) {
-      const isLast = from + WRITE_CHUNK >= bytes.length;
-      const data = Buffer.from(bytes.subarray(from, from + WRITE_CHUNK)).toString("base64");
-      const script = [
-        from === 0 ? BEGIN_WRITE : "",
-        `data='${data}'`,
-        APPEND,
-        isLast ? END_WRITE : PENDING,
-      ].join("\n");
-      const result = await this.#askWritten(script, variables, options);
-      if (result !== "pending") return result;
-    }
+    return result === "written" ? undefined : failureOf(path, result);
   }
 
-  async #askWritten(
-    script: string,
-    variables: Readonly<Record<string, string>>,
-    options: CallOptions,
-  ): Promise<Written | "pending"> {
-    const said = await this.#ask(script, variables, options);
-    return said.get("result") as Written | "pending"; // the words that scripts of writing end with
-  }
-
-  async remove(path: string, options: CallOptions): Promise<"deleted" | "missing" | "denied"> {
+  /** Deletes a file, or a directory with all below it. Gives the failure, if it is not deleted. */
+  async remove(path: string, options: CallOptions): Promise<errors.BackendFailure | undefined> {
     const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
-    return said.get("result") as "deleted" | "missing" | "denied"; // the words DELETE ends with
+    const result = said.get("result");
+    return result === "deleted" ? undefined : failureOf(path, result);
   }
 
   /** Returns undefined if the file changed during the read. */
-  async #readOnce(path: string, limit: number, options: CallOptions): Promise<Found | undefined> {
+  async #readOnce(
+    path: string,
+    limit: number,
+    options: CallOptions,
+  ): Promise<ReadFile | errors.BackendFailure | undefined> {
     const pieces: Buffer[] = [];
     let length = 0;
     let facts: string | undefined;
@@ -161,22 +168,21 @@ export class SandboxFiles {
       const said = await this.#ask(READ, variables, options);
       const result = said.get("result");
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
-      if (result === "large") return { result, size: Number(size) };
+      if (result === "large") return errors.tooLargeToLoad(path, Number(size), limit);
       if (result === "changed" || (facts !== undefined && facts !== said.get("facts"))) return undefined;
-      // The other words READ ends with.
-      if (result !== "file") return { result: result as "missing" | "directory" | "other" | "denied" };
-      facts = said.get("facts");
+      if (result !== "file") return failureOf(path, result);
+      facts = said.get("facts") ?? "";
       const piece = Buffer.from(said.get("data") ?? "", "base64");
       pieces.push(piece);
       length += piece.length;
-      if (length >= Number(size))
-        return { result, bytes: Buffer.concat(pieces), modifiedAt: timeOf(seconds), facts: facts ?? "" };
+      const read = { modifiedAt: timeOf(seconds), facts };
+      if (length >= Number(size)) return { ...read, bytes: Buffer.concat(pieces) };
       if (piece.length === 0) return undefined;
       if (this.#transfer === undefined) continue;
       const bytes = Buffer.from(await this.#transfer.download(variables.file, options));
       const after = await this.#ask(READ, { ...variables, count: "0" }, options);
       const isWhole = after.get("facts") === facts && bytes.length === Number(size);
-      return isWhole ? { result, bytes, modifiedAt: timeOf(seconds), facts: facts ?? "" } : undefined;
+      return isWhole ? { ...read, bytes } : undefined;
     }
   }
 
@@ -205,6 +211,9 @@ export class SandboxFiles {
     return { path, is_dir: false, size: Number(size), modified_at: timeOf(seconds) };
   }
 }
+
+const failureOf = (path: string, result = ""): errors.BackendFailure =>
+  FAILURES[result]?.(path) ?? errors.ioFailure(path, "the file could not be put in its place");
 
 const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
 const timeOf = (seconds: string): string => isoTime(Number(seconds) * 1000);

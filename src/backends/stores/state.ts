@@ -6,27 +6,16 @@ import type {
   BackendRuntime,
   CallOptions,
   FileData,
-  FileInfo,
   FileUploadResponse,
   ThreadFiles,
-  WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import {
-  COMPLETE,
-  CheckedBackend,
-  type Edit,
-  type Located,
-  type Operations,
-  PutOperations,
-  type Search,
-} from "../checked-backend.ts";
+import { COMPLETE, CheckedBackend, type Located, type Operations, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "../file-data.ts";
-import type { PageRequest } from "../pages.ts";
-import { isAtOrBelow, parentsOf, validatePath } from "../paths.ts";
+import { type FileFormat, editFileData, readFileData, toFileData, versionOf } from "../file-data.ts";
+import { parentsOf, validatePath } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
-import { globFlat, grepFlat, listFlat, refusedWrite } from "../search.ts";
+import { globFlat, grepFlat, hasBelow, infosOf, listFlat, pathsAtOrBelow, refusedWrite } from "../search.ts";
 
 export interface StateBackendOptions {
   /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
@@ -39,88 +28,53 @@ const OPTIONS: OptionTable<StateBackendOptions> = {
   clock: "a function",
 };
 
-interface StatePath extends Located {
+interface StatePath extends Located, StateBackendOptions {
   files: ThreadFiles;
+  /** True if the caller puts the change into the state; else the calling task has stored it already. */
+  returnsChange: boolean;
 }
 
-class StateOperations extends PutOperations implements Operations {
-  readonly atOnce = true;
-  readonly #runtime: BackendRuntime | undefined;
-  readonly #options: StateBackendOptions;
-
-  constructor(runtime: BackendRuntime | undefined, options: StateBackendOptions) {
-    super();
-    this.#runtime = runtime;
-    this.#options = options;
-  }
-
-  locate(given: string): ({ ok: true } & StatePath) | ({ ok: false } & errors.BackendFailure) {
-    const valid = validatePath(given);
-    if (!valid.ok) return valid;
-    const runtime = this.#runtime ?? ambientRuntime();
-    return runtime === undefined
-      ? { ok: false, ...errors.threadFilesMissing() }
-      : { ok: true, path: valid.path, files: runtime.files };
-  }
-
-  ls({ path, files }: StatePath) {
-    return listFlat(path, infosOf(files));
-  }
-
-  read({ path, files }: StatePath, page: PageRequest) {
+const OPERATIONS: Operations<StatePath> = {
+  atOnce: true,
+  ls: ({ path, files }) => listFlat(path, infosOf(files.entries())),
+  read: ({ path, files }, page) => {
     const data = files.get(path);
     return data === undefined ? missing(path, files) : readFileData(path, data, page);
-  }
-
-  readRaw({ path, files }: StatePath) {
+  },
+  readRaw: ({ path, files }) => {
     const data = files.get(path);
     return data === undefined ? missing(path, files) : { data, version: versionOf(data) };
-  }
-
-  grep({ path, files }: StatePath, search: Search) {
-    return grepFlat(files.entries(), { ...search, path });
-  }
-
-  glob({ path, files }: StatePath, pattern: string) {
-    return globFlat(pattern, path, infosOf(files));
-  }
-
-  put({ path, files }: StatePath, bytes: Uint8Array, options: WriteOptions) {
-    const old = files.get(path);
-    return (
-      obstacleTo(path, files) ?? refusedWrite(path, old, options) ?? this.#store(files, path, bytes, old)
-    );
-  }
-
-  edit({ path, files }: StatePath, edit: Edit) {
-    const old = files.get(path);
-    if (old === undefined) return missing(path, files);
-    const edited = editFileData(path, old, edit);
+  },
+  grep: ({ path, files }, search) => grepFlat(files.entries(), { ...search, path }),
+  glob: ({ path, files }, pattern) => globFlat(pattern, path, infosOf(files.entries())),
+  ...storedBy<StatePath>((at, bytes, options) => {
+    const old = at.files.get(at.path);
+    return obstacleTo(at) ?? refusedWrite(at.path, old, options) ?? store(at, bytes, old);
+  }),
+  edit: (at, edit) => {
+    const old = at.files.get(at.path);
+    if (old === undefined) return missing(at.path, at.files);
+    const edited = editFileData(at.path, old, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
-    return { ...this.#store(files, path, edited.bytes, old), occurrences: edited.occurrences };
-  }
-
-  delete({ path, files }: StatePath) {
+    return { ...store(at, edited.bytes, old), occurrences: edited.occurrences };
+  },
+  delete: ({ path, files, returnsChange }) => {
     if (path === "/") return errors.refusedToDelete(path);
-    const below = [...files.entries()].map(([known]) => known).filter((known) => isAtOrBelow(known, path));
-    if (below.length === 0) return errors.fileNotFound(path);
-    const filesUpdate = Object.fromEntries(below.map((known): [string, null] => [known, null]));
+    const deleted = pathsAtOrBelow(path, files.entries());
+    if (deleted.length === 0) return errors.fileNotFound(path);
+    const filesUpdate = Object.fromEntries(deleted.map((known): [string, null] => [known, null]));
     files.apply(filesUpdate);
-    return { path, ...this.#returned(filesUpdate) };
-  }
+    return { path, ...(returnsChange ? { filesUpdate } : {}) };
+  },
+};
 
-  #store(files: ThreadFiles, path: string, bytes: Uint8Array, old: FileData | undefined): WriteResult {
-    const now = isoTime((this.#options.clock ?? systemClock)());
-    const data = toFileData(path, bytes, { now, createdAt: old?.created_at }, this.#options.fileFormat);
-    const filesUpdate = { [path]: data };
-    files.apply(filesUpdate);
-    return { path, ...this.#returned(filesUpdate), version: versionOf(data) };
-  }
-
-  /** The change, unless the calling task has stored it already. */
-  #returned<Update>(filesUpdate: Update): { filesUpdate?: Update } {
-    return this.#runtime === undefined ? {} : { filesUpdate };
-  }
+function store(at: StatePath, bytes: Uint8Array, old: FileData | undefined): WriteResult {
+  const { path, files, fileFormat, clock = systemClock, returnsChange } = at;
+  const times = { now: isoTime(clock()), createdAt: old?.created_at };
+  const data = toFileData(path, bytes, times, fileFormat);
+  const filesUpdate = { [path]: data };
+  files.apply(filesUpdate);
+  return { path, ...(returnsChange ? { filesUpdate } : {}), version: versionOf(data) };
 }
 
 /**
@@ -146,13 +100,21 @@ export class StateBackend extends CheckedBackend<true> {
     options?: StateBackendOptions,
   ) {
     const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
-    super(new StateOperations(split.runtime, split.options));
+    super(OPERATIONS, (path) => this.#locate(path));
     this.#runtime = split.runtime;
     this.#options = split.options;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return this.#runtime === undefined ? new StateBackend(runtime, this.#options) : this;
+  }
+
+  #locate(given: string): StatePath | errors.BackendFailure {
+    const valid = validatePath(given);
+    if (!valid.ok) return valid;
+    const files = (this.#runtime ?? ambientRuntime())?.files;
+    if (files === undefined) return errors.threadFilesMissing();
+    return { ...this.#options, path: valid.path, files, returnsChange: this.#runtime !== undefined };
   }
 
   override uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): FileUploadResponse[] {
@@ -164,21 +126,11 @@ export class StateBackend extends CheckedBackend<true> {
   }
 }
 
-function* infosOf(files: ThreadFiles): Iterable<FileInfo> {
-  for (const [path, data] of files.entries()) yield infoOf(path, data);
-}
-
-function hasFilesBelow(path: string, files: ThreadFiles): boolean {
-  if (path === "/") return true;
-  for (const [known] of files.entries()) if (known !== path && isAtOrBelow(known, path)) return true;
-  return false;
-}
-
 const missing = (path: string, files: ThreadFiles): errors.BackendFailure =>
-  hasFilesBelow(path, files) ? errors.isDirectory(path) : errors.fileNotFound(path);
+  hasBelow(path, files.entries()) ? errors.isDirectory(path) : errors.fileNotFound(path);
 
 /** Why no file can be at `path`: the path is a directory, or one of its parents is a file. */
-function obstacleTo(path: string, files: ThreadFiles): errors.BackendFailure | undefined {
+function obstacleTo({ path, files }: StatePath): errors.BackendFailure | undefined {
   if (parentsOf(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
-  return hasFilesBelow(path, files) ? errors.isDirectory(path) : undefined;
+  return hasBelow(path, files.entries()) ? errors.isDirectory(path) : undefined;
 }
