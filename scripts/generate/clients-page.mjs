@@ -14,41 +14,41 @@ const NOTES = {
   "claude-desktop": {
     forms: false,
     notes: [
-      "It starts servers with almost no environment: give keys with `--env`, or keep them in the keychain ([models](models.md)).",
-      "On Windows, a version that is installed as a package has the file in `%LOCALAPPDATA%\\Claude-Data` or `%LOCALAPPDATA%\\Packages`; `install` looks there first. This is untried.",
-      "It gives up a call after one to four minutes, depending on its version, and cannot be told to wait longer. Nothing is lost: a call answers before that, and the run continues.",
+      "It starts servers with almost no environment: pass keys with `--env`, or keep them in the keychain ([models](models.md)).",
+      "On Windows, a version installed as a package has the file in `%LOCALAPPDATA%\\Claude-Data` or `%LOCALAPPDATA%\\Packages`; `install` looks there first (untested).",
+      "It times out calls after one to four minutes, depending on its version, and this cannot be configured. Nothing is lost: the server answers before that, and the run continues.",
       "**One click:** `npm run mcpb` in a clone packs `build/*.mcpb` for this platform. Open the file with Claude Desktop; it asks for folder, model and key, and keeps the key in the keychain.",
     ],
   },
   "claude-code": {
     forms: true,
     tried:
-      "2.1.330. It speaks 2026-07-28. Its model gets the structured result as JSON instead of the text, and `run_deep_agent` and `check_deep_agent` without searching for tools. `claude -p` declares forms and cancels each at once: decide on the page or in a terminal, `check_deep_agent` waits for that. The plugin installs, too.",
+      "2.1.330. It speaks 2026-07-28. Its model gets the structured result as JSON instead of the text, and `run_deep_agent` and `check_deep_agent` without searching for tools. `claude -p` declares forms and cancels each at once: decide on the page or in a terminal, `check_deep_agent` waits for that. The plugin also installs.",
     notes: [
-      "It passes its shell environment, including keys, to the server. `MCP_TOOL_TIMEOUT` is how many milliseconds it waits for a call.",
+      "It passes its shell environment, including keys, to the server. `MCP_TOOL_TIMEOUT` is its time limit for a call, in milliseconds.",
       "**Plugin**, which also teaches Claude when to delegate: `claude plugin marketplace add FOLDER_OR_REPOSITORY`, then `claude plugin install deepagent@deepagent-mcp`.",
     ],
   },
   cursor: {
     forms: true,
-    notes: ["In `.cursor/mcp.json` of a project, `${workspaceFolder}` is the folder that is open."],
+    notes: ["In `.cursor/mcp.json` of a project, `${workspaceFolder}` is the open folder."],
   },
   vscode: {
     forms: true,
     notes: [
-      "With `--env ANTHROPIC_API_KEY` it asks for the key itself when it first starts the server, and keeps it. Sessions of Copilot outside the editor leave out servers that ask: for these, keep the key in the keychain.",
+      "With `--env ANTHROPIC_API_KEY` it asks for the key when it first starts the server, and stores it. Copilot sessions outside the editor skip servers that ask: for these, keep the key in the keychain.",
     ],
   },
   windsurf: {
     forms: false,
-    notes: ["It offers at most 100 tools of all servers together."],
+    notes: ["It offers at most 100 tools in total, from all servers."],
   },
-  zed: { forms: false, notes: ["The settings may have comments; `install` keeps them."] },
+  zed: { forms: false, notes: ["The settings may contain comments; `install` keeps them."] },
   opencode: {
     forms: false,
     tried: "1.18.33, `opencode run`. It declares no forms. Its model gets the text.",
     notes: [
-      "Version 2 nests servers under `mcp.servers`. `install` writes the form that the file has already; both versions read the one above.",
+      "Version 2 nests servers under `mcp.servers`. `install` writes the form that the file already has; both versions read the one above.",
     ],
   },
   gemini: {
@@ -56,17 +56,17 @@ const NOTES = {
     tried: "0.61.0, `gemini --yolo -p`. It declares no forms. Its model gets the text.",
     notes: [
       "It waits ten minutes for a call; `timeout` in the entry changes that (milliseconds).",
-      "It keeps variables that look like keys from servers, unless the entry names them: use `--env ANTHROPIC_API_KEY`.",
+      "It does not pass variables that look like keys to servers, unless the entry names them: use `--env ANTHROPIC_API_KEY`.",
       "**Extension**, which also teaches Gemini when to delegate: `gemini extensions install plugins/deepagent` in a clone.",
     ],
   },
   codex: {
     forms: true,
     tried:
-      "0.169.0, `codex exec`. Its model gets the structured result as JSON. It declares forms, and `codex exec` declines each at once: decide on the page or in a terminal, `check_deep_agent` waits for that. The plugin installs, too.",
+      "0.169.0, `codex exec`. Its model gets the structured result as JSON. It declares forms, and `codex exec` declines each at once: decide on the page or in a terminal, `check_deep_agent` waits for that. The plugin also installs.",
     notes: [
-      '`codex exec` asks nobody, and so refuses to call `run_deep_agent` until its server has `default_tools_approval_mode = "approve"` in `~/.codex/config.toml`.',
-      "It passes few variables to servers: give keys with `--env`, or keep them in the keychain ([models](models.md)). `tool_timeout_sec` in `~/.codex/config.toml` is how long it waits for a call; the default is 60.",
+      '`codex exec` cannot ask anybody, so it refuses to call `run_deep_agent` until the entry of the server has `default_tools_approval_mode = "approve"` in `~/.codex/config.toml`.',
+      "It passes few variables to servers: pass keys with `--env`, or keep them in the keychain ([models](models.md)). `tool_timeout_sec` in `~/.codex/config.toml` is its time limit for a call; the default is 60.",
       "**Plugin**, which also teaches Codex when to delegate: `codex plugin marketplace add FOLDER_OR_REPOSITORY`, then install `deepagent` under `/plugins`.",
     ],
   },
@@ -74,7 +74,7 @@ const NOTES = {
   "lm-studio": {
     forms: false,
     notes: [
-      "It asks before each call of a tool. The server does not use the model that is loaded there: give it one of its own.",
+      "It asks before each tool call. The server does not use the model that is loaded in LM Studio: configure its own.",
     ],
   },
 };
@@ -92,18 +92,18 @@ Generated by \`node scripts/generate.mjs\`; do not edit.
 One command adds the server to a client, asks for folder, model and key, and checks that the client can start it:
 
 \`\`\`sh
-${program} install CLIENT          # uninstall CLIENT takes it out again, --print only shows the entry
+${program} install CLIENT          # uninstall CLIENT removes it, --print only shows the entry
 \`\`\`
 
 ${
   isPrivate
     ? "The package is not on npm yet: run `npm ci && npm run build && npm link` in a clone first. The entry then names Node and the program by their paths, so it works without any environment. Buttons that install with one click appear here once npm has the package."
     : "Run by npx, the entry starts the server by npx too (on Windows `cmd /c npx`); from a clone or another installation it names Node and the program by their paths, so it works without any environment."
-} \`install\` keeps comments and all other entries, and a backup of the file, or a note that there was none; \`uninstall\` needs it to restore the file, and deletes it. Keys are never written to files in a project, the workspace, or a git repository: [\`keys\`](models.md) puts them into the keychain.
+} \`install\` keeps comments and all other entries, and makes a backup of the file (or notes that there was none); \`uninstall\` uses it to restore the file, and then deletes it. Keys are never written to files in a project, the workspace, or a git repository: [\`keys\`](models.md) puts them into the keychain.
 
-**Tried** means that the client itself, without a window, was configured by this command, listed the server, and had its model delegate a task that ended with a report, while a person approved in a terminal; its model was a script, and the agent's the offline model. After it ended, no server was left. \`npm run clients\` does that again. Qwen Code 0.24.4 and GitHub Copilot CLI 1.0.102, which \`install\` does not know, work too when their own \`mcp add\` gets the command; so does Cline 3.0.65.
+**Tested** means that the client itself, without a window, was configured by this command and listed the server, and that its model delegated a task that ended with a report, while a person approved in a terminal. The client's model was a script, and the agent's was the offline model. After the client ended, no server was left. \`npm run clients\` repeats these tests. Qwen Code 0.24.4, GitHub Copilot CLI 1.0.102 and Cline 3.0.65, which \`install\` does not know, also work with their own \`mcp add\`.
 
-**Approvals** appear where the client can show them: by a form if it declares that, else on the page (\`deepagent-mcp open\`) or in a terminal (\`deepagent-mcp runs answer\`). [Approvals](approvals.md) has the details. **Long tasks** outlive the call: it answers with a \`run_id\` after 40 seconds (\`--delivery-window\`; 240 for clients that are known to wait while they hear of progress), and \`check_deep_agent\` gets the rest.
+**Approvals** appear where the client can show them: in a form if it supports forms, otherwise on the page (\`deepagent-mcp open\`) or in a terminal (\`deepagent-mcp runs answer\`). [Approvals](approvals.md) has the details. **Long tasks** outlive the call: it answers with a \`run_id\` after 40 seconds (\`--delivery-window\`; 240 for clients that are known to wait as long as they get progress), and \`check_deep_agent\` gets the rest.
 ${sources.CLIENT_NAMES.map((client) => section(client, { sources, launch, program, buttons })).join("")}`;
 }
 
@@ -112,17 +112,17 @@ function section(name, { sources, launch, program, buttons }) {
   const client = onPlatform("Linux");
   const { forms, notes, tried } = NOTES[name];
   const approvals = forms
-    ? "by a form in the client; on the page when it is closed."
-    : "by a form if it declares that it shows them, else on the page or in a terminal.";
+    ? "in a form of the client, or on the page when the client is closed."
+    : "in a form if the client supports forms, otherwise on the page or in a terminal.";
   const parts = [
     `\n## ${client.title}\n`,
     `\`\`\`sh\n${program} install ${name} --workspace DIR\n\`\`\`\n`,
     ...(buttons[name] ? [`${buttons[name]}\n`] : []),
     byHand(client, { sources, launch, onPlatform }),
     `**Approvals:** ${approvals}\n`,
-    `**Tried:** ${tried ?? "not yet; the entry follows its documentation."}\n`,
+    `**Tested:** ${tried ?? "not yet; the entry follows its documentation."}\n`,
     ...(notes.length === 0 ? [] : [`${notes.map((note) => `- ${note}`).join("\n")}\n`]),
-    `Its documentation: <${client.docs}>\n`,
+    `Documentation: <${client.docs}>\n`,
   ];
   return parts.join("\n");
 }

@@ -13,7 +13,7 @@ export function checkNode(version: string): Check {
 }
 
 const BY_NAME =
-  "Paths are looked up by name, and compared before and after: a program that swaps a folder for a link at the right moment is not shut out.";
+  "Paths are looked up by name, and compared before and after: a program that swaps a folder for a link at the right moment can bypass this check.";
 
 const LIMITS: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   darwin: [
