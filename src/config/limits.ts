@@ -53,7 +53,7 @@ export const limitsSchema = z
     modelPatience: seconds
       .default(600)
       .describe(
-        "How long a model call is retried, with growing pauses, when its provider is overloaded, limits the rate, cannot be reached or drops the connection.",
+        "Time during which a model call is retried, with growing pauses, if its provider is overloaded, limits the rate, cannot be reached or drops the connection.",
       ),
     modelSilence: seconds
       .min(1)

@@ -13,19 +13,21 @@ const oauthSchema = z
   .strictObject({
     clientId: text
       .optional()
-      .describe("A client that is registered there. Default: this server registers itself."),
+      .describe("Client id, if one is already registered there. Default: this server registers itself."),
     clientSecret: text.optional().describe("Its secret, if it has one; `${NAME}` as in `env`."),
     scope: scopeText.optional().describe("Permissions to ask for. Default: those that the server asks for."),
     scopes: scopeText.optional().describe("Alias of `scope` used by some clients; ignored if that is set."),
     callbackPort: between(1, 65_535)
       .optional()
       .describe(
-        "Port of this machine to which the browser comes back, where a client is registered with one. Default: a free one.",
+        "Port on this machine to which the browser returns, if the client is registered with one. Default: a free one.",
       ),
     clientMetadataUrl: z
       .url({ protocol: /^https$/, error: "must be an https address" })
       .optional()
-      .describe("Address of a document that describes this client, for servers that know clients by one."),
+      .describe(
+        "Address of a document that describes this client, for servers that accept client metadata documents.",
+      ),
   })
   .transform(({ scopes, ...oauth }) => ({ ...oauth, scope: oauth.scope ?? scopes }));
 
@@ -50,7 +52,7 @@ const server = z
     oauth: oauthSchema
       .optional()
       .describe(
-        "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers say what they want.",
+        "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers publish what they require.",
       ),
     approve: z
       .enum(["writes", "all", "none"])

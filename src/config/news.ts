@@ -74,12 +74,12 @@ export const newsSchema = z
   )
   .default({})
   .describe(
-    'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. They are told the name of the run and what is needed, without contents. Default: none.',
+    'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. Messages have the name of the run and the needed action, but no contents. Default: none.',
   );
 
 export const eventWebhooksSchema = z
   .boolean()
   .default(true)
   .describe(
-    "Lets MCP clients over HTTP subscribe an https address of the public internet to events of their runs, as ChatGPT does. Off leaves them polling and streams.",
+    "Lets MCP clients over HTTP subscribe an https address of the public internet to events of their runs, as ChatGPT does. Off leaves only polling and streams.",
   );

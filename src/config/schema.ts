@@ -120,13 +120,13 @@ export const ConfigSchema = z.strictObject({
   fallbackModels: z
     .array(text)
     .default([])
-    .describe("Models as `provider:model`, called in this order when the previous one cannot answer."),
+    .describe("Models as `provider:model`, called in this order if the previous one cannot answer."),
   modelParameters,
   allowedModels: z
     .array(text)
     .default([])
     .describe(
-      "More models, as `provider:model`: those that a person may choose for one run, and that subagent files of the workspace may name. Without this setting a run works with `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
+      "More models, as `provider:model`, that a person may choose for one run, and that subagent files of the workspace may name. Without this setting runs use `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
     ),
   judgeModel: text
     .optional()
@@ -168,7 +168,7 @@ export const ConfigSchema = z.strictObject({
       hold: between(1, 86_400)
         .default(600)
         .describe(
-          "Time that a call of another MCP server waits for a person whom the server asks, if the call cannot begin again.",
+          "Time that a call of another MCP server waits for a person's answer to the server, if the call cannot be made again.",
         ),
     })
     .prefault({}),
@@ -178,18 +178,18 @@ export const ConfigSchema = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          "Tells the agent in the first message of a thread what the workspace holds: names, languages, commands, branch.",
+          "Describes the workspace to the agent in the first message of a thread: names, languages, commands, branch.",
         ),
       ending: z
         .boolean()
         .default(false)
         .describe(
-          "Tells an agent, once a run, that it ends while todos are open, or with changes of the workspace that nothing has checked since. It costs another call of the model.",
+          "Tells an agent, once per run, that it is about to end with open todos, or with workspace changes that nothing has checked since. It costs one more model call.",
         ),
       failures: z
         .boolean()
         .default(true)
-        .describe("Tells the agent of calls that fail again and again with other arguments, but alike."),
+        .describe("Points out calls that keep failing in the same way with different arguments."),
     })
     .prefault({}),
   programs: z
@@ -202,20 +202,20 @@ export const ConfigSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Lets the agent start subagents that work in the background. Not with a model that clients lend.",
+      "Lets the agent start subagents that work in the background. Not available with a model that a client lends.",
     ),
   changes: z
     .enum(["direct", "propose"])
     .default("direct")
     .describe(
-      "The way of runs that choose none: direct, they change the workspace; propose, they work on a copy of it, and a person reviews the whole change and applies all, some or nothing of it.",
+      "Default for runs that do not choose: direct, they change the workspace; propose, they work on a copy of it, and a person reviews the whole change and applies all, some or none of it.",
     ),
   proposals: z
     .strictObject({
       folder: absolutePath
         .optional()
         .describe(
-          "Folder of the copies that such runs work in; servers that share a workspace have to share it, too. Default: `proposals` in `dataDir`.",
+          "Folder for the copies in which runs propose changes; servers that share a workspace must share it too. Default: `proposals` in `dataDir`.",
         ),
       maxMegabytes: whole(1, 1_000_000)
         .default(4096)
@@ -246,7 +246,7 @@ export const ConfigSchema = z.strictObject({
       sandbox: sandboxSchema
         .optional()
         .describe(
-          "Where commands run, instead of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, created again when the server restarts, or the one of `sandboxId`.",
+          "Where commands run, instead of this machine's own sandbox. Sandboxes of docker, modal, runloop and daytona have their own files, mounted at /sandbox/. Each run gets a new one, created again when the server restarts, unless `sandboxId` names one.",
         ),
     })
     .prefault({}),
@@ -337,7 +337,7 @@ export const ConfigSchema = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Lets people who may start runs make links on the page with which anyone reads one run, for at most seven days. Off ends all such links.",
+      "Lets people who may start runs create links on the page with which anyone can read one run, for at most seven days. Off disables all such links.",
     ),
   page: z
     .boolean()
@@ -391,7 +391,7 @@ export const ConfigSchema = z.strictObject({
   mounts: mountsSchema
     .default({})
     .describe(
-      'More folders of the agent\'s tree, each on a server: `{ "/archive/": { "s3": { "bucket": "archive" } } }`. All who use this server share them.',
+      'More folders of the agent\'s tree, each on a server: `{ "/archive/": { "s3": { "bucket": "archive" } } }`. All users of this server share them.',
     ),
   skills: z
     .array(absolutePath)

@@ -213,7 +213,7 @@ export const webSchema = z.strictObject({
       url: z
         .url({ protocol: /^https?$/, error: "must be an http or https address" })
         .optional()
-        .describe("Address of a SearXNG, or of a gateway to the provider."),
+        .describe("Address of a SearXNG server, or of a gateway to the provider."),
       command: z
         .array(text)
         .min(1)

@@ -68,7 +68,7 @@ async function deleteTree(tree: MountTree, path: string, options: CallOptions): 
     }
   }
   if (removed.length === 0) return own;
-  // What is merged are records of these types.
+  // The merged parts are records of these types.
   const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate)) as Record<string, null>;
   const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<string, FileData>;
   return {

@@ -44,7 +44,7 @@ const READ_CHUNK = 48 * 1024;
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload", "delete"]);
 
 interface SandboxPath extends Located {
-  /** Of the sandbox. */
+  /** The id of the sandbox. */
   id: string;
   files: SandboxFiles;
   maxFileSize: number;
