@@ -44,14 +44,17 @@ const ownerOf = (object: object | null, method: string): object | undefined =>
     ? (object ?? undefined)
     : ownerOf(Object.getPrototypeOf(object) as object | null, method);
 
-/** `object` with another `member`, which only the methods of `base` see; all others may read private fields. */
+/**
+ * `object` with another `member`, which only the methods of `base` and `invoke` see; all others may read private fields.
+ * OpenAI's classes have an `invoke` of their own, which calls that of LangChain.
+ */
 const delegate = <Type extends object>(object: Type, base: object, member: string, value: unknown): Type =>
   new Proxy(object, {
     get: (target, key) => {
       if (key === member) return value;
       const own: unknown = Reflect.get(target, key);
-      const isOfBase = Object.hasOwn(base, key) && own === Reflect.get(base, key);
-      return typeof own === "function" && !isOfBase ? (own.bind(target) as unknown) : own;
+      const sees = key === "invoke" || (Object.hasOwn(base, key) && own === Reflect.get(base, key));
+      return typeof own === "function" && !sees ? (own.bind(target) as unknown) : own;
     },
   });
 

@@ -6,8 +6,9 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
+import { strictChunks } from "./strict-chunks.ts";
 import { listOf } from "./tool-schema.ts";
-import { isRecord, recordOf } from "../../core/unknown.ts";
+import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -37,7 +38,10 @@ const hasMethods = (model: object): model is Completions =>
     (name) => typeof Reflect.get(model, name) === "function",
   );
 
-/** Makes a model of this protocol carry them. Other models stay as they are. */
+const isStream = (answer: unknown): answer is AsyncIterable<unknown> =>
+  isObject(answer) && Symbol.asyncIterator in answer;
+
+/** Makes a model of this protocol carry them, and read its streams as servers write them. Other models stay as they are. */
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
   if (!hasMethods(model)) return model;
   const completions: Completions = model;
@@ -67,8 +71,11 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
     yield new ChatGenerationChunk({ text: "", message });
   };
   const complete = completions.completionWithRetry.bind(completions);
-  completions.completionWithRetry = ({ messages, ...request }, ...more) =>
-    complete({ ...request, messages: listOf(messages).map((sent) => unpacked(recordOf(sent))) }, ...more);
+  completions.completionWithRetry = async ({ messages, ...request }, ...more) => {
+    const sent = listOf(messages).map((message) => unpacked(recordOf(message)));
+    const answer = await complete({ ...request, messages: sent }, ...more);
+    return isStream(answer) ? strictChunks(answer) : answer;
+  };
   return model;
 }
 

@@ -167,10 +167,11 @@ export function replyOf(
 ): AIMessageChunk {
   const valid: ToolCallChunk[] = [];
   const invalid: InvalidToolCall[] = [];
-  for (const chunk of chunks) {
+  for (const given of chunks) {
+    const chunk = { ...given, args: plainArguments(given.args ?? "") };
     const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
     const error = problemOf(chunk);
-    const args = headOf(chunk.args ?? "", LONGEST_NAME);
+    const args = headOf(chunk.args, LONGEST_NAME);
     if (error === undefined) valid.push({ ...chunk, ...named });
     else invalid.push({ type: "invalid_tool_call", ...named, args, error });
   }
@@ -183,6 +184,13 @@ export function replyOf(
   });
   message.invalid_tool_calls = [...(message.invalid_tool_calls ?? []), ...invalid];
   return message;
+}
+
+/** Arguments without what some servers add to them: an empty object before them, or the quotes of a text. */
+function plainArguments(args: string): string {
+  const text = args.replace(/^\s{0,9}\{\s{0,9}\}(?=\s{0,9}\{)/, "");
+  const inner = /^\s{0,9}"/.test(text) ? parsedJson(text) : undefined;
+  return typeof inner === "string" ? inner : text;
 }
 
 /** Text without halves of surrogate pairs: no provider takes them, and to write them as JSON takes long. */
@@ -321,8 +329,11 @@ function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
   return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
 }
 
-const nameOf = (given: string): string =>
-  NAME.test(given) ? given : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
+/** Some models put blanks around a name, or the namespace of their training before it. */
+function nameOf(given: string): string {
+  const name = given.trim().replace(/^functions\./, "");
+  return NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
+}
 
 /** Half of a surrogate pair cannot be sent as text. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {

@@ -145,7 +145,7 @@ export const isKeepAlive = (part: string): boolean =>
 
 const LINE_END = /\r\n|\n|\r/;
 const WHOLE =
-  /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
+  /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"[^"]|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
 /** The lines of an event stream, which say if the answer in it is whole. */

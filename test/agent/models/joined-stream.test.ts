@@ -137,6 +137,17 @@ describe("the pieces of an answer", () => {
     expect(cut.reply.usage_metadata?.output_tokens).toBe(4);
   });
 
+  test("are joined where a class has its own invoke, as OpenAI's do", async () => {
+    class OwnInvoke extends Streaming {
+      override async invoke(...call: Parameters<BaseChatModel["invoke"]>): Promise<AIMessageChunk> {
+        return super.invoke(...call);
+      }
+    }
+    const half = "x".repeat(LONGEST_REPLY / 2);
+    const pieces = [text(half), text(`${half}y`)];
+    expect((await joined(new OwnInvoke(pieces)).invoke("go")).text).toBe(half + half);
+  });
+
   test("are taken up to the longest reply: a call whose arguments are longer is answered", async () => {
     const args = JSON.stringify({ content: "x".repeat(LONGEST_REPLY) });
     const first = call(0, "", { id: "x", name: "write_file" });

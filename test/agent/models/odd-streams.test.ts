@@ -1,0 +1,207 @@
+/** Streams of chat completions as servers other than OpenAI's write them. */
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { expect, test } from "vitest";
+import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { resolveModel } from "../../../src/agent/models/resolve.ts";
+import { streamingProvider } from "../../support/streaming-provider.ts";
+import type { Json } from "../../support/wire-server-protocol.ts";
+
+const data = (value: Json): string => `data: ${JSON.stringify(value)}\n\n`;
+const chunk = (delta: unknown, finish_reason: string | null = null): string =>
+  data({
+    id: "c1",
+    object: "chat.completion.chunk",
+    model: "m",
+    choices: [{ index: 0, delta, finish_reason }],
+  });
+const DONE = "data: [DONE]\n\n";
+const END = [chunk({ role: "assistant", content: "end" }), chunk({}, "stop"), DONE];
+
+/** One piece of a call. */
+const piece = (called: Json, more: Json = {}): Json => ({
+  index: 0,
+  type: "function",
+  function: called,
+  ...more,
+});
+const calls = (...pieces: unknown[]): string => chunk({ role: "assistant", tool_calls: pieces });
+const LS = { name: "ls", arguments: '{"path":"/"}' };
+const GLOB = { name: "glob", arguments: '{"pattern":"*"}' };
+const A = { id: "call_a" };
+
+/** The chunks of the first answer, which come before `tool_calls` and `[DONE]`; the calls that it makes. */
+type Row = readonly [
+  source: string,
+  what: string,
+  chunks: readonly string[],
+  made: ReadonlyArray<[string, Json]>,
+];
+const LISTED: Row[3] = [["ls", { path: "/" }]];
+const BOTH: Row[3] = [...LISTED, ["glob", { pattern: "*" }]];
+
+test.each<Row>([
+  [
+    "langchain-ai/langchainjs#11468",
+    "an empty role",
+    [chunk({ role: "", tool_calls: [piece(LS, A)] })],
+    LISTED,
+  ],
+  ["maximhq/bifrost#6523", "no role", [chunk({ tool_calls: [piece(LS, A)] })], LISTED],
+  [
+    "shiaho777/web-to-app#394",
+    "arguments that are null",
+    [calls(piece({ name: "ls", arguments: null }, A))],
+    [["ls", {}]],
+  ],
+  [
+    "shiaho777/web-to-app#394",
+    "arguments that are null at first",
+    [calls(piece({ name: "ls", arguments: null }, A)), calls(piece({ arguments: LS.arguments }))],
+    LISTED,
+  ],
+  [
+    "ggml-org/llama.cpp#20198",
+    "arguments as an object",
+    [calls(piece({ name: "ls", arguments: { path: "/" } }, A))],
+    LISTED,
+  ],
+  [
+    "sgl-project/sglang#7863",
+    "arguments as a text in JSON",
+    [calls(piece({ name: "ls", arguments: JSON.stringify(LS.arguments) }, A))],
+    LISTED,
+  ],
+  [
+    "openai/openai-agents-js#712",
+    "an empty object before the arguments",
+    [calls(piece({ name: "ls", arguments: "{}" }, A)), calls(piece({ arguments: LS.arguments }))],
+    LISTED,
+  ],
+  ["camel-ai/camel#3027", "an empty id", [calls(piece(LS, { id: "" }))], LISTED],
+  ["ggml-org/llama.cpp#11992", "no id", [calls(piece(LS))], LISTED],
+  [
+    "anomalyco/opencode#26412",
+    "names and ids that are null in later pieces",
+    [
+      calls(piece({ name: "ls", arguments: "" }, A)),
+      calls(piece({ name: null, arguments: LS.arguments }, { id: null })),
+    ],
+    LISTED,
+  ],
+  [
+    "xuzhougeng/wisp-science#222",
+    "names that are empty in later pieces",
+    [calls(piece({ name: "ls", arguments: "" }, A)), calls(piece({ name: "", arguments: LS.arguments }, A))],
+    LISTED,
+  ],
+  [
+    "vercel/ai#16507",
+    "a name that comes later",
+    [calls(piece({ name: "", arguments: '{"path":' }, A)), calls(piece({ name: "ls", arguments: '"/"}' }))],
+    LISTED,
+  ],
+  [
+    "AstrBotDevs/AstrBot#6692",
+    "no index",
+    [
+      calls(piece({ name: "ls", arguments: "" }, { ...A, index: undefined })),
+      calls(piece({ arguments: LS.arguments }, { index: undefined })),
+    ],
+    LISTED,
+  ],
+  [
+    "su-kaka/gcli2api#406",
+    "one index for all calls",
+    [calls(piece(LS, A)), calls(piece(GLOB, { id: "call_b" }))],
+    BOTH,
+  ],
+  [
+    "agno-agi/agno#8880",
+    "an index that changes within a call",
+    [
+      calls(piece(LS, A)),
+      calls(piece({ name: "glob", arguments: "" }, { id: "call_b" })),
+      calls(piece({ arguments: GLOB.arguments }, { index: 1 })),
+    ],
+    BOTH,
+  ],
+  ["one id for all calls", "", [calls(piece(LS, A)), calls(piece(GLOB, { ...A, index: 1 }))], BOTH],
+  ["an entry that is null", "", [calls(null, piece(LS, A))], LISTED],
+  [
+    "tontinton/maki#518",
+    "a namespace before the name",
+    [calls(piece({ ...LS, name: "functions.ls" }, A))],
+    LISTED,
+  ],
+  [
+    "google-gemini/gemini-cli#26676",
+    "blanks around the name",
+    [calls(piece({ ...LS, name: " ls" }, A))],
+    LISTED,
+  ],
+])("%s: %s makes the calls", async (_source, _what, chunks, made) => {
+  const { answers } = await run((n) => (n === 0 ? [...chunks, chunk({}, "tool_calls"), DONE] : END));
+  expect(answers[0]?.tool_calls?.map(({ name, args }) => [name, args])).toEqual(made);
+  expect(answers.at(-1)?.text).toBe("end");
+});
+
+test.each<[source: string, what: string, chunks: readonly string[]]>([
+  [
+    "langchain-ai/langchainjs#11157",
+    "no role",
+    [chunk({ content: "hel" }), chunk({ content: "lo" }), chunk({}, "stop")],
+  ],
+  [
+    "MiniMax-AI/MiniMax-M2.5#2",
+    "empty roles",
+    [
+      chunk({ role: "assistant", content: "hel" }),
+      chunk({ role: "", content: "lo" }),
+      chunk({ role: "" }, "stop"),
+    ],
+  ],
+  [
+    "BerriAI/litellm#16272",
+    "content as blocks",
+    [
+      chunk({ role: "assistant", content: [{ type: "thinking", thinking: [{ type: "text", text: "Hm" }] }] }),
+      chunk({ content: [{ type: "text", text: "hel" }] }),
+      chunk({ content: "lo" }, "stop"),
+    ],
+  ],
+  [
+    "cline/cline#8527",
+    "chunks without choices or delta",
+    [
+      data({ choices: null }),
+      data({}),
+      data({ choices: [{ index: 0 }] }),
+      chunk({ content: "hello" }),
+      chunk(null, "stop"),
+    ],
+  ],
+  [
+    "the whole message",
+    "",
+    [data({ choices: [{ index: 0, message: { content: "hello" }, finish_reason: "stop" }] })],
+  ],
+])("%s: %s makes the text", async (_source, _what, chunks) => {
+  const { answers } = await run(() => [...chunks, DONE]);
+  expect(answers.map(({ text }) => text)).toEqual(["hello"]);
+});
+
+test("sgl-project/sglang#3912: an answer cut off among empty reasons for its end is asked for again", async () => {
+  const empty = (content: string): string => chunk({ role: "assistant", content }, "");
+  const { answers, count } = await run((n) => (n === 0 ? [empty("hal")] : [empty("hello"), DONE]));
+  expect([answers.map(({ text }) => text), count]).toEqual([["hello"], 2]);
+});
+
+/** Runs an agent on a server that sends these streams; gives its replies. */
+async function run(stream: (number: number) => readonly string[]) {
+  const { url, requests } = await streamingProvider((number) => stream(number).join(""));
+  const env = { OPENAI_API_KEY: "test-key-0123456789", OPENAI_BASE_URL: `${url}/v1` };
+  const { model } = await resolveModel({ model: "openai:some-model", env });
+  const { messages } = await createDeepAgent({ model }).invoke({ messages: [new HumanMessage("go")] });
+  const answers = messages.filter((message) => AIMessage.isInstance(message));
+  return { answers, count: requests.length };
+}
