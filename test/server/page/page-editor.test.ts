@@ -155,7 +155,9 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
   test("outlasts other decisions and a broken connection, with what is typed in it", async () => {
     const { service } = approvalRuns(note("a"), note("b"));
     const { id } = await startRun(service, "note");
-    const { approvals } = await reach(service, id, "input_required");
+    const asked = async () => (await service.view(ME, id))?.approvals ?? [];
+    await expect.poll(async () => (await asked()).length).toBe(2);
+    const approvals = await asked();
     const pages = await openPages(service);
     const way = await wayTo(pages.address);
     const { page } = await open(way.link(linkTo(pages, id, "decide")));

@@ -138,9 +138,10 @@ export function renderWholeCall({ approval, parts, viewer, proof }: WholeCall): 
 }
 
 function facts(approval: Approval, { summary }: ShownCall): Html | undefined {
-  const { preview, agent } = approval;
+  const { preview, agent, tool } = approval;
+  const isSaid = preview.kind === "diff" || summary === displayName(tool);
   const rows = [
-    ...(preview.kind === "diff" ? [] : [["What", html`${summary}`] as const]),
+    ...(isSaid ? [] : [["What", html`${summary}`] as const]),
     ...(agent.length > 1 ? [["Agent", html`${agentTypes(agent)}`] as const] : []),
     ...deadlineText(approval).map((line) => ["Deadline", html`${line}`] as const),
   ];

@@ -48,6 +48,7 @@ AROUND.replaceSync(`
   p { margin: 4px 0 0; font-size: 12px; line-height: 18px; color: var(--text-2); }
   p.problem { color: var(--red); overflow-wrap: anywhere; }
   p:empty { display: none; }
+  @media (hover: none) { #hint { display: none; } }
 `);
 
 /** Start of the problem; `null`: it has no place. */
