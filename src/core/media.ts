@@ -1,5 +1,6 @@
 /** Reads what media are from their bytes: names, and what servers say about them, are often wrong. */
 import { Buffer } from "node:buffer";
+import { trimEndOf } from "./text.ts";
 
 type Sides = readonly [width: number, height: number];
 
@@ -157,6 +158,14 @@ export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const wrongSize = isPossible ? undefined : `its header says ${width} × ${height} pixels`;
   const damage = isWhole ? wrongSize : "it is cut off, its end is missing";
   return { mimeType: isTwin ? claimed : found, size, ...facts, damage };
+}
+
+/** Decodes base64 in any of its spellings; `undefined` for anything else. */
+export function bytesIn(data: string | Uint8Array): Uint8Array | undefined {
+  if (typeof data !== "string") return data;
+  const compact = trimEndOf(data.replace(/^data:[^,]*,|\s+/g, ""), "=");
+  const bytes = Buffer.from(compact, "base64");
+  return bytes.length === Math.floor((compact.length * 3) / 4) ? bytes : undefined;
 }
 
 /** The content block that carries media of a type; `undefined` for types that no model takes. */

@@ -1,8 +1,10 @@
 /** Reads what other MCP servers answer about tools, resources and prompts: takes sloppy tools and results, and gives strict ones. */
-import type { RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCRequest, RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
+import { bytesIn, mediaFacts, mediaKind } from "../../core/media.ts";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
+import { decodeUtf8 } from "../../core/utf8.ts";
 
 /** A tool that cannot be offered. */
 export interface LeftOutTool {
@@ -12,7 +14,9 @@ export interface LeftOutTool {
 
 /** A field of `_meta`, which the package passes on as it is. */
 const RAW = "deepagent-mcp/answer";
+const INITIALIZE = "initialize";
 const READ: ReadonlySet<string> = new Set([
+  INITIALIZE,
   "tools/list",
   "tools/call",
   "resources/list",
@@ -44,21 +48,39 @@ const STRICT = {
  * `hide` blacks out secrets in them, and in errors.
  */
 export function acceptAnyAnswer(transport: Transport, hide: (text: string) => string): void {
-  const asked = new Set<RequestId>();
+  const asked = new Map<RequestId, JSONRPCRequest>();
   const send: Transport["send"] = transport.send.bind(transport);
   transport.send = (message, options) => {
-    if ("method" in message && "id" in message && READ.has(message.method)) asked.add(message.id);
+    if ("method" in message && "id" in message && READ.has(message.method)) asked.set(message.id, message);
     return send(message, options);
   };
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client calls it before its own
   transport.onmessage = (message) => {
     if ("error" in message) message.error.message = hide(message.error.message);
-    if (!("id" in message) || message.id === undefined || !asked.delete(message.id)) return;
+    const request = "id" in message && message.id !== undefined ? asked.get(message.id) : undefined;
+    if (request === undefined) return;
+    asked.delete(request.id);
     // Questions to the person are the client's to refuse.
     if (!("result" in message) || message.result["resultType"] === "input_required") return;
+    if (request.method === INITIALIZE) {
+      message.result = beginningIn(message.result, request.params?.["protocolVersion"]);
+      return;
+    }
     const { nextCursor } = message.result;
     const answer = { ...recordOf(hidden(message.result, hide)), nextCursor };
     message.result = { ...STRICT, _meta: { [RAW]: answer } };
+  };
+}
+
+/** The answer to `initialize`, as far as it is used. A server that names no revision speaks the one it was asked for. */
+function beginningIn(answer: Readonly<Record<string, unknown>>, asked: unknown): Record<string, unknown> {
+  const { protocolVersion, capabilities, serverInfo } = answer;
+  const { name, version } = recordOf(serverInfo);
+  const had = Object.entries(recordOf(capabilities)).filter(([, given]) => Boolean(given));
+  return {
+    protocolVersion: textIn(protocolVersion) ?? asked,
+    capabilities: Object.fromEntries(had.map(([capability]) => [capability, {}])),
+    serverInfo: { name: textIn(name) ?? "", version: textIn(version) ?? "" },
   };
 }
 
@@ -149,12 +171,12 @@ export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult 
   const isBare = given.length === 0 && (structuredContent ?? undefined) === undefined;
   // Servers of the first revision answered with `toolResult`, and some answer with the bare result of a function.
   const parts = isBare && Object.keys(others).length > 0 ? [others] : given;
-  const blocks = parts.map((part) => blockIn(recordOf(part)));
+  const read = parts.map((part) => blocksIn(recordOf(part)));
   return {
-    blocks: parts.map((part, index) => blocks[index] ?? textBlock(textIn(part) ?? partText(recordOf(part)))),
+    blocks: parts.flatMap((part, at) => read[at] ?? [textBlock(textIn(part) ?? partText(recordOf(part)))]),
     structuredContent: structuredContent ?? undefined,
     isError: isError === true || isError === "true",
-    isOdd: blocks.includes(undefined) || !Array.isArray(content ?? []),
+    isOdd: read.includes(undefined) || !Array.isArray(content ?? []),
   };
 }
 
@@ -162,17 +184,40 @@ const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 const partText = (part: Record<string, unknown>): string => textIn(part["text"]) ?? JSON.stringify(part);
 
 /** A block as the model reads it; `undefined` for a part that is not a block of MCP. */
-function blockIn(part: Record<string, unknown>): ContentBlock | undefined {
-  const { type, text, data, mimeType, uri, title } = part;
-  if (type === "text" && typeof text === "string") return textBlock(text);
+function blocksIn(part: Record<string, unknown>): ContentBlock[] | undefined {
+  const { type, text, data, mimeType, uri } = part;
+  if (type === "text" && typeof text === "string") return [textBlock(text)];
   if ((type === "image" || type === "audio") && typeof data === "string") {
-    return { type, mimeType: textIn(mimeType) ?? "of unknown type", data };
+    return [{ type, mimeType: textIn(mimeType) ?? "of unknown type", data }];
   }
-  if (type === "resource_link" && typeof uri === "string") {
-    return textBlock(`[Resource ${uri}${textIn(title) === undefined ? "" : `: ${String(title)}`}]`);
+  if (type === "resource_link" && typeof uri === "string")
+    return [textBlock(`[Resource ${linkText(uri, part)}]`)];
+  return type === "resource" && isRecord(part["resource"]) ? resourceIn(part["resource"]) : undefined;
+}
+
+/** The address of a link, and what the server says of it. */
+function linkText(uri: string, { name, title, description, mimeType }: Record<string, unknown>): string {
+  const [words, kind] = [[textIn(title) ?? textIn(name), textIn(description)], textIn(mimeType)];
+  const said = words.filter((word) => word !== undefined && word !== uri).join(". ");
+  return `${uri}${said === "" ? "" : `: ${said}`}${kind === undefined ? "" : ` (${kind})`}`;
+}
+
+/** The text of a resource, or its bytes as the text or the media that they are. */
+function resourceIn({ uri = "", text, blob, mimeType }: Record<string, unknown>): ContentBlock[] {
+  const [place, claimed] = [String(uri), textIn(mimeType)];
+  const bytes = typeof blob === "string" ? bytesIn(blob) : undefined;
+  const { mimeType: found = "" } = bytes ? mediaFacts(bytes, claimed) : {};
+  const kind = mediaKind(found);
+  if (kind !== undefined) {
+    const file = kind === "file" ? { metadata: { filename: place.replace(/^.*\//s, "") } } : {};
+    return [textBlock(`[Resource ${place}]`), { type: kind, mimeType: found, data: blob, ...file }];
   }
-  if (type !== "resource" || !isRecord(part["resource"])) return undefined;
-  const { uri: place = "", text: words, mimeType: kind } = part["resource"];
-  if (typeof words === "string") return textBlock(`[Resource ${String(place)}]\n${words}`);
-  return textBlock(`[Resource ${String(place)}: ${textIn(kind) ?? "binary"}, not shown]`);
+  const words = typeof text === "string" ? text : bytes?.includes(0) ? undefined : bytes && decodeUtf8(bytes);
+  return [
+    textBlock(
+      words === undefined
+        ? `[Resource ${place}: ${claimed ?? "binary"}, not shown]`
+        : `[Resource ${place}]\n${words}`,
+    ),
+  ];
 }

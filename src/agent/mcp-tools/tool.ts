@@ -157,9 +157,10 @@ const MAX_MEDIA = 7_000_000;
 /** A server's answer as the model reads it, with a sentence about what does not fit. */
 export function resultOf(answer: ReadResult, note?: string): ToolResult {
   const blocks = answer.blocks.map(checkedBlock);
-  const texts = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
+  const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
-  if (blocks.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
+  const isSilent = structuredContent !== undefined && said.every((text) => text.trim() === "");
+  const texts = isSilent ? [JSON.stringify(structuredContent)] : said;
   if (note !== undefined) texts.push(`[${note}]`);
   const text = cutMiddle(texts.join("\n\n"), MAX_TEXT);
   if (answer.isError) return toolError(text || "the tool failed and gave no reason");

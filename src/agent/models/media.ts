@@ -3,8 +3,15 @@ import { Buffer } from "node:buffer";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
-import { type MediaLimits, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
-import { headOf, oneLine, trimEndOf } from "../../core/text.ts";
+import {
+  type MediaLimits,
+  bytesIn,
+  describeMedia,
+  mediaFacts,
+  mediaKind,
+  mediaProblem,
+} from "../../core/media.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
@@ -74,14 +81,6 @@ function carriedBy(block: Block): Carried | undefined {
 
 const textIn = (value: unknown): string =>
   typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
-
-/** Decodes base64 in any of its spellings; `undefined` for anything else. */
-function bytesIn(data: string | Uint8Array): Uint8Array | undefined {
-  if (typeof data !== "string") return data;
-  const compact = trimEndOf(data.replace(/^data:[^,]*,|\s+/g, ""), "=");
-  const bytes = Buffer.from(compact, "base64");
-  return bytes.length === Math.floor((compact.length * 3) / 4) ? bytes : undefined;
-}
 
 const MAX_SVG = 100_000;
 const PDF = "application/pdf";

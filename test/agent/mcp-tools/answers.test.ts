@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { resultIn, toolIn } from "../../../src/agent/mcp-tools/answers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import { resultOf } from "../../../src/agent/mcp-tools/tool.ts";
 import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
@@ -13,6 +14,12 @@ import { scriptedModel } from "../../support/scripted-model.ts";
 
 const plain = { type: "object" };
 const text = (words: string) => ({ type: "text", text: words });
+
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const resource = (content: object) => ({
+  content: [{ type: "resource", resource: { uri: "x://y", ...content } }],
+});
 
 describe("an entry of tools/list", () => {
   it.each<[string, object, object]>([
@@ -92,8 +99,43 @@ describe("a result of tools/call", () => {
           { type: "resource_link", uri: "x://y", name: "n", title: null, size: null, annotations: null },
         ],
       },
-      { blocks: [text("[Resource x://y]")] },
+      { blocks: [text("[Resource x://y: n]")] },
     ],
+    [
+      "kirodotdev/Kiro#8960",
+      {
+        content: [
+          { type: "resource_link", uri: "x://y", name: "n", description: "A clip.", mimeType: "video/mp4" },
+        ],
+      },
+      { blocks: [text("[Resource x://y: n. A clip. (video/mp4)]")] },
+    ],
+    [
+      "open-webui/open-webui#26351",
+      resource({ mimeType: "image/png", blob: PIXEL }),
+      { blocks: [text("[Resource x://y]"), { type: "image", mimeType: "image/png", data: PIXEL }] },
+    ],
+    [
+      "RooCodeInc/Roo-Code#1962, with a wrong type",
+      resource({ mimeType: "image/jpeg", blob: `data:image/jpeg;base64,${PIXEL}` }),
+      {
+        blocks: [
+          text("[Resource x://y]"),
+          { type: "image", mimeType: "image/png", data: `data:image/jpeg;base64,${PIXEL}` },
+        ],
+      },
+    ],
+    [
+      "danny-avila/LibreChat#15601",
+      resource({ mimeType: "text/plain", blob: Buffer.from("class Ä {}").toString("base64") }),
+      { blocks: [text("[Resource x://y]\nclass Ä {}")] },
+    ],
+    [
+      "bytes that are neither",
+      resource({ mimeType: "model/stl", blob: Buffer.from("a\0b").toString("base64") }),
+      { blocks: [text("[Resource x://y: model/stl, not shown]")] },
+    ],
+    ["a resource without content", resource({}), { blocks: [text("[Resource x://y: binary, not shown]")] }],
     [
       "toolResult, of the first revision",
       { toolResult: "fine" },
@@ -104,6 +146,22 @@ describe("a result of tools/call", () => {
   ])("%s: is kept", (_source, given, result) => {
     expect(resultIn({ ...given })).toEqual({ ...kept, ...result });
   });
+});
+
+test.each<[source: string, result: object, content: unknown]>([
+  ["nicobailon/pi-mcp-adapter#146", { content: [], structuredContent: { n: 1 } }, '{"n":1}'],
+  ["jonigl/mcp-client-for-ollama#309", { content: [text(" ")], structuredContent: { n: 1 } }, '{"n":1}'],
+  [
+    "MeshInspector/MeshLib#6151",
+    {
+      content: [{ type: "image", mimeType: "image/png", data: PIXEL }],
+      structuredContent: { width: 1 },
+    },
+    [text('{"width":1}'), { type: "image", mimeType: "image/png", data: PIXEL }],
+  ],
+  ["text as well", { content: [text("one")], structuredContent: { n: 1 } }, "one"],
+])("%s: structured content is shown unless there is text", (_source, result, content) => {
+  expect(resultOf(resultIn({ ...result })).content).toEqual(content);
 });
 
 const SOURCE = `
@@ -197,7 +255,7 @@ describe("a sloppy server", () => {
       expect.stringMatching(
         /^order 4711\n\n\[This answer does not match the tool's outputSchema: .*number\]$/,
       ),
-      "[Resource x://y?k=[hidden]]",
+      "[Resource x://y?k=[hidden]: n]",
       "Error: The MCP server odd answered the call with an error, and may have run it anyway: no: [hidden]",
       '{"$filter":"x"}',
     ]);

@@ -203,6 +203,33 @@ say = (answer) => process.stdout.write(text(answer) + "\\n");`);
     expect(await used(at(url))).toMatchObject({ names: ["a"], answer: FINE });
   });
 
+  const SPOKEN = { protocolVersion: "2025-06-18", capabilities: { tools: {} } };
+  const beginnings: Array<[source: string, form: string, beginning: object]> = [
+    [
+      "springfall2008/batpred#3501",
+      "a list as a capability",
+      { ...SPOKEN, capabilities: { tools: [{ name: "a" }], prompts: null, logging: true } },
+    ],
+    ["ian-cowley/MCPSqlServer#3", "no revision and no name", { capabilities: { tools: {} } }],
+    [OWN, "no version", { ...SPOKEN, serverInfo: { name: "s" } }],
+    [OWN, "a version that is a number", { ...SPOKEN, serverInfo: { name: "s", version: 1 } }],
+    [
+      OWN,
+      "fields that are null",
+      { ...SPOKEN, serverInfo: { name: "s", version: "1", icons: null, title: null }, instructions: null },
+    ],
+    [OWN, "nothing at all", {}],
+  ];
+
+  it.each(beginnings)("%s: %s in the answer to initialize", async (_source, _form, beginning) => {
+    const { url } = await sloppyHttp(
+      to("initialize", ({ message, response }) =>
+        json(response, { jsonrpc: "2.0", id: message.id, result: beginning }),
+      ),
+    );
+    expect(await used(at(url))).toMatchObject({ names: ["a"], answer: FINE });
+  });
+
   it("helidon-io/helidon-mcp#65: an error for nobody answers the request", async () => {
     const { url } = await sloppyHttp(
       to("tools/call", ({ response }) =>
