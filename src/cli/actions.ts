@@ -114,7 +114,7 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
   {
     name: "edit",
     words: "SCHEDULE",
-    summary: "Change its times, its task, its name, or model, limits and goal of its runs. The rest stays.",
+    summary: "Change its times, task or name, or the model, limits and goal of its runs.",
     flags: [
       "cron",
       "task",
@@ -180,14 +180,14 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
 export const NEWS_ACTIONS: readonly Action[] = [
   {
     name: "list",
-    summary: "List messages that no channel has accepted yet, those that were given up first.",
+    summary: "List messages that no channel has accepted yet, failed ones first.",
     flags: ["json"],
     examples: ["news list", "news list --json"],
   },
   {
     name: "retry",
     words: "[NUMBER…]",
-    summary: "Send messages again now, with all their attempts.",
+    summary: "Retry messages now, with a full set of attempts.",
     flags: ["all"],
     examples: ["news retry 12", "news retry --all"],
   },

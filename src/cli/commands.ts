@@ -26,7 +26,7 @@ const PARTS: readonly CommandParts[] = [
   },
   {
     name: "acp",
-    summary: "Be an agent of your editor (Zed, JetBrains, Neovim) over the Agent Client Protocol.",
+    summary: "Act as an agent in your editor (Zed, JetBrains, Neovim) over the Agent Client Protocol.",
     settings: ["model", "dataDir", "approvals.write", "approvals.execute"],
     run: async (args) => (await import("./acp.ts")).runAcp(args),
   },
@@ -61,7 +61,7 @@ const PARTS: readonly CommandParts[] = [
     name: "runs",
     usage: "runs ACTION [RUN]",
     summary:
-      "View runs and decide on them, even while a server works. RUN is an id, the beginning of one, or last.",
+      "View runs and decide on them, even while a server is running. RUN is an id, the beginning of one, or last.",
     settings: ["dataDir", "storage", "proposals.folder"],
     positionals: 3,
     examples: ["runs list", "runs show last", "runs answer last --approve"],
@@ -102,7 +102,7 @@ const PARTS: readonly CommandParts[] = [
     name: "schedule",
     usage: "schedule ACTION [SCHEDULE]",
     summary:
-      "Let runs begin by themselves, while a server works. SCHEDULE is a name, an id, or the beginning of one.",
+      "Start runs automatically while a server is running. SCHEDULE is a name, an id, or the beginning of one.",
     settings: ["workspace", "dataDir", "storage"],
     // An expression without quotes is told as such.
     positionals: Infinity,
@@ -130,7 +130,7 @@ const PARTS: readonly CommandParts[] = [
   {
     name: "news",
     usage: "news [ACTION] [NUMBER…]",
-    summary: "Show messages about runs that were not delivered yet, and send them again or drop them.",
+    summary: "List undelivered messages about runs, and retry or drop them.",
     settings: ["dataDir", "storage"],
     positionals: Infinity,
     examples: ["news list", "news retry --all"],
@@ -160,7 +160,8 @@ const PARTS: readonly CommandParts[] = [
   },
   {
     name: "init",
-    summary: "Set this server up with five questions: client, folder, model and its key, approvals, sandbox.",
+    summary:
+      "Set up this server by answering five questions: client, folder, model and key, approvals, sandbox.",
     examples: ["init", "init --client cursor --workspace . --model offline --yes"],
     configurable: false,
     flags: [
@@ -214,12 +215,12 @@ const PARTS: readonly CommandParts[] = [
   },
   {
     name: "doctor",
-    summary: "Check everything that a run needs, and ask the provider of the model for one answer.",
+    summary: "Check everything that a run needs, and send one request to the model's provider.",
     examples: ["doctor", "doctor --offline"],
     flags: [
       flag(
         "--offline",
-        "Leave out requests to the model's provider, to folders on other servers and to the OAuth issuer.",
+        "Skip requests to the model's provider, to folders on other servers and to the OAuth issuer.",
       ),
     ],
     run: async (args) => (await import("./doctor.ts")).runDoctor(args),
@@ -276,7 +277,7 @@ const PARTS: readonly CommandParts[] = [
   {
     name: "login",
     usage: "login SERVER",
-    summary: "Log in with the browser at another MCP server, whose tools the agent may use.",
+    summary: "Log in to another MCP server in the browser; the agent may use its tools.",
     examples: ["login linear", 'login linear --scope "read write"'],
     settings: ["mcpServers", "dataDir"],
     positionals: 1,
@@ -292,7 +293,7 @@ const PARTS: readonly CommandParts[] = [
   {
     name: "logout",
     usage: "logout SERVER",
-    summary: "Forget the log-in at another MCP server, and end it there.",
+    summary: "Delete the log-in for another MCP server, and revoke it there.",
     settings: ["dataDir"],
     positionals: 1,
     run: async (args) => (await import("./login.ts")).runLogout(args),

@@ -49,7 +49,7 @@ async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArgument
     for (const one of found) say(JSON.stringify(documentOf(one)));
     return 0;
   }
-  if (found.length === 0) return say("All news were delivered.");
+  if (found.length === 0) return say("All messages were delivered.");
   const colors = colorsFor(process.stdout, process.env);
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
   for (const one of found) {

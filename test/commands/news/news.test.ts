@@ -52,7 +52,7 @@ test("a run in the terminal tells a webhook and a command that it has finished",
     data: { run_id: run?.run_id, name: "list every TODO", summary: "finished" },
   });
   expect(JSON.parse(readFileSync(join(home.workspace, "told.json"), "utf8"))).toEqual(JSON.parse(body));
-  expect((await home.bin("news")).stdout).toBe("All news were delivered.\n");
+  expect((await home.bin("news")).stdout).toBe("All messages were delivered.\n");
   expect((await home.bin("doctor", "--offline")).stdout).toMatch(/News +2 channels/);
 });
 
