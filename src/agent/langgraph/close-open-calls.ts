@@ -5,7 +5,7 @@ import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/lang
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { EarlierEnd } from "../contracts/agent.ts";
-import { lastAnswer } from "../messages/messages.ts";
+import { isReply, lastAnswer } from "../messages/messages.ts";
 import type { AgentGraph } from "./definition.ts";
 import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo, interruptsIn } from "./internals.ts";
 import { type Reached, describeLimit } from "../budget/limits.ts";
@@ -60,6 +60,25 @@ export async function closeCallsAtLimit(
   const ending = { why: `${describeLimit(limit)} was reached`, next: graph.loopStart };
   await closeCalls(graph, { checkpointer, address, ...(parent ? { parent } : {}) }, ending);
   return true;
+}
+
+/** Results for the calls of a reply that nothing followed, because the run stopped when it was given. */
+export function resultsOfUnbegun(
+  messages: readonly BaseMessage[],
+  end: EarlierEnd | undefined,
+): ToolMessage[] {
+  const fate = {
+    why: WHY[end ?? "replaced"],
+    isFailure: end === "failed",
+    isWaiting: false,
+    hasEffect: false,
+  };
+  const reply = messages.at(-1);
+  const calls = reply !== undefined && isReply(reply) ? (reply.tool_calls ?? []) : [];
+  return calls.map((call) => {
+    const { id = "", name } = call;
+    return new ToolMessage({ content: resultOf(call, fate), name, tool_call_id: id, status: "error" });
+  });
 }
 
 interface Thread {

@@ -16,7 +16,12 @@ import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/call.ts";
 import type { AgentFacts, AgentGraph } from "./definition.ts";
-import { closeAbandonedCalls, closeCallsAtLimit, finishedCalls } from "./close-open-calls.ts";
+import {
+  closeAbandonedCalls,
+  closeCallsAtLimit,
+  finishedCalls,
+  resultsOfUnbegun,
+} from "./close-open-calls.ts";
 import { isTracing, startTrace } from "./tracing.ts";
 import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, type Scratchpad } from "./internals.ts";
 import { graphFailure } from "./graph-failure.ts";
@@ -275,7 +280,8 @@ export class DeepAgentGraph
       return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
-    return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
+    const closed = [...messages, ...resultsOfUnbegun(messages, undefined)];
+    return { ...rest, ...input, messages: [...closed, ...[input.messages].flat()] };
   }
 
   async #checked(command: Command, options: Options): Promise<Command> {

@@ -157,14 +157,16 @@ export class ThreadAgent implements Agent {
       const answers = await this.graph.fittingAnswers(thread.configurable, input.answers);
       return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
     }
-    const { values, next } = await begun();
+    const { values, tasks } = await begun();
     const messages: readonly BaseMessage[] = values["messages"] ?? [];
     if (messages.some(({ id }) => id === runId)) return null;
     if (input.kind === "continue") throw lostThread();
-    if (next.length > 0) {
-      // An earlier run stopped within a step. Results of its finished calls count, the other calls are given up.
+    // An earlier run stopped within a step. Results of its finished calls count, the other calls are given up: those of
+    // the step, or those of a reply that was stored in it.
+    for (let pass = 0, left = tasks; pass < 2 && left.length > 0; pass += 1) {
       await closeAbandonedCalls(this.graph, thread.configurable, input.after);
       await this.graph.updateState(thread, null, END);
+      left = (await this.#thread(threadId)).tasks;
     }
     const task = taskMessage(input.task, { id: runId, startNote });
     const told = unread(input.told ?? [], messages);
