@@ -1,5 +1,5 @@
 /** The eleven methods of the port, once. They check what comes from outside; `Operations` do the work. */
-import { KeyedLock, Semaphore } from "../core/concurrency.ts";
+import { KeyedLock, mapAtMost } from "../core/concurrency.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -7,6 +7,7 @@ import type {
   DeleteResult,
   EditOptions,
   EditResult,
+  FileData,
   FileDownloadResponse,
   FileUploadResponse,
   GlobResult,
@@ -20,9 +21,9 @@ import type {
   WriteResult,
 } from "./backend.ts";
 import { type BackendFailure, operationError, uploadRefused } from "./errors.ts";
-import { type ContentEdit, bytesOf, bytesToWrite } from "./file-data.ts";
+import { type ContentEdit, bytesOf, bytesToWrite, readFileData, versionOf } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
-import { DEFAULT_MAX_COUNT } from "./search.ts";
+import { DEFAULT_MAX_COUNT, type Search } from "./search.ts";
 
 /** The capabilities of a backend that keeps every promise of the port. */
 export const COMPLETE = {
@@ -48,16 +49,7 @@ export interface Located {
   path: string;
 }
 
-export interface Search {
-  pattern: string;
-  glob: string | null | undefined;
-  maxCount: number;
-  options: GrepOptions;
-}
-
-export interface Edit extends ContentEdit, CallOptions {
-  evenReadOnly?: boolean | undefined;
-}
+export type Edit = ContentEdit & EditOptions;
 
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 
@@ -89,6 +81,16 @@ export interface Operations<At extends Located = Located> {
   /** Default: the bytes of what `readRaw` gives. */
   download?(at: At, options: CallOptions): MaybePromise<FileDownloadResponse>;
 }
+
+type Load<At> = (at: At, options: CallOptions) => MaybePromise<FileData | BackendFailure>;
+
+/** The operations that read a file, for a backend that loads whole files. */
+export const loadedBy = <At extends Located>(load: Load<At>): Pick<Operations<At>, "read" | "readRaw"> => ({
+  read: (at, page, options) =>
+    then(load(at, options), (data) => ("error" in data ? data : readFileData(at.path, data, page))),
+  readRaw: (at, options) =>
+    then(load(at, options), (data) => ("error" in data ? data : { data, version: versionOf(data) })),
+});
 
 type Put<At> = (at: At, bytes: Uint8Array, options: WriteOptions) => MaybePromise<WriteResult>;
 
@@ -147,7 +149,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   ): Promise<GrepResult> {
     const search = { pattern, glob, maxCount: maxCount ?? DEFAULT_MAX_COUNT };
     return this.#call("grep", path ?? this.#top, options, (at, given) =>
-      this.#operations.grep(at, { ...search, options: given }),
+      this.#operations.grep(at, { ...search, path: at.path, options: given }),
     );
   }
 
@@ -236,11 +238,11 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     items: readonly Item[],
     run: (item: Item) => MaybePromise<Result>,
   ): Answer<AtOnce, Result[]> {
-    const slots = new Semaphore(this.#operations.parallel ?? 1);
+    const { atOnce, parallel = 1 } = this.#operations;
     return this.#answer((): MaybePromise<Result[]> =>
-      this.#operations.atOnce === true
+      atOnce === true
         ? items.map((item) => run(item) as Result) // at once: no promise
-        : Promise.all(items.map((item) => slots.run(async () => run(item)))),
+        : mapAtMost(parallel, items, async (item) => run(item)),
     );
   }
 

@@ -1,4 +1,5 @@
 /** Encodings of text files. A byte order mark declares UTF-16, as tools on Windows write it; all other text is UTF-8. */
+import { orElse } from "../core/errors.ts";
 import { decodeUtf8 } from "../core/utf8.ts";
 import { hasNul } from "./mime.ts";
 
@@ -14,11 +15,8 @@ export function encodingOf(bytes: Uint8Array): TextEncoding {
 /** The text of bytes, byte order mark included. Gives undefined for bytes that are not text of their encoding. */
 export function decodeText(bytes: Uint8Array, encoding = encodingOf(bytes)): string | undefined {
   if (encoding === "utf-8") return decodeUtf8(bytes);
-  try {
-    return new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+  const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
+  return orElse(() => decoder.decode(bytes), undefined);
 }
 
 export function encodeText(text: string, encoding: TextEncoding = "utf-8"): Buffer {

@@ -189,25 +189,19 @@ export const threadFilesMissing = () =>
 export const operationAborted = (path: string) =>
   failure("aborted", `The operation on '${path}' was cancelled`);
 
-/** The coarse reason that uploads and downloads give for a file. */
-export function operationError(code: BackendErrorCode | undefined): FileOperationError | null {
-  switch (code) {
-    case undefined:
-      return null;
-    case "not_found":
-      return "file_not_found";
-    case "is_directory":
-      return "is_directory";
-    case "permission_denied":
-    case "outside_root":
-    case "symlink":
-    case "io":
-    case "backend_error":
-      return "permission_denied";
-    default:
-      return "invalid_path";
-  }
-}
+/** The coarse reasons that uploads and downloads give. Every other code is an invalid path. */
+const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = {
+  not_found: "file_not_found",
+  is_directory: "is_directory",
+  permission_denied: "permission_denied",
+  outside_root: "permission_denied",
+  symlink: "permission_denied",
+  io: "permission_denied",
+  backend_error: "permission_denied",
+};
+
+export const operationError = (code: BackendErrorCode | undefined): FileOperationError | null =>
+  code === undefined ? null : (COARSE[code] ?? "invalid_path");
 
 /** Makes a failure of the coarse reason for one file of an upload; without a reason there is no such method. */
 export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
@@ -246,18 +240,16 @@ export function foreignFailure(path: string, said: string): BackendFailure {
   return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
 }
 
+/** The failures for exceptions of foreign backends with such a code. */
+const THROWN: Partial<Record<BackendErrorCode, (path: string) => BackendFailure>> = {
+  not_found: fileNotFound,
+  is_directory: isDirectory,
+  not_directory: parentIsFile,
+  permission_denied: permissionDenied,
+};
+
 /** Makes a failure of an exception of a foreign backend. Its text is not shown, because it may name host paths. */
 export function thrownFailure(path: string, thrown: unknown): BackendFailure {
-  switch (spokenCode(errorMessage(thrown))) {
-    case "not_found":
-      return fileNotFound(path);
-    case "is_directory":
-      return isDirectory(path);
-    case "not_directory":
-      return parentIsFile(path);
-    case "permission_denied":
-      return permissionDenied(path);
-    default:
-      return backendFailed(path, "its backend failed", thrown);
-  }
+  const code = spokenCode(errorMessage(thrown));
+  return (code && THROWN[code]?.(path)) ?? backendFailed(path, "its backend failed", thrown);
 }

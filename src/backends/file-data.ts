@@ -1,16 +1,7 @@
 import { createHash } from "node:crypto";
-import type { Backend, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
+import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import { type TextEncoding, encodeText, textOf } from "./encoding.ts";
-import {
-  type BackendFailure,
-  binaryEdit,
-  binaryFile,
-  binaryTooLarge,
-  changedSinceRead,
-  invalidBase64,
-  notUtf8,
-  tooLargeToLoad,
-} from "./errors.ts";
+import * as errors from "./errors.ts";
 import {
   decodeBase64,
   DEFAULT_BINARY_TYPE,
@@ -28,7 +19,7 @@ type FileContent =
   | { kind: "text"; text: string; encoding: TextEncoding; mimeType: string }
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
 
-export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & BackendFailure);
+export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & errors.BackendFailure);
 
 /**
  * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them, which text in UTF-16
@@ -41,7 +32,7 @@ export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   if (found !== undefined) return { ok: true, content: { kind: "text", ...found, mimeType } };
   return hasNul(bytes)
     ? { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } }
-    : { ok: false, ...notUtf8(path) };
+    : { ok: false, ...errors.notUtf8(path) };
 }
 
 /** Gives the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
@@ -49,10 +40,10 @@ export function bytesToWrite(
   path: string,
   content: string,
   encoding?: TextEncoding,
-): { ok: true; bytes: Uint8Array } | ({ ok: false } & BackendFailure) {
+): { ok: true; bytes: Uint8Array } | ({ ok: false } & errors.BackendFailure) {
   const mimeType = mimeTypeOf(path);
   const bytes = isTextType(mimeType) ? encodeText(content, encoding) : decodeBase64(content);
-  return bytes === undefined ? { ok: false, ...invalidBase64(path, mimeType) } : { ok: true, bytes };
+  return bytes === undefined ? { ok: false, ...errors.invalidBase64(path, mimeType) } : { ok: true, bytes };
 }
 
 /** Reads stored file data of either version. Text content of a binary type is base64. */
@@ -70,7 +61,7 @@ export function contentOf(path: string, data: FileData): ContentResult {
   if (!isTextType(mimeType)) {
     const bytes = decodeBase64(data.content);
     return bytes === undefined
-      ? { ok: false, ...invalidBase64(path, mimeType) }
+      ? { ok: false, ...errors.invalidBase64(path, mimeType) }
       : { ok: true, content: { kind: "binary", bytes, mimeType } };
   }
   if (data.content.includes("\0")) return classifyBytes(path, Buffer.from(data.content, "utf8"));
@@ -100,17 +91,17 @@ export async function readText(
   backend: Backend,
   path: string,
   maxBytes: number,
-): Promise<{ text: string } | ({ text?: undefined } & BackendFailure)> {
+): Promise<{ text: string } | ({ text?: undefined } & errors.BackendFailure)> {
   const { files = [] } = await backend.ls(path);
   const size = files.find((entry) => entry.path === path)?.size ?? 0;
-  if (size > maxBytes) return tooLargeToLoad(path, size, maxBytes);
+  if (size > maxBytes) return errors.tooLargeToLoad(path, size, maxBytes);
   const { data, error, code } = await backend.readRaw(path);
   if (!data) return { error: error ?? `File '${path}' cannot be read`, code: code ?? "io" };
   const known = contentOf(path, data);
   if (!known.ok) return { error: known.error, code: known.code };
-  if (known.content.kind === "binary") return binaryFile(path);
+  if (known.content.kind === "binary") return errors.binaryFile(path);
   const { text } = known.content;
-  return text.length > maxBytes ? tooLargeToLoad(path, text.length, maxBytes) : { text };
+  return text.length > maxBytes ? errors.tooLargeToLoad(path, text.length, maxBytes) : { text };
 }
 
 export type FileFormat = "v1" | "v2";
@@ -160,30 +151,27 @@ export function readFileData(path: string, data: FileData, request: PageRequest)
   const version = versionOf(data);
   const { content } = known;
   if (content.kind === "binary") {
-    if (content.bytes.byteLength > MAX_BINARY_SIZE) return binaryTooLarge(content.bytes.byteLength);
+    if (content.bytes.byteLength > MAX_BINARY_SIZE) return errors.binaryTooLarge(content.bytes.byteLength);
     return { content: plainBytes(content.bytes), mimeType: content.mimeType, version };
   }
   const page = readTextPage(path, content.text, request);
   return page.error === undefined ? { ...page, mimeType: content.mimeType, version } : page;
 }
 
-export interface ContentEdit {
+export interface ContentEdit extends Pick<EditOptions, "expectedVersion" | "onChange"> {
   oldString: string;
   newString: string;
   replaceAll: boolean;
-  /** Fails with `conflict` unless the content has this version. */
-  expectedVersion?: string;
-  onChange?(before: string, after: string): void;
 }
 
 export type EditedContent =
   | { ok: true; bytes: Uint8Array; occurrences: number }
-  | ({ ok: false } & BackendFailure);
+  | ({ ok: false } & errors.BackendFailure);
 
 /** Applies an edit to what a file holds; the same for every backend. */
 export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {
   if (!known.ok) return known;
-  if (known.content.kind === "binary") return { ok: false, ...binaryEdit(path) };
+  if (known.content.kind === "binary") return { ok: false, ...errors.binaryEdit(path) };
   const { text } = known.content;
   const edited = editFileText(path, text, [edit.oldString, edit.newString], edit.replaceAll);
   if (!edited.ok) return edited;
@@ -195,7 +183,7 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
 /** Edits stored file data after a check of its version. */
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
   if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data)) {
-    return { ok: false, ...changedSinceRead(path) };
+    return { ok: false, ...errors.changedSinceRead(path) };
   }
   return editContent(path, contentOf(path, data), edit);
 }

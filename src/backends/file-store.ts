@@ -1,5 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import { Semaphore } from "../core/concurrency.ts";
+import { mapAtMost } from "../core/concurrency.ts";
 import { MemoryTooLarge } from "../core/errors.ts";
 import type {
   BackendCapabilities,
@@ -16,10 +16,11 @@ import {
   type Operations,
   PARALLEL_TRANSFERS,
   fileLocks,
+  loadedBy,
   storedBy,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
+import { type FileFormat, editFileData, infoOf, toFileData, versionOf } from "./file-data.ts";
 import { parentsOf, validatePath } from "./paths.ts";
 import {
   type SearchFile,
@@ -34,7 +35,7 @@ import {
 
 /** Returns the result of a call, or undefined if the signal aborts first. The call itself continues. */
 export async function untilAborted<Result>(
-  call: () => Result | Promise<Result>,
+  call: () => MaybePromise<Result>,
   signal: AbortSignal | undefined,
 ): Promise<Result | undefined> {
   if (signal === undefined) return call();
@@ -120,14 +121,12 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-/** Maximum number of attempts for a change while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 interface StorePath extends Located, FileStoreBackendOptions {
   store: FileStore;
 }
 
-/** The operations of the port over get, put, remove and list. */
 const OPERATIONS: Operations<StorePath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: async ({ path, store }, { options: { signal } }, run) => {
@@ -145,15 +144,9 @@ const OPERATIONS: Operations<StorePath> = {
   },
   ls: async ({ path, store }, options) =>
     listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize)),
-  read: async ({ path, store }, page, options) => {
-    const found = await store.get(path, options);
-    return found === undefined ? missing(path, store) : readFileData(path, found.data, page);
-  },
-  readRaw: async ({ path, store }, options) => {
-    const found = await store.get(path, options);
-    if (found === undefined) return missing(path, store);
-    return { data: found.data, version: versionOf(found.data) };
-  },
+  ...loadedBy<StorePath>(
+    async ({ path, store }, options) => (await store.get(path, options))?.data ?? missing(path, store),
+  ),
   grep: async ({ path, store }, search) => {
     const compiled = compileSearch(search.pattern, search.options);
     const containing = compiled.ok ? compiled.literal : undefined;
@@ -162,7 +155,7 @@ const OPERATIONS: Operations<StorePath> = {
     // A folder whose files were all left out is not a missing one.
     const mayExist = listed.length === 0 && containing !== undefined && path !== "/";
     if (mayExist) listed.push(...(await collect(store.list(path, search.options), 1)));
-    return grepListed(listed, { ...search, path }, (files) =>
+    return grepListed(listed, search, (files) =>
       readAhead(files, async (file): Promise<SearchableContent> => {
         const data = file.data ?? (await getUnlessLarge(store, file.path, search.options));
         return data === undefined ? { kind: "skipped" } : searchable(file.path, data);
@@ -190,9 +183,9 @@ const OPERATIONS: Operations<StorePath> = {
     if (path === "/") return errors.refusedToDelete(path);
     const files = await collect(store.list(path, options));
     if (files.length === 0) return errors.fileNotFound(path);
-    const slots = new Semaphore(PARALLEL_TRANSFERS);
-    const remove = (file: string) => lockedFile(store, file, async () => store.remove(file, options));
-    await Promise.all(files.map((file) => slots.run(() => remove(file.path))));
+    await mapAtMost(PARALLEL_TRANSFERS, files, (file) =>
+      lockedFile(store, file.path, async () => store.remove(file.path, options)),
+    );
     return { path, filesUpdate: null };
   },
 };
@@ -256,7 +249,6 @@ export class FileStoreBackend extends CheckedBackend {
 const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<Result>): Promise<Result> =>
   fileLocks.run(JSON.stringify([store.id, path]), run);
 
-/** Why nothing can be read at a path. */
 async function missing(path: string, store: FileStore): Promise<errors.BackendFailure> {
   const isFolder = path === "/" ? true : await store.hasBelow?.(path);
   return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
@@ -291,7 +283,6 @@ async function getUnlessLarge(
   }
 }
 
-/** Adds size and time to an entry that comes with its content. */
 function withSize({ data, ...info }: ListedFile): FileInfo {
   return data === undefined ? info : { ...infoOf(info.path, data), ...info };
 }

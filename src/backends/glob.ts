@@ -23,92 +23,63 @@ function parseGlob(pattern: string): GlobToken[][] {
     throw new GlobSyntaxError(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`);
   }
   if (pattern.includes("\0")) throw new GlobSyntaxError("the pattern contains a NUL character");
-  const reader = { characters: Array.from(pattern), at: 0 };
-  const parts = parseSequence(reader, 0);
-  return expand(parts);
+  const signs = pattern.match(SIGN) ?? [];
+  return expand(parseSequence(signs[Symbol.iterator](), 0).parts);
 }
 
-interface Reader {
-  characters: string[];
-  at: number;
-}
+/** A set in brackets, an escaped character, or any other character. The first member of a set may be `]`. */
+const RANGE_END = String.raw`(?:-(?:\\[^]|[^\]\\]))?`;
+const SIGN = new RegExp(
+  String.raw`\[(?:[!^]|(?=[^!^]))(?:\\[^]|[^\\/])${RANGE_END}(?:(?:\\[^]|[^\]\\/])${RANGE_END})*\]|\\[^]|[^]`,
+  "gu",
+);
 
 /** Reads up to the end, or inside braces up to the `,` or `}` that ends the alternative. */
-function parseSequence(reader: Reader, depth: number): Part[] {
+function parseSequence(signs: Iterator<string, undefined>, depth: number): { parts: Part[]; end?: string } {
   const parts: Part[] = [];
-  for (;;) {
-    const character = reader.characters[reader.at];
-    if (character === undefined) return parts;
-    if (depth > 0 && (character === "," || character === "}")) return parts;
-    reader.at += 1;
-    parts.push(parsePart(reader, character, depth));
+  for (let sign = signs.next().value; sign !== undefined; sign = signs.next().value) {
+    if (depth > 0 && (sign === "," || sign === "}")) return { parts, end: sign };
+    parts.push(sign === "{" ? parseGroup(signs, depth + 1) : tokenOf(sign));
   }
+  return { parts };
 }
 
-function parsePart(reader: Reader, character: string, depth: number): Part {
-  switch (character) {
-    case "*":
-      return { kind: "star" };
-    case "?":
-      return { kind: "any" };
-    case "/":
-      return { kind: "slash" };
-    case "[":
-      return parseClass(reader);
-    case "{":
-      return parseGroup(reader, depth + 1);
-    case "\\": {
-      const escaped = reader.characters[reader.at];
-      if (escaped === undefined) throw new GlobSyntaxError("the pattern ends in a backslash");
-      reader.at += 1;
-      return escaped === "/" ? { kind: "slash" } : { kind: "char", value: escaped };
-    }
-    default:
-      return { kind: "char", value: character };
-  }
-}
-
-function parseGroup(reader: Reader, depth: number): Part {
+function parseGroup(signs: Iterator<string, undefined>, depth: number): Part {
   if (depth > MAX_DEPTH) throw new GlobSyntaxError(`braces are nested more than ${MAX_DEPTH} deep`);
   const options: Part[][] = [];
   for (;;) {
-    options.push(parseSequence(reader, depth));
-    const end = reader.characters[reader.at];
+    const { parts, end } = parseSequence(signs, depth);
+    options.push(parts);
     if (end === undefined) throw new GlobSyntaxError("a '{' is not closed");
-    reader.at += 1;
     if (end === "}") return { kind: "group", options };
   }
 }
 
-function parseClass(reader: Reader): GlobToken {
-  const first = reader.characters[reader.at];
-  const negated = first === "!" || first === "^";
-  if (negated) reader.at += 1;
-  const ranges: [number, number][] = [];
-  for (let start = true; ; start = false) {
-    const character = reader.characters[reader.at];
-    if (character === undefined || character === "/") throw new GlobSyntaxError("a '[' is not closed");
-    if (character === "]" && !start) {
-      reader.at += 1;
-      return { kind: "class", negated, ranges };
-    }
-    const low = classMember(reader);
-    const isRange =
-      reader.characters[reader.at] === "-" && ![undefined, "]"].includes(reader.characters[reader.at + 1]);
-    if (isRange) reader.at += 1;
-    const high = isRange ? classMember(reader) : low;
-    if (high < low) throw new GlobSyntaxError("a range in brackets is reversed");
-    ranges.push([low, high]);
-  }
+function tokenOf(sign: string): GlobToken {
+  if (sign === "*") return { kind: "star" };
+  if (sign === "?") return { kind: "any" };
+  if (sign === "/" || sign === "\\/") return { kind: "slash" };
+  if (sign === "[") throw new GlobSyntaxError("a '[' is not closed");
+  if (sign === "\\") throw new GlobSyntaxError("the pattern ends in a backslash");
+  if (sign.startsWith("[")) return setOf(sign);
+  return { kind: "char", value: sign.replace(/^\\/, "") };
 }
 
-function classMember(reader: Reader): number {
-  if (reader.characters[reader.at] === "\\") reader.at += 1;
-  const code = reader.characters[reader.at]?.codePointAt(0);
-  if (code === undefined) throw new GlobSyntaxError("a '[' is not closed");
-  reader.at += 1;
-  return code;
+function setOf(sign: string): GlobToken {
+  const [, mark, members = ""] = /^\[([!^]?)([^]*)\]$/.exec(sign) ?? [];
+  const code = (member = ""): number => member.replace(/^\\/, "").codePointAt(0) ?? 0;
+  const ranges = Array.from(members.matchAll(MEMBER), ([, from, to = from]): [number, number] => [
+    code(from),
+    code(to),
+  ]);
+  if (ranges.some(([low, high]) => high < low)) {
+    throw new GlobSyntaxError("a range in brackets is reversed");
+  }
+  return { kind: "class", negated: mark !== "", ranges };
 }
+
+/** A character of a set, or a range. */
+const MEMBER = /(\\[^]|[^])(?:-(\\[^]|[^]))?/gu;
 
 function expand(parts: readonly Part[]): GlobToken[][] {
   let results: GlobToken[][] = [[]];
@@ -247,7 +218,6 @@ function matchCharacter(token: GlobToken, character: string): boolean {
   return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
 }
 
-/** The segments written as a pattern again. */
 const toPattern = (segments: readonly Segment[]): string =>
   segments.map((segment) => (segment.globstar ? "**" : segment.tokens.map(tokenText).join(""))).join("/");
 

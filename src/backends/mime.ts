@@ -1,79 +1,35 @@
 /** File name extensions by type. All other files are text unless their content is binary. */
 const TYPES = new Map(
-  Object.entries({
-    "image/png": "png",
-    "image/jpeg": "jpg jpeg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-    "image/bmp": "bmp",
-    "image/x-icon": "ico",
-    "image/tiff": "tif tiff",
-    "image/heic": "heic",
-    "image/heif": "heif",
-    "image/avif": "avif",
-    "audio/mpeg": "mp3",
-    "audio/wav": "wav",
-    "audio/ogg": "ogg oga",
-    "audio/flac": "flac",
-    "audio/mp4": "m4a",
-    "audio/aac": "aac",
-    "audio/aiff": "aiff",
-    "video/mp4": "mp4 m4v",
-    "video/quicktime": "mov",
-    "video/webm": "webm",
-    "video/x-matroska": "mkv",
-    "video/x-msvideo": "avi",
-    "video/mpeg": "mpeg mpg",
-    "application/pdf": "pdf",
-    "application/zip": "zip",
-    "application/gzip": "gz tgz",
-    "application/x-bzip2": "bz2",
-    "application/x-xz": "xz",
-    "application/zstd": "zst",
-    "application/x-7z-compressed": "7z",
-    "application/vnd.rar": "rar",
-    "application/x-tar": "tar",
-    "application/java-archive": "jar",
-    "application/wasm": "wasm",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-    "application/msword": "doc",
-    "application/vnd.ms-excel": "xls",
-    "application/vnd.ms-powerpoint": "ppt",
-    "font/woff": "woff",
-    "font/woff2": "woff2",
-    "font/ttf": "ttf",
-    "font/otf": "otf",
-    "application/vnd.sqlite3": "sqlite",
-    "text/markdown": "md markdown",
-    "text/html": "html htm",
-    "text/css": "css",
-    "text/csv": "csv",
-    "text/javascript": "js mjs",
-    "application/json": "json",
-    "application/jsonl": "jsonl",
-    "application/xml": "xml",
-    "image/svg+xml": "svg",
-    "application/yaml": "yaml yml",
-    "application/toml": "toml",
-    "application/sql": "sql",
-  }).flatMap(([type, extensions]) => extensions.split(" ").map((extension) => [extension, type] as const)),
+  `
+  image/png png, image/jpeg jpg jpeg, image/gif gif, image/webp webp, image/bmp bmp, image/x-icon ico,
+  image/tiff tif tiff, image/heic heic, image/heif heif, image/avif avif,
+  audio/mpeg mp3, audio/wav wav, audio/ogg ogg oga, audio/flac flac, audio/mp4 m4a, audio/aac aac,
+  audio/aiff aiff,
+  video/mp4 mp4 m4v, video/quicktime mov, video/webm webm, video/x-matroska mkv, video/x-msvideo avi,
+  video/mpeg mpeg mpg,
+  application/pdf pdf, application/zip zip, application/gzip gz tgz, application/x-bzip2 bz2,
+  application/x-xz xz, application/zstd zst, application/x-7z-compressed 7z, application/vnd.rar rar,
+  application/x-tar tar, application/java-archive jar, application/wasm wasm,
+  application/vnd.openxmlformats-officedocument.wordprocessingml.document docx,
+  application/vnd.openxmlformats-officedocument.spreadsheetml.sheet xlsx,
+  application/vnd.openxmlformats-officedocument.presentationml.presentation pptx,
+  application/msword doc, application/vnd.ms-excel xls, application/vnd.ms-powerpoint ppt,
+  font/woff woff, font/woff2 woff2, font/ttf ttf, font/otf otf, application/vnd.sqlite3 sqlite,
+  text/markdown md markdown, text/html html htm, text/css css, text/csv csv, text/javascript js mjs,
+  application/json json, application/jsonl jsonl, application/xml xml, image/svg+xml svg,
+  application/yaml yaml yml, application/toml toml, application/sql sql
+`
+    .split(",")
+    .map((row) => row.trim().split(" "))
+    .flatMap(([type = "", ...extensions]) => extensions.map((extension) => [extension, type] as const)),
 );
 
 export const DEFAULT_TEXT_TYPE = "text/plain";
 export const DEFAULT_BINARY_TYPE = "application/octet-stream";
 
-const TEXT_APPLICATIONS = new Set([
-  "application/json",
-  "application/jsonl",
-  "application/xml",
-  "application/yaml",
-  "application/toml",
-  "application/sql",
-  "application/javascript",
-  "application/typescript",
-]);
+const TEXT_APPLICATIONS = new Set(
+  "json jsonl xml yaml toml sql javascript typescript".split(" ").map((name) => `application/${name}`),
+);
 
 /** The type of a path by its extension; `text/plain` if the extension is unknown. */
 export function mimeTypeOf(path: string): string {

@@ -28,7 +28,6 @@ type NotebookCell = z.output<typeof Cell>;
 
 interface Notebook {
   text: string;
-  /** The array of cells in the file. */
   list: Node;
   cells: readonly { node: Node; cell: NotebookCell }[];
 }
@@ -131,13 +130,8 @@ const escaped = (text: string): string =>
 const unescaped = (line: string): string =>
   line.startsWith("\\") && ESCAPABLE.test(line) ? line.slice(1) : line;
 
-interface ShownOutput {
-  kind: string;
-  text: string;
-}
-
 /** Texts of an output, and the sizes of its other contents. */
-function shownOutputs(output: Record<string, unknown>): ShownOutput[] {
+function shownOutputs(output: Record<string, unknown>): { kind: string; text: string }[] {
   if (output["output_type"] === "stream")
     return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plain(output["text"]) }];
   if (output["output_type"] === "error") {

@@ -6,14 +6,13 @@ import type {
   BackendRuntime,
   BackendSource,
   CallOptions,
+  Failure,
   FileData,
   FileInfo,
   FileRoot,
   GlobResult,
   GrepResult,
-  LsResult,
   ReadRawResult,
-  ReadResult,
   ResolveOptions,
   ThreadFiles,
   WriteResult,
@@ -92,11 +91,7 @@ const isShown = (path: string, changes: OverlayChanges): boolean =>
   changes.get(path) === undefined && !changes.hidesBase(path) && !isReserved(path);
 
 /** Merges two listings. A path may be missing in one of them; any other failure of the base is the result. */
-function mergeFiles<Result extends LsResult | GlobResult>(
-  base: Result,
-  own: Result,
-  changes: OverlayChanges,
-): Result {
+function mergeFiles(base: GlobResult, own: GlobResult, changes: OverlayChanges): GlobResult {
   if (base.error !== undefined) return base.code === "not_found" && own.error === undefined ? own : base;
   const merged = new Map<string, FileInfo>((own.files ?? []).map((file) => [file.path, file]));
   for (const file of base.files ?? []) {
@@ -112,7 +107,7 @@ function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailur
   return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
-const orDirectory = <Result extends ReadResult | ReadRawResult>(
+const orDirectory = <Result extends Failure>(
   result: Result,
   path: string,
   changes: OverlayChanges,
@@ -153,7 +148,6 @@ const OPTIONS: OptionTable<{ clock?: Clock }> = { clock: "a function" };
 
 interface OverlayPath extends Located {
   changes: OverlayChanges;
-  /** The backend below the changes. */
   base: () => Promise<Backend>;
   clock: Clock;
 }
@@ -164,7 +158,7 @@ const OPERATIONS: Operations<OverlayPath> = {
     if (changes.get(path) !== undefined) return own;
     const backend = await base();
     const lower = changes.hidesBase(path) ? errors.directoryNotFound(path) : await backend.ls(path, options);
-    return mergeFiles<LsResult>(lower, own, changes);
+    return mergeFiles(lower, own, changes);
   },
   read: async ({ path, changes, base }, page, options) => {
     const own = changes.get(path);
@@ -183,11 +177,11 @@ const OPERATIONS: Operations<OverlayPath> = {
     const lower = changes.hidesBase(path)
       ? errors.directoryNotFound(path)
       : await backend.glob(pattern, path, options);
-    return mergeFiles<GlobResult>(lower, own, changes);
+    return mergeFiles(lower, own, changes);
   },
   grep: async ({ path, changes, base }, search) => {
     const { pattern, glob, maxCount, options } = search;
-    const own = await grepFlat(changes.entries(), { ...search, path });
+    const own = await grepFlat(changes.entries(), search);
     if (changes.get(path) !== undefined || (own.error !== undefined && own.code !== "not_found")) return own;
     const backend = await base();
     const lower: GrepResult = changes.hidesBase(path)

@@ -6,7 +6,6 @@ import { BYTE_ORDER_MARK, type TextEncoding, decodeText, encodingOf } from "./en
 import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 
-/** Lines of a page by default. */
 const DEFAULT_READ_LIMIT = 2000;
 /** Largest page, in bytes of a stream or UTF-16 units of a string. */
 const MAX_PAGE_SIZE = 10 * 1024 * 1024;
@@ -30,7 +29,6 @@ export function pageRequest(offset = 0, limit = DEFAULT_READ_LIMIT): PageRequest
 /** A page of text, before `pageResult` decides about its end and the next offset. */
 interface PageFacts {
   content: string;
-  /** Lines in `content`. */
   lines: number;
   /** Lines of the whole file, when known. */
   totalLines?: number;
@@ -171,7 +169,6 @@ class PageScanner {
   #line = 0;
   #ahead = 0;
   #isFull = false;
-  /** Lines in the page. */
   lines = 0;
   totalLines: number | undefined;
   more = false;

@@ -1,13 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  type BackendFailure,
-  pathEmpty,
-  pathHasNul,
-  pathNotUnicode,
-  pathNotAllowed,
-  pathTraversal,
-  windowsPath,
-} from "./errors.ts";
+import * as errors from "./errors.ts";
 
 /**
  * The rules for virtual paths, all of them. A normalized path starts with `/`, has no empty, `.` or
@@ -22,7 +14,9 @@ export interface ValidatePathOptions {
 }
 
 /** `directory` tells that the path was written with a trailing slash; `path` itself carries none. */
-export type PathResult = { ok: true; path: string; directory: boolean } | ({ ok: false } & BackendFailure);
+export type PathResult =
+  | { ok: true; path: string; directory: boolean }
+  | ({ ok: false } & errors.BackendFailure);
 
 /** Half of a character has no UTF-8, so two such names could be one file. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -34,24 +28,24 @@ const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
  * that was checked is the one that is used.
  */
 export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
-  if (typeof path !== "string" || path.trim() === "") return refuse(pathEmpty());
-  if (path.includes("\0")) return refuse(pathHasNul());
-  if (LONE_SURROGATE.test(path)) return refuse(pathNotUnicode());
+  if (typeof path !== "string" || path.trim() === "") return refuse(errors.pathEmpty());
+  if (path.includes("\0")) return refuse(errors.pathHasNul());
+  if (LONE_SURROGATE.test(path)) return refuse(errors.pathNotUnicode());
   const segments = path.split(/[/\\]/);
-  if (path.startsWith("~") || segments.includes("..")) return refuse(pathTraversal(path));
-  if (WINDOWS_ABSOLUTE.test(path)) return refuse(windowsPath(path));
+  if (path.startsWith("~") || segments.includes("..")) return refuse(errors.pathTraversal(path));
+  if (WINDOWS_ABSOLUTE.test(path)) return refuse(errors.windowsPath(path));
   const kept = segments.filter((segment) => segment !== "" && segment !== ".");
   const relative = options.form === "real" && segments[0] !== "";
   const normalized = relative ? kept.join("/") || "." : `/${kept.join("/")}`;
   const prefixes = options.allowedPrefixes;
   if (prefixes !== undefined && !prefixes.some((prefix) => isAtOrBelow(normalized, prefix))) {
-    return refuse(pathNotAllowed(path, prefixes));
+    return refuse(errors.pathNotAllowed(path, prefixes));
   }
   const last = segments.at(-1);
   return { ok: true, path: normalized, directory: last === "" || last === "." || kept.length === 0 };
 }
 
-const refuse = (failure: BackendFailure): PathResult => ({ ok: false, ...failure });
+const refuse = (failure: errors.BackendFailure): PathResult => ({ ok: false, ...failure });
 
 const HAS_SPELLINGS = /[^\x21-\x26\x28-\x7e]/;
 

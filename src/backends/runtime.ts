@@ -222,7 +222,7 @@ export function checkBackend(owner: string, source: unknown): void {
       `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
     );
   }
-  const methods = "lsInfo" in source ? METHODS_V1 : METHODS;
+  const methods: readonly string[] = "lsInfo" in source ? METHODS_V1 : METHODS;
   const missing = methods.filter((name) => typeof Reflect.get(source, name) !== "function");
   if (missing.length === 0) return;
   throw new ConfigurationError(
@@ -232,17 +232,8 @@ export function checkBackend(owner: string, source: unknown): void {
 }
 
 /** The methods that no backend may lack, and those of the first version of deepagents' protocol. */
-const METHODS = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"] as const satisfies ReadonlyArray<
-  keyof Backend
->;
-const METHODS_V1 = [
-  "lsInfo",
-  "read",
-  "grepRaw",
-  "globInfo",
-  "write",
-  "edit",
-] as const satisfies ReadonlyArray<keyof BackendV1>;
+const METHODS: readonly (keyof Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
+const METHODS_V1: readonly (keyof BackendV1)[] = ["lsInfo", "read", "grepRaw", "globInfo", "write", "edit"];
 
 /** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
 export async function obtainBackend(
@@ -280,7 +271,4 @@ export async function rootsOf(backend: Backend): Promise<readonly FileRoot[]> {
 export const rootAt = (roots: readonly FileRoot[], path: string): FileRoot | undefined =>
   roots
     .filter((root) => isAtOrBelow(path, root.path))
-    .reduce<FileRoot | undefined>(
-      (inner, root) => (root.path.length > (inner?.path.length ?? 0) ? root : inner),
-      undefined,
-    );
+    .sort((left, right) => right.path.length - left.path.length)[0];

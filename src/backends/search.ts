@@ -13,18 +13,7 @@ import type {
   WriteOptions,
 } from "./backend.ts";
 import { BYTE_ORDER_MARK } from "./encoding.ts";
-import {
-  type BackendFailure,
-  alreadyExists,
-  changedSinceRead,
-  directoryNotFound,
-  emptySearch,
-  invalidRegex,
-  multilineSearch,
-  notDirectory,
-  operationAborted,
-  pathNotFound,
-} from "./errors.ts";
+import * as errors from "./errors.ts";
 import { contentOf, infoOf, versionOf } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
@@ -42,15 +31,18 @@ export type LineMatcher = (line: string) => { start: number; end: number } | und
 
 export type SearchCompilation =
   | { ok: true; matcher: LineMatcher; literal: string | undefined }
-  | ({ ok: false } & BackendFailure);
+  | ({ ok: false } & errors.BackendFailure);
 
 /** Compiles a pattern. `literal` is set if plain substring search suffices. Expressions are RE2, linear in the line. */
 export function compileSearch(pattern: string, options: GrepOptions = {}): SearchCompilation {
-  if (pattern === "") return { ok: false, ...emptySearch() };
-  if (/[\r\n]/.test(pattern)) return { ok: false, ...multilineSearch() };
+  if (pattern === "") return { ok: false, ...errors.emptySearch() };
+  if (/[\r\n]/.test(pattern)) return { ok: false, ...errors.multilineSearch() };
   const isRegex = options.regex === true;
   if (pattern.length > MAX_PATTERN_LENGTH) {
-    return { ok: false, ...invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`) };
+    return {
+      ok: false,
+      ...errors.invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`),
+    };
   }
   if (!isRegex && options.caseSensitive !== false) {
     return { ok: true, literal: pattern, matcher: (line) => rangeOf(line.indexOf(pattern), pattern.length) };
@@ -61,7 +53,7 @@ export function compileSearch(pattern: string, options: GrepOptions = {}): Searc
     return { ok: true, literal: undefined, matcher: (line) => findWith(expression, line) };
   } catch (thrown) {
     if (!(thrown instanceof RE2JSException)) throw thrown;
-    return { ok: false, ...invalidRegex(thrown.message.replace(/^error parsing regexp: /, "")) };
+    return { ok: false, ...errors.invalidRegex(thrown.message.replace(/^error parsing regexp: /, "")) };
   }
 }
 
@@ -85,14 +77,21 @@ export interface SearchFile {
 /** The text of a file; `binary` is passed over, `skipped` is counted (unreadable, or over the size limit). */
 export type SearchableContent = { kind: "text"; text: string } | { kind: "binary" } | { kind: "skipped" };
 
-export interface SearchRequest {
+export interface Search {
   pattern: string;
-  maxCount?: number | null | undefined;
-  options?: GrepOptions | undefined;
-  /** Named by an `aborted` failure. */
+  /** A directory, or the one file to search. */
   path: string;
-  /** Default: 30 seconds from now. Milliseconds of `performance.now()`. */
-  deadline?: number;
+  /** Chooses files by their names. Default: all. */
+  glob: string | null | undefined;
+  maxCount: number;
+  options: GrepOptions;
+}
+
+/** Chooses the files of a search by their names. */
+export function fileFilter({ path, glob }: Search): ((file: string) => boolean) | errors.BackendFailure {
+  const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  return (file) => filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
 }
 
 /** Longest time between two turns of the event loop. */
@@ -100,23 +99,21 @@ const SLICE_MS = 10;
 
 /**
  * Searches files in the order given, which decides what a capped result contains, and stops at the cap:
- * `truncated` is set when at least one more match exists or the time is up.
+ * `truncated` is set when at least one more match exists or the time is up. `deadline`: of `performance.now()`.
  */
 export async function searchFiles(
   files: Iterable<SearchFile> | AsyncIterable<SearchFile>,
-  request: SearchRequest,
+  { pattern, path, maxCount, options }: Search,
+  deadline: number = performance.now() + SEARCH_TIME_LIMIT_MS,
 ): Promise<GrepResult> {
-  const { options = {} } = request;
-  const compiled = compileSearch(request.pattern, options);
+  const compiled = compileSearch(pattern, options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const maxCount = request.maxCount ?? DEFAULT_MAX_COUNT;
-  const deadline = request.deadline ?? performance.now() + SEARCH_TIME_LIMIT_MS;
   const matches: GrepMatch[] = [];
   let skipped = 0;
   const slice = new Slice();
   const result = (truncated: boolean): GrepResult => ({ matches, truncated, skipped });
   for await (const file of files) {
-    if (options.signal?.aborted === true) return operationAborted(request.path);
+    if (options.signal?.aborted === true) return errors.operationAborted(path);
     const content = await file.load();
     if (content.kind === "skipped") skipped += 1;
     if (content.kind === "text") {
@@ -135,10 +132,9 @@ export async function searchFiles(
     if (performance.now() > deadline) return result(true);
     await slice.next();
   }
-  return options.signal?.aborted === true ? operationAborted(request.path) : result(false);
+  return options.signal?.aborted === true ? errors.operationAborted(path) : result(false);
 }
 
-/** Time of a search between two turns of the event loop. */
 class Slice {
   #end = performance.now() + SLICE_MS;
 
@@ -198,10 +194,8 @@ async function searchText(
 /** Walks over the lines of a text. Line ends are LF or CRLF; a final one starts no line. */
 class LineReader {
   readonly #text: string;
-  /** Number of the current line. */
   number = 0;
   #start = 0;
-  /** Start of the next line. */
   end: number;
 
   constructor(text: string) {
@@ -301,7 +295,7 @@ export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult
       slash === -1 ? file : { path: withSlash(directory) + rest.slice(0, slash + 1), is_dir: true };
     found.set(entry.path, entry);
   }
-  if (found.size === 0 && directory !== "/") return directoryNotFound(directory);
+  if (found.size === 0 && directory !== "/") return errors.directoryNotFound(directory);
   return { files: sortByPath([...found.values()]) };
 }
 
@@ -312,25 +306,16 @@ export function globFlat(pattern: string, directory: string, files: Iterable<Fil
   const found: FileInfo[] = [];
   let exists = directory === "/";
   for (const file of files) {
-    if (file.path === directory) return notDirectory(directory);
+    if (file.path === directory) return errors.notDirectory(directory);
     if (!isAtOrBelow(file.path, directory)) continue;
     exists = true;
     if (compiled.glob.matches(relativeTo(directory, file.path))) found.push(file);
   }
-  return exists ? { files: sortByPath(found) } : directoryNotFound(directory);
-}
-
-export interface FlatSearch {
-  pattern: string;
-  /** A directory, or the one file to search. */
-  path: string;
-  glob?: string | null | undefined;
-  maxCount?: number | null | undefined;
-  options?: GrepOptions | undefined;
+  return exists ? { files: sortByPath(found) } : errors.directoryNotFound(directory);
 }
 
 /** Searches the files at or below a path, in the order of their paths. */
-export function grepFlat(files: Iterable<[string, FileData]>, search: FlatSearch): Promise<GrepResult> {
+export function grepFlat(files: Iterable<[string, FileData]>, search: Search): Promise<GrepResult> {
   const listed = Array.from(files, ([path, data]) => ({ path, data }));
   return grepListed(listed, search, (chosen) =>
     chosen.map(({ path, data }) => ({ path, load: () => searchable(path, data) })),
@@ -340,13 +325,12 @@ export function grepFlat(files: Iterable<[string, FileData]>, search: FlatSearch
 /** Like `grepFlat`, for files without contents. `open` gets the contents of the chosen files. */
 export async function grepListed<File extends { path: string }>(
   files: Iterable<File>,
-  { pattern, path, glob, maxCount, options }: FlatSearch,
+  search: Search,
   open: (chosen: readonly File[]) => Iterable<SearchFile> | AsyncIterable<SearchFile>,
 ): Promise<GrepResult> {
-  const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
-  if (!filter.ok) return { error: filter.error, code: filter.code };
-  const accepts = (file: string): boolean =>
-    filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
+  const { path } = search;
+  const accepts = fileFilter(search);
+  if (typeof accepts !== "function") return accepts;
   const chosen: File[] = [];
   let exists = path === "/";
   for (const file of files) {
@@ -354,8 +338,8 @@ export async function grepListed<File extends { path: string }>(
     exists = true;
     if (accepts(file.path)) chosen.push(file);
   }
-  if (!exists) return pathNotFound(path);
-  return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
+  if (!exists) return errors.pathNotFound(path);
+  return searchFiles(open(sortByPath(chosen)), search);
 }
 
 /** Maximum growth of a search's cap to make up for hidden matches. */
@@ -382,10 +366,10 @@ export function refusedWrite(
   path: string,
   old: FileData | undefined,
   { mode, expectedVersion }: WriteOptions,
-): BackendFailure | undefined {
-  if (old !== undefined && mode !== "overwrite") return alreadyExists(path);
+): errors.BackendFailure | undefined {
+  if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
   const isChanged = expectedVersion !== undefined && expectedVersion !== (old && versionOf(old));
-  return isChanged ? changedSinceRead(path) : undefined;
+  return isChanged ? errors.changedSinceRead(path) : undefined;
 }
 
 /** Gives the text of stored file data for a search. Text in another encoding is searched as far as it decodes. */

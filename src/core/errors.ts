@@ -102,3 +102,12 @@ export const isLocked = (thrown: unknown): thrown is StorageError =>
 /** True if a disk had too little space for a write. */
 export const isFull = (thrown: unknown): boolean =>
   thrown instanceof StorageError && thrown.code === "storage_full";
+
+/** The result of `run`, or `otherwise` if it throws. */
+export function orElse<Result, Other>(run: () => Result, otherwise: Other): Result | Other {
+  try {
+    return run();
+  } catch {
+    return otherwise;
+  }
+}

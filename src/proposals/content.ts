@@ -2,8 +2,8 @@
 import { closeSync, constants, fchmodSync, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
-import { Jail } from "../backends/filesystem/jail.ts";
-import { deleteEntry, putPath, statEntry, statVersion } from "../backends/filesystem/read-write.ts";
+import { Jail, statEntry } from "../backends/filesystem/jail.ts";
+import { deleteEntry, putPath, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
 
 export type Content =

@@ -284,26 +284,28 @@ export const globSuite: Suite = {
   },
 };
 
-interface Search {
+interface Search extends GrepOptions {
   path?: string;
-  glob?: string | null;
-  maxCount?: number | null;
-  options?: GrepOptions;
+  glob?: string;
+  maxCount?: number;
 }
 
 async function grep({ backend, at }: Bench, pattern: string, search: Search = {}) {
-  return backend.grep(pattern, at(search.path ?? "/"), search.glob, search.maxCount, search.options);
+  const { path = "/", glob, maxCount, ...options } = search;
+  return backend.grep(pattern, at(path), glob, maxCount, options);
 }
 
-/** Matches as `path:line:text`. */
-async function linesOf(bench: Bench, pattern: string, search: Search = {}): Promise<string[] | undefined> {
+/** Expects matches as `path:line:text`. */
+async function expectLines(
+  bench: Bench,
+  pattern: string,
+  expected: string[],
+  search: Search = {},
+): Promise<void> {
   const result = await grep(bench, pattern, search);
   bench.expect(result.error).toBeUndefined();
-  const prefix = bench.at("/").replace(/\/$/, "");
-  return result.matches?.map(({ path, line, text }) => {
-    bench.expect(path.startsWith(prefix)).toBe(true);
-    return `${path.slice(prefix.length)}:${line}:${text}`;
-  });
+  const lines = result.matches?.map(({ path, line, text }) => `${path}:${line}:${text}`);
+  bench.expect(lines).toEqual(expected.map((line) => bench.at(line)));
 }
 
 export const grepSuite: Suite = {
@@ -313,55 +315,43 @@ export const grepSuite: Suite = {
       await bench.put("/b.txt", "x\nneedle one\n\nneedle two");
       await bench.put("/a/c.txt", "needle three\n");
       await bench.put("/a-b.txt", "needle four\n");
-      bench
-        .expect(await linesOf(bench, "needle"))
-        .toEqual([
-          "/a-b.txt:1:needle four",
-          "/a/c.txt:1:needle three",
-          "/b.txt:2:needle one",
-          "/b.txt:4:needle two",
-        ]);
+      await expectLines(bench, "needle", [
+        "/a-b.txt:1:needle four",
+        "/a/c.txt:1:needle three",
+        "/b.txt:2:needle one",
+        "/b.txt:4:needle two",
+      ]);
       bench.expect(await grep(bench, "needle")).toMatchObject({ truncated: false, skipped: 0 });
     },
     "finds lines in UTF-16": async (bench) => {
       for (const [name, bytes] of inUtf16("needle 1\r\nÄhre\r\n")) await bench.put(name, bytes);
       const wanted = (line: string): string[] => [`/big.log:${line}`, `/little.log:${line}`];
-      bench.expect(await linesOf(bench, "needle")).toEqual(wanted("1:needle 1"));
-      bench.expect(await linesOf(bench, "Ähre")).toEqual(wanted("2:Ähre"));
-      bench
-        .expect(await linesOf(bench, "^need.*1$", { options: { regex: true } }))
-        .toEqual(wanted("1:needle 1"));
+      await expectLines(bench, "needle", wanted("1:needle 1"));
+      await expectLines(bench, "Ähre", wanted("2:Ähre"));
+      await expectLines(bench, "^need.*1$", wanted("1:needle 1"), { regex: true });
     },
     "a pattern is literal unless it is said to be an expression": async (bench) => {
       await bench.put("/a.txt", "a.c\nabc\n$HOME (x) [y] \\d\n");
-      bench.expect(await linesOf(bench, "a.c")).toEqual(["/a.txt:1:a.c"]);
-      bench.expect(await linesOf(bench, "$HOME (x) [y] \\d")).toEqual(["/a.txt:3:$HOME (x) [y] \\d"]);
-      bench
-        .expect(await linesOf(bench, "a.c", { options: { regex: true } }))
-        .toEqual(["/a.txt:1:a.c", "/a.txt:2:abc"]);
+      await expectLines(bench, "a.c", ["/a.txt:1:a.c"]);
+      await expectLines(bench, "$HOME (x) [y] \\d", ["/a.txt:3:$HOME (x) [y] \\d"]);
+      await expectLines(bench, "a.c", ["/a.txt:1:a.c", "/a.txt:2:abc"], { regex: true });
     },
     "expressions see one line at a time, whatever its end": async (bench) => {
       await bench.put("/a.txt", "foo\r\nfoo bar\r\nbar foo");
-      bench.expect(await linesOf(bench, "^foo$", { options: { regex: true } })).toEqual(["/a.txt:1:foo"]);
-      bench
-        .expect(await linesOf(bench, "foo$", { options: { regex: true } }))
-        .toEqual(["/a.txt:1:foo", "/a.txt:3:bar foo"]);
-      bench
-        .expect(await linesOf(bench, "o\\s+b", { options: { regex: true } }))
-        .toEqual(["/a.txt:2:foo bar"]);
+      await expectLines(bench, "^foo$", ["/a.txt:1:foo"], { regex: true });
+      await expectLines(bench, "foo$", ["/a.txt:1:foo", "/a.txt:3:bar foo"], { regex: true });
+      await expectLines(bench, "o\\s+b", ["/a.txt:2:foo bar"], { regex: true });
     },
     "letter case can be ignored": async (bench) => {
       await bench.put("/a.txt", "Straße\nÄPFEL\n");
       const options = { caseSensitive: false };
-      bench.expect(await linesOf(bench, "äpfel", { options })).toEqual(["/a.txt:2:ÄPFEL"]);
-      bench
-        .expect(await linesOf(bench, "äPF.L", { options: { ...options, regex: true } }))
-        .toEqual(["/a.txt:2:ÄPFEL"]);
-      bench.expect(await linesOf(bench, "äpfel")).toEqual([]);
+      await expectLines(bench, "äpfel", ["/a.txt:2:ÄPFEL"], options);
+      await expectLines(bench, "äPF.L", ["/a.txt:2:ÄPFEL"], { ...options, regex: true });
+      await expectLines(bench, "äpfel", []);
     },
     "gives the lines around a match": async (bench) => {
       await bench.put("/a.txt", "1\n2\n3 hit\n4\n5 hit\n");
-      const { matches } = await grep(bench, "hit", { options: { contextLines: 2 } });
+      const { matches } = await grep(bench, "hit", { contextLines: 2 });
       bench.expect(matches).toMatchObject([
         { line: 3, before: ["1", "2"], after: ["4", "5 hit"] },
         { line: 5, before: ["3 hit", "4"], after: [] },
@@ -369,53 +359,45 @@ export const grepSuite: Suite = {
     },
     "stops at the cap with the first matches in path order": async (bench) => {
       for (const name of ["c", "a", "b"]) await bench.put(`/${name}.txt`, "hit\nhit\n");
-      bench
-        .expect(await linesOf(bench, "hit", { maxCount: 3 }))
-        .toEqual(["/a.txt:1:hit", "/a.txt:2:hit", "/b.txt:1:hit"]);
+      await expectLines(bench, "hit", ["/a.txt:1:hit", "/a.txt:2:hit", "/b.txt:1:hit"], { maxCount: 3 });
       bench.expect((await grep(bench, "hit", { maxCount: 3 })).truncated).toBe(true);
       bench.expect((await grep(bench, "hit", { maxCount: 6 })).truncated).toBe(false);
     },
     "a cap per file leaves room for other files": async (bench) => {
       await bench.put("/a.txt", "hit\nhit\n");
       await bench.put("/b.txt", "hit\nhit\n");
-      bench
-        .expect(await linesOf(bench, "hit", { options: { maxPerFile: 1 } }))
-        .toEqual(["/a.txt:1:hit", "/b.txt:1:hit"]);
+      await expectLines(bench, "hit", ["/a.txt:1:hit", "/b.txt:1:hit"], { maxPerFile: 1 });
     },
     "a filter without slash is about the name at any depth": async (bench) => {
       await bench.put("/a.ts", "hit");
       await bench.put("/b.md", "hit");
       await bench.put("/src/c.ts", "hit");
       await bench.put("/src/deep/d.ts", "hit");
-      bench
-        .expect(await linesOf(bench, "hit", { glob: "*.ts" }))
-        .toEqual(["/a.ts:1:hit", "/src/c.ts:1:hit", "/src/deep/d.ts:1:hit"]);
-      bench.expect(await linesOf(bench, "hit", { glob: "src/*.ts" })).toEqual(["/src/c.ts:1:hit"]);
-      bench.expect(await linesOf(bench, "hit", { glob: "!*.ts" })).toEqual(["/b.md:1:hit"]);
-      bench
-        .expect(await linesOf(bench, "hit", { glob: "deep/*", path: "/src" }))
-        .toEqual(["/src/deep/d.ts:1:hit"]);
-      bench
-        .expect(await linesOf(bench, "hit", { glob: "{a,c}.ts" }))
-        .toEqual(["/a.ts:1:hit", "/src/c.ts:1:hit"]);
+      await expectLines(bench, "hit", ["/a.ts:1:hit", "/src/c.ts:1:hit", "/src/deep/d.ts:1:hit"], {
+        glob: "*.ts",
+      });
+      await expectLines(bench, "hit", ["/src/c.ts:1:hit"], { glob: "src/*.ts" });
+      await expectLines(bench, "hit", ["/b.md:1:hit"], { glob: "!*.ts" });
+      await expectLines(bench, "hit", ["/src/deep/d.ts:1:hit"], { glob: "deep/*", path: "/src" });
+      await expectLines(bench, "hit", ["/a.ts:1:hit", "/src/c.ts:1:hit"], { glob: "{a,c}.ts" });
     },
     "the path of a file searches that file only": async (bench) => {
       await bench.put("/a.txt", "hit");
       await bench.put("/a.txt.bak", "hit");
       await bench.put("/b/a.txt", "hit");
-      bench.expect(await linesOf(bench, "hit", { path: "/a.txt" })).toEqual(["/a.txt:1:hit"]);
+      await expectLines(bench, "hit", ["/a.txt:1:hit"], { path: "/a.txt" });
     },
     "hidden files are searched, binary files are not": async (bench) => {
       await bench.put("/.env", "hit");
       await bench.put("/.git/config", "hit");
       await bench.put("/a.bin", Uint8Array.from([104, 105, 116, 0]));
       await bench.put("/a.png", "hit");
-      bench.expect(await linesOf(bench, "hit")).toEqual(["/.env:1:hit", "/.git/config:1:hit"]);
+      await expectLines(bench, "hit", ["/.env:1:hit", "/.git/config:1:hit"]);
     },
     "a line counts once, a byte order mark not at all": async (bench) => {
       await bench.put("/a.txt", "\ufeffhit hit\n");
-      bench.expect(await linesOf(bench, "^hit", { options: { regex: true } })).toEqual(["/a.txt:1:hit hit"]);
-      bench.expect(await linesOf(bench, "hit")).toEqual(["/a.txt:1:hit hit"]);
+      await expectLines(bench, "^hit", ["/a.txt:1:hit hit"], { regex: true });
+      await expectLines(bench, "hit", ["/a.txt:1:hit hit"]);
     },
     "of a long line the part around the match is given": async (bench) => {
       await bench.put("/a.txt", `${"x".repeat(50_000)}needle${"y".repeat(50_000)}\n`);
@@ -425,11 +407,11 @@ export const grepSuite: Suite = {
     },
     "text in another encoding is searched as far as it can be read": async (bench) => {
       await bench.put("/a.txt", Uint8Array.from([...Buffer.from("hit caf"), 0xe9, 10]));
-      bench.expect(await linesOf(bench, "hit")).toEqual(["/a.txt:1:hit caf\ufffd"]);
+      await expectLines(bench, "hit", ["/a.txt:1:hit caf\ufffd"]);
     },
     "a wrong pattern is an error value": async (bench) => {
       await bench.put("/a.txt", "a");
-      const refused = await grep(bench, "(", { options: { regex: true } });
+      const refused = await grep(bench, "(", { regex: true });
       bench.expect(refused.code).toBe("invalid_pattern");
       bench.expect(refused.error).toMatch(/^Invalid regex pattern: /);
       bench.expect(await grep(bench, "")).toEqual(errors.emptySearch());
@@ -443,7 +425,7 @@ export const grepSuite: Suite = {
     },
     "an aborted search says so": async (bench) => {
       await bench.put("/a.txt", "a");
-      const result = await grep(bench, "a", { options: { signal: AbortSignal.abort() } });
+      const result = await grep(bench, "a", { signal: AbortSignal.abort() });
       bench.expect(result.code).toBe("aborted");
     },
   },

@@ -174,9 +174,13 @@ async function innerOptions(
 
 const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
 
-/** A path of the tree, and the backend that owns it. */
 interface TreePath extends Located, Target {
   tree: MountTree;
+}
+
+function locate(tree: MountTree, given: string): TreePath | errors.BackendFailure {
+  const valid = validatePath(given);
+  return valid.ok ? { path: valid.path, tree, ...tree.targetOf(valid.path) } : valid;
 }
 
 /** Asks the owner of a path, and puts the prefix of its mount back into the result. */
@@ -193,7 +197,7 @@ const OPERATIONS: Operations<TreePath> = {
   read: (at, { offset, limit }, options) =>
     askOwner(at, options, (owner, path, own) => owner.read(path, offset, limit, own)),
   readRaw: (at, options) => askOwner(at, options, (owner, path, own) => owner.readRaw(path, own)),
-  grep: ({ tree, path }, search) => grepTree(tree, { ...search, path }),
+  grep: ({ tree }, search) => grepTree(tree, search),
   glob: ({ tree, path }, pattern, options) => globTree(tree, pattern, path, options),
   write: (at, content, options) =>
     askOwner(at, options, (owner, path, own) => owner.write(path, content, own)),
@@ -222,10 +226,7 @@ class TreeBackend extends CheckedBackend {
   readonly #executor: Executor | undefined;
 
   constructor(tree: MountTree, executor: Executor | undefined) {
-    super(OPERATIONS, (path) => {
-      const valid = validatePath(path);
-      return valid.ok ? { path: valid.path, tree, ...tree.targetOf(valid.path) } : valid;
-    });
+    super(OPERATIONS, (path) => locate(tree, path));
     this.#tree = tree;
     this.#executor = executor;
     this.capabilities = { ...COMPLETE, paths: "virtual", ...executorCapabilities(executor) };
@@ -237,15 +238,11 @@ class TreeBackend extends CheckedBackend {
   }
 
   async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
-    const valid = validatePath(path);
-    if (!valid.ok) return "persistent";
-    const { mount, inner } = this.#tree.targetOf(valid.path);
-    const parts = [
-      { mount, inner },
-      ...this.#tree.below(valid.path).map((below) => ({ mount: below, inner: "/" })),
-    ];
+    const at = locate(this.#tree, path);
+    if ("error" in at) return "persistent";
+    const below = this.#tree.below(at.path).map((mount) => ({ mount, inner: "/" }));
     const lifetimes = await Promise.all(
-      parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
+      [at, ...below].map(async ({ mount, inner }) => lifetimeAt(await this.#tree.backend(mount), inner)),
     );
     return lifetimes.includes("persistent") ? "persistent" : "thread";
   }
@@ -259,20 +256,18 @@ class TreeBackend extends CheckedBackend {
   }
 
   async isReadOnly(path: string): Promise<boolean> {
-    const valid = validatePath(path);
-    if (!valid.ok) return false;
-    const { mount, inner } = this.#tree.targetOf(valid.path);
-    return (await (await this.#tree.backend(mount)).isReadOnly?.(inner)) ?? false;
+    const at = locate(this.#tree, path);
+    if ("error" in at) return false;
+    return (await (await this.#tree.backend(at.mount)).isReadOnly?.(at.inner)) ?? false;
   }
 
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
-    const valid = validatePath(path);
-    if (!valid.ok) return undefined;
-    const { mount, inner } = this.#tree.targetOf(valid.path);
-    const backend = await this.#tree.backend(mount);
-    if (backend.followLinks === undefined) return valid.path;
-    const led = await backend.followLinks(inner, options);
-    return led === undefined ? undefined : addPrefix(mount.prefix, led);
+    const at = locate(this.#tree, path);
+    if ("error" in at) return undefined;
+    const backend = await this.#tree.backend(at.mount);
+    if (backend.followLinks === undefined) return at.path;
+    const led = await backend.followLinks(at.inner, options);
+    return led === undefined ? undefined : addPrefix(at.mount.prefix, led);
   }
 }
 

@@ -12,7 +12,6 @@ import type {
   GrepResult,
   LsResult,
 } from "../backend.ts";
-import type { Located, Search } from "../checked-backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
 import { type Glob, compileGlob, patternFrom } from "../glob.ts";
 import {
@@ -25,7 +24,7 @@ import {
   withoutSlash,
 } from "../paths.ts";
 import { ambientRuntime, checkBackend, obtainBackend, prefixKeys, scopeRuntime } from "../runtime.ts";
-import { sortByPath } from "../search.ts";
+import { type Search, sortByPath } from "../search.ts";
 
 /** A backend in the tree. Its prefix has no trailing slash; the default backend has the prefix `/`. */
 export interface Mount {
@@ -86,7 +85,6 @@ export class MountTree {
     return { mount, inner: stripPrefix(mount.prefix, path) };
   }
 
-  /** The mounts strictly below a directory. */
   below(directory: string): Mount[] {
     return this.mounts.filter(({ prefix }) => prefix !== directory && isAtOrBelow(prefix, directory));
   }
@@ -160,7 +158,6 @@ export function ownerOptions<Options extends CallOptions>(
   };
 }
 
-/** Puts the prefix of a mount back into the paths of an entry. */
 function restoreEntry({ mount: { prefix } }: Target, entry: FileInfo): FileInfo {
   const { path, real_path: real } = entry;
   const restored = { ...entry, path: addPrefix(prefix, path) };
@@ -216,7 +213,7 @@ export async function globTree(
 }
 
 /** Searches all mounts. Each gives its first matches in path order, so the first matches of all are exact. */
-export async function grepTree(tree: MountTree, search: Search & Located): Promise<GrepResult> {
+export async function grepTree(tree: MountTree, search: Search): Promise<GrepResult> {
   const { pattern, path: directory, maxCount, options } = search;
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
@@ -263,21 +260,15 @@ function patternBelow(glob: Glob, directory: string, mount: Mount): string | und
   return below === undefined || compileGlob(below, { nameAtAnyDepth: true }).ok ? below : "**";
 }
 
-type Answer<Result> = { target: Target; result: Result };
-
-interface Answers<Result> {
-  answers: Answer<Result>[];
-  /** Set if every mount failed. */
-  failure?: Result;
-  notes: string[];
-}
-
-/** Asks the owner of a directory and all mounts below it at once. A failure of one does not hide the others. */
+/**
+ * Asks the owner of a directory and all mounts below it at once. A failure of one does not hide the others; `failure`
+ * is set if every mount failed, or for a reason that holds for all.
+ */
 async function askMounts<Result extends Failure>(
   tree: MountTree,
   directory: string,
   ask: (target: Target & { isOwner: boolean }) => Promise<Result>,
-): Promise<Answers<Result>> {
+) {
   const owner = tree.targetOf(directory);
   const targets = [
     { ...owner, isOwner: true },
@@ -293,14 +284,10 @@ async function askMounts<Result extends Failure>(
   const notes = failures
     .filter(({ target, result }) => !(target.isOwner && result.code === "not_found"))
     .map(({ target, result }) => `${withSlash(target.mount.prefix)}: ${result.error ?? ""}`);
-  return { answers, notes, ...(failure === undefined ? {} : { failure: failure.result }) };
+  return { answers, notes, failure: failure?.result };
 }
 
-function merge(parts: Answers<GlobResult | GrepResult>): {
-  truncated: boolean;
-  skipped: number;
-  notes?: string[];
-} {
+function merge(parts: { answers: { result: GlobResult | GrepResult }[]; notes: string[] }) {
   const results = parts.answers.map(({ result }) => result);
   const notes = [...results.flatMap((result) => result.notes ?? []), ...parts.notes];
   return {

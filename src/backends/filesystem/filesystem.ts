@@ -20,9 +20,6 @@ import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
-/** The word for a missing entry in error texts. */
-type Expected = "file" | "directory" | "path";
-
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the device",
   EDQUOT: "the disk quota is used up",
@@ -36,45 +33,37 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: "the device reports an input/output error",
 };
 
-/** Makes a failure of an exception of the file system. Rethrows any other exception. */
-function failureOf(thrown: unknown, path: string, expected: Expected): errors.BackendFailure {
+const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>> = {
+  EACCES: errors.permissionDenied,
+  EPERM: errors.permissionDenied,
+  EROFS: errors.permissionDenied,
+  EISDIR: errors.isDirectory,
+  EOUTSIDE: (path) => errors.symlinkNotAllowed(path, "outside_root"),
+  ELOOP: (path) => errors.symlinkNotAllowed(path, "symlink"),
+  ENXIO: errors.notRegularFile,
+  ENODEV: errors.notRegularFile,
+};
+
+const IS_MISSING = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/;
+
+/** Makes a failure of an exception of the file system. `missing`: for an entry that does not exist. */
+function failureOf(
+  thrown: unknown,
+  path: string,
+  missing: (path: string) => errors.BackendFailure,
+): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
-  switch (code) {
-    case undefined:
-      throw thrown;
-    case "ENOENT":
-    case "ENOTDIR":
-    case "EHIDDEN":
-      return missing(path, expected);
-    case "EACCES":
-    case "EPERM":
-    case "EROFS":
-      return errors.permissionDenied(path);
-    case "EISDIR":
-      return errors.isDirectory(path);
-    case "EOUTSIDE":
-      return errors.symlinkNotAllowed(path, "outside_root");
-    case "ELOOP":
-      return errors.symlinkNotAllowed(path, "symlink");
-    case "ENXIO":
-    case "ENODEV":
-      return errors.notRegularFile(path);
-    default:
-      return errors.ioFailure(path, REASONS[code] ?? `the system reports ${code}`);
-  }
+  if (code === undefined) throw thrown;
+  const known = IS_MISSING.test(code) ? missing : FAILURES[code];
+  return known?.(path) ?? errors.ioFailure(path, REASONS[code] ?? `the system reports ${code}`);
 }
 
 /** Like `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
 function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
   const code = codeOf(thrown);
   if (code === "ENOTDIR") return errors.parentIsFile(path);
-  return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, "file");
-}
-
-function missing(path: string, expected: Expected): errors.BackendFailure {
-  if (expected === "file") return errors.fileNotFound(path);
-  return expected === "directory" ? errors.directoryNotFound(path) : errors.pathNotFound(path);
+  return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, errors.fileNotFound);
 }
 
 export interface FilesystemOptions {
@@ -120,8 +109,12 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 
 const BYTES_PER_MB = 1024 * 1024;
 
-/** Names of missing entries for methods that do not ask for a file. */
-const EXPECTED: Partial<Record<Method, Expected>> = { ls: "directory", glob: "directory", grep: "path" };
+/** The failures for a missing entry of methods that do not ask for a file. */
+const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+  ls: errors.directoryNotFound,
+  glob: errors.directoryNotFound,
+  grep: errors.pathNotFound,
+};
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
 /** The tree of files below a root, by the paths that callers know. */
@@ -176,7 +169,7 @@ const OPERATIONS: Operations<DiskPath> = {
     } catch (thrown) {
       return CHANGES.has(method)
         ? writeFailureOf(thrown, path)
-        : failureOf(thrown, path, EXPECTED[method] ?? "file");
+        : failureOf(thrown, path, MISSING[method] ?? errors.fileNotFound);
     }
   },
   ls: (at, options) => (isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(at.disk, at, options)),
@@ -189,7 +182,7 @@ const OPERATIONS: Operations<DiskPath> = {
     const { options, maxFileSize, jail } = at.disk;
     // Keeping the promise would keep the graph that searched first, through its async context.
     const ripgrep = (options.ripgrep ?? (await findRipgrep())) || undefined;
-    const search = { ...given, maxFileSize, ripgrep };
+    const search = { ...given, filter: filter.glob, maxFileSize, ripgrep };
     return searchAt(
       at,
       (root) => grepDirectory(root, search),

@@ -1,11 +1,11 @@
 import { closeSync, constants, fstatSync, readFileSync, readSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { orElse } from "../../core/errors.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 
-/** A line of a `.gitignore` file. */
 interface Rule {
   glob: Glob;
   directoriesOnly: boolean;
@@ -100,14 +100,11 @@ function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
 /** The path in a configuration file of git. */
 const EXCLUDES_FILE = /^[ \t]*\[core\][^[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t\r]*$/im;
 
-function textAt(path: string): string {
-  try {
+const textAt = (path: string): string =>
+  orElse(() => {
     const stats = statSync(path);
     return stats.isFile() && stats.size <= MAX_SIZE ? readFileSync(path, "utf8") : "";
-  } catch {
-    return "";
-  }
-}
+  }, "");
 
 /** Larger files are ignored. They take long to apply, because each name is compared with each line. */
 const MAX_SIZE = 32 * 1024;

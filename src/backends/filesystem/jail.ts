@@ -11,7 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { Located } from "../checked-backend.ts";
 import { type BackendFailure, outsideRoot } from "../errors.ts";
@@ -77,13 +77,9 @@ class HiddenNow {
 
   #below(): (string | undefined)[] {
     return this.#paths.flatMap((path) => {
-      try {
-        const names = readdirSync(path, { recursive: true, encoding: "utf8" });
-        return names.map((name) => identityAt(join(path, name), lstatSync));
-      } catch {
-        // A file has no entries, and neither has a directory that is gone.
-        return [];
-      }
+      // A file has no entries, and neither has a directory that is gone.
+      const names = orElse(() => readdirSync(path, { recursive: true, encoding: "utf8" }), []);
+      return names.map((name) => identityAt(join(path, name), lstatSync));
     });
   }
 }
@@ -143,14 +139,11 @@ class GuardedDirectory implements DirectoryHandle {
 
 type Stat = (path: string, options: { bigint: true; throwIfNoEntry: false }) => BigIntStats | undefined;
 
-function identityAt(path: string, stat: Stat = statSync): string | undefined {
-  try {
+const identityAt = (path: string, stat: Stat = statSync): string | undefined =>
+  orElse(() => {
     const stats = stat(path, { bigint: true, throwIfNoEntry: false });
-    return stats === undefined ? undefined : identityOf(stats);
-  } catch {
-    return undefined;
-  }
-}
+    return stats && identityOf(stats);
+  }, undefined);
 
 const setOf = (identities: readonly (string | undefined)[]): ReadonlySet<string> =>
   new Set(identities.filter((identity) => identity !== undefined));
@@ -182,8 +175,15 @@ export interface Followed {
 /** The first obstacle on a path that stops a walk, or the entry at its end. */
 type Step =
   | { located: JailEntry }
-  | { target: string; above: readonly string[]; rest: readonly string[] }
+  | LinkStep
   | { missing: readonly string[]; above: readonly string[]; thrown: unknown };
+
+/** A link, its target, and the path around it. */
+interface LinkStep {
+  target: string;
+  above: readonly string[];
+  rest: readonly string[];
+}
 
 const MAX_LINKS = 40;
 
@@ -254,42 +254,37 @@ export class Jail {
   follow(segments: readonly string[], lastLink?: WalkOptions["lastLink"]): Followed | undefined {
     if (this.isUnmade) return { segments, stats: undefined };
     try {
-      return this.#followed(segments, { lastLink });
+      const step = this.#walkLinks(segments, { lastLink });
+      if ("missing" in step) {
+        // The system follows no link through a missing directory and back.
+        if (step.missing.includes("..")) return undefined;
+        return { segments: [...step.above, ...step.missing], stats: undefined };
+      }
+      const { directory, name, segments: real } = step.located;
+      try {
+        return { segments: real, stats: statEntry(directory, name) };
+      } finally {
+        directory.close();
+      }
     } catch {
       return undefined;
     }
   }
 
-  #followed(segments: readonly string[], options: WalkOptions): Followed {
-    let pending = segments;
-    for (let links = 0; links <= MAX_LINKS; links += 1) {
-      const step = this.#walkToLink(pending, options);
-      if ("located" in step) {
-        const { directory, name, segments: real } = step.located;
-        try {
-          return { segments: real, stats: statAt(directory, name) };
-        } finally {
-          directory.close();
-        }
-      }
-      if ("missing" in step) {
-        // The system follows no link through a missing directory and back.
-        if (step.missing.includes("..")) throw step.thrown;
-        return { segments: [...step.above, ...step.missing], stats: undefined };
-      }
-      pending = this.#targetOf(step.target, step.above, step.rest);
-    }
-    throw new AccessError("ELOOP");
+  #walk(segments: readonly string[], options: WalkOptions): JailEntry {
+    const step = this.#walkLinks(segments, options);
+    if ("missing" in step) throw step.thrown;
+    return step.located;
   }
 
-  #walk(segments: readonly string[], options: WalkOptions): JailEntry {
+  /** Walks a path, and the targets of its links in their place. */
+  #walkLinks(segments: readonly string[], options: WalkOptions): Exclude<Step, LinkStep> {
     let pending = segments;
     for (let links = 0; links <= MAX_LINKS; links += 1) {
       const step = this.#walkToLink(pending, options);
-      if ("located" in step) return step.located;
-      if ("missing" in step) throw step.thrown;
-      if (options.links === "none") throw new AccessError("ELOOP");
-      pending = this.#targetOf(step.target, step.above, step.rest);
+      if (!("target" in step)) return step;
+      if (options.links === "none") break;
+      pending = this.#targetOf(step);
     }
     throw new AccessError("ELOOP");
   }
@@ -346,7 +341,7 @@ export class Jail {
   }
 
   /** The path to walk instead: the target of the link, then the rest of the path. */
-  #targetOf(target: string, above: readonly string[], rest: readonly string[]): string[] {
+  #targetOf({ target, above, rest }: LinkStep): string[] {
     const parts = (path: string): string[] =>
       path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
     if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
@@ -356,7 +351,8 @@ export class Jail {
   }
 }
 
-const statAt = (directory: DirectoryHandle, name: string): BigIntStats | undefined =>
+/** Looks up an entry without following links; undefined if there is none. */
+export const statEntry = (directory: DirectoryHandle, name: string): BigIntStats | undefined =>
   lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false });
 
 /**
@@ -364,7 +360,7 @@ const statAt = (directory: DirectoryHandle, name: string): BigIntStats | undefin
  * names of screenshots, and other programs decompose letters. Gives the name itself unless exactly one entry fits.
  */
 function trueName(directory: DirectoryHandle, name: string): string {
-  if (!hasSpellings(name) || statAt(directory, name) !== undefined) return name;
+  if (!hasSpellings(name) || statEntry(directory, name) !== undefined) return name;
   try {
     const plain = plainSpelling(name);
     const fitting = readdirSync(directory.at(".")).filter((entry) => plainSpelling(entry) === plain);

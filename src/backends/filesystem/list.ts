@@ -6,8 +6,8 @@ import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
 import { type DirectoryHandle, identityOf } from "./handles.ts";
-import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
-import { isReadOnly, isTemporaryName, statEntry } from "./read-write.ts";
+import { type FilesystemPath, type HiddenFiles, type Jail, statEntry } from "./jail.ts";
+import { isReadOnly, isTemporaryName } from "./read-write.ts";
 import { codeOf } from "../../core/errors.ts";
 
 export interface WalkRequest {
@@ -50,7 +50,6 @@ export async function* walkFiles(
   }
 }
 
-/** A directory of the walk. */
 class Level {
   /** In path order. The slash of a directory sorts it where its files belong. */
   readonly names: Promise<readonly string[]>;

@@ -12,10 +12,11 @@ import {
   linkSync,
   lstatSync,
   renameSync,
+  rmSync,
   rmdirSync,
   unlinkSync,
-  write as writeWithCallback,
-  writeSync,
+  writeFile,
+  writeFileSync,
 } from "node:fs";
 import { promisify } from "node:util";
 import type {
@@ -33,11 +34,11 @@ import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
 import { AccessError, type DirectoryHandle, flushed, identityOf } from "./handles.ts";
-import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions } from "./jail.ts";
+import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
 import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
 
-const writeAt = promisify(writeWithCallback);
+const writeAll = promisify(writeFile);
 
 const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
@@ -49,16 +50,6 @@ export const isTemporaryName = (name: string): boolean =>
 /** A version that changes whenever a file is replaced or written to. */
 export const statVersion = (stats: BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
-
-/** Looks up an entry without following links; undefined if there is none. */
-export function statEntry(directory: DirectoryHandle, name: string): BigIntStats | undefined {
-  try {
-    return lstatSync(directory.at(name), { bigint: true });
-  } catch (thrown) {
-    if (codeOf(thrown) === "ENOENT") return undefined;
-    throw thrown;
-  }
-}
 
 interface NewContent {
   bytes: Uint8Array;
@@ -120,9 +111,7 @@ async function writeTemporary(
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const descriptor = directory.openFile(name, flags, 0o666);
   try {
-    for (let at = 0; at < bytes.byteLength;) {
-      at += (await writeAt(descriptor, bytes, at, bytes.byteLength - at, at)).bytesWritten;
-    }
+    await writeAll(descriptor, bytes);
     if (replaces !== undefined) keepAttributes(descriptor, replaces);
     await flushed(descriptor);
   } catch (thrown) {
@@ -156,9 +145,7 @@ function writeInPlace(directory: DirectoryHandle, name: string, { bytes, replace
   try {
     const stats = fstatSync(descriptor, { bigint: true });
     if (replaces === undefined || identityOf(stats) !== identityOf(replaces)) throw new AccessError("EBUSY");
-    for (let at = 0; at < bytes.byteLength;) {
-      at += writeSync(descriptor, bytes, at, bytes.byteLength - at, at);
-    }
+    writeFileSync(descriptor, bytes);
     ftruncateSync(descriptor, bytes.byteLength);
     fsyncSync(descriptor);
   } finally {
@@ -189,13 +176,8 @@ function linkExclusively(directory: DirectoryHandle, temporary: string, name: st
   }
 }
 
-function removeIfThere(directory: DirectoryHandle, name: string): void {
-  try {
-    unlinkSync(directory.at(name));
-  } catch (thrown) {
-    if (codeOf(thrown) !== "ENOENT") throw thrown;
-  }
-}
+const removeIfThere = (directory: DirectoryHandle, name: string): void =>
+  rmSync(directory.at(name), { force: true });
 
 /** Largest file that is loaded whole for a raw read or a download. */
 const MAX_LOAD_SIZE = 256 * 1024 * 1024;
@@ -252,7 +234,6 @@ export function readPath(
   });
 }
 
-/** Reads a whole file. Follows links inside the root. */
 export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
   return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
@@ -305,11 +286,8 @@ export function putPath(
   });
 }
 
-export interface PathEdit extends Edit {
-  maxFileSize: number;
-}
+export type PathEdit = Edit & { maxFileSize: number };
 
-/** Maximum number of attempts for an edit while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 /**

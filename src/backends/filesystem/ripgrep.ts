@@ -200,44 +200,84 @@ const DASH = 0x2d;
  * concern one line without its CRLF end. Gives undefined for an unknown construct.
  */
 export function toRustRegex(expression: string): string | undefined {
-  const reader: Reader = { characters: Array.from(expression), at: 0 };
-  const output: string[] = [];
-  while (reader.at < reader.characters.length) {
-    const part = nextPart(reader);
-    if (part === undefined) return undefined;
-    output.push(part);
-  }
-  return output.join("");
+  return translated(expression, CONSTRUCT, ({ found, groups, next }) => {
+    const { quoted, set, negation = "", flags, end, off, other } = groups;
+    const isRepeated = /[*+?{]/.test(next);
+    // The two dialects treat a repetition of nothing differently.
+    if (quoted === "" && isRepeated) return undefined;
+    if (quoted !== undefined) return Array.from(quoted, literal).join("");
+    if (set !== undefined) {
+      const members = setText(set);
+      return members && `[${negation}${members}]`;
+    }
+    if (end !== undefined) {
+      const [kept, dropped] = [flags ?? "", off ?? ""].map((letters) => letters.replaceAll("m", ""));
+      const setting = `${kept}${dropped === "" ? "" : `-${dropped}`}`;
+      if (end === ":") return `(?${setting}:`;
+      return isRepeated ? undefined : setting && `(?${setting})`;
+    }
+    if (other === "b" || other === "B") return `(?-u:\\${other})`;
+    if (found === "$" || other === "z") return LINE_END;
+    if (other === "A") return "^";
+    if (found.startsWith("(?")) return found.endsWith(">") ? "(?:" : undefined;
+    return found === "[" ? undefined : escapeText(groups, (ascii) => `[${ascii}]`);
+  });
 }
 
-interface Reader {
-  characters: string[];
-  at: number;
-}
+/** Escapes that mean the same inside and outside of sets, and all others. */
+const ESCAPE = String.raw`\\(?:x(?<hex>[\dA-Fa-f]{2}|\{[\dA-Fa-f]{1,8}\})|(?<unicode>[pP])(?:(?<letter>[A-Z])|\{(?<not>\^?)(?<name>[A-Za-z_ ]+)\})|(?<octal>[0-7]{1,3})|(?<other>[^]?))`;
 
-const take = (reader: Reader): string | undefined => reader.characters[reader.at++];
+/** The constructs of RE2 that ripgrep may read in another way. */
+const CONSTRUCT = new RegExp(
+  [
+    String.raw`\\Q(?<quoted>[^]*?)(?:\\E|$)`,
+    ESCAPE,
+    String.raw`\[(?<negation>\^?)(?<set>\]?(?:\[:\^?[a-z]+:\]|\\[^]|[^\]\\])*)\]`,
+    String.raw`\(\?(?:P?<\w+>|(?<flags>[imsU]*)(?:-(?<off>[imsU]+))?(?<end>[:)]))`,
+    String.raw`\(\?|\[|\$`,
+  ].join("|"),
+  "gu",
+);
 
-/** Translates the next construct. Empty for one without a meaning, such as flags that make no difference. */
-function nextPart(reader: Reader): string | undefined {
-  const character = take(reader);
-  switch (character) {
-    case undefined:
-      return undefined;
-    case "\\":
-      return escapeOutside(reader);
-    case "[":
-      return set(reader);
-    case "(":
-      return group(reader);
-    case "$":
-      return LINE_END;
-    default:
-      return character;
-  }
-}
+/** The members of a set that ripgrep may read in another way. */
+const MEMBER = new RegExp(String.raw`\[:\^?[a-z]+:\]|[[&~^-]|${ESCAPE}`, "gu");
 
 /** The end of a line, before which ripgrep may see the carriage return of a CRLF. */
 const LINE_END = "(?:\\r?$)";
+
+interface Construct {
+  found: string;
+  groups: Readonly<Record<string, string | undefined>>;
+  /** The character behind it; empty at the end. */
+  next: string;
+  isFirst: boolean;
+}
+
+/** Translates each construct of a text, and keeps the rest. Gives undefined if one is unknown. */
+function translated(
+  text: string,
+  constructs: RegExp,
+  translate: (construct: Construct) => string | undefined,
+): string | undefined {
+  let result = "";
+  let from = 0;
+  for (const { 0: found, index, groups = {} } of text.matchAll(constructs)) {
+    const end = index + found.length;
+    const part = translate({ found, groups, next: text.charAt(end), isFirst: index === 0 });
+    if (part === undefined) return undefined;
+    result += text.slice(from, index) + part;
+    from = end;
+  }
+  return result + text.slice(from);
+}
+
+const setText = (set: string): string | undefined =>
+  translated(set, MEMBER, ({ found, groups, next, isFirst }) => {
+    if (found.startsWith("[:")) return found;
+    // A range between two members, and a plain character at either end. RE2 has refused everything else.
+    if (found === "-") return isFirst || next === "" ? "\\-" : "-";
+    return found.startsWith("\\") ? escapeText(groups, (ascii) => ascii) : `\\${found}`;
+  });
 
 const ASCII_SETS: Readonly<Record<string, string>> = {
   d: "0-9",
@@ -245,131 +285,21 @@ const ASCII_SETS: Readonly<Record<string, string>> = {
   s: "\\t\\n\\x0C\\r ",
 };
 
-const SIMPLE_ESCAPES = new Set("aftnrv".split(""));
-
-function escapeOutside(reader: Reader): string | undefined {
-  const character = take(reader);
-  if (character === undefined) return undefined;
-  const lower = character.toLowerCase();
-  const ascii = ASCII_SETS[lower];
-  if (ascii !== undefined) return character === lower ? `[${ascii}]` : `[^${ascii}]`;
-  switch (character) {
-    case "A":
-      return "^";
-    case "z":
-      return LINE_END;
-    case "b":
-    case "B":
-      return `(?-u:\\${character})`;
-    case "Q":
-      return quotedText(reader);
-    default:
-      return commonEscape(reader, character);
+/** Translates an escape. `inSet` writes the characters of one such as `\d`. Gives undefined for an unknown one. */
+function escapeText(
+  { hex, unicode, letter, not, name, octal, other = "" }: Construct["groups"],
+  inSet: (ascii: string) => string,
+): string | undefined {
+  if (hex !== undefined) return `\\x{${hex.replace(/[{}]/g, "")}}`;
+  if (octal !== undefined) return `\\x{${Number.parseInt(octal, 8).toString(16)}}`;
+  if (unicode !== undefined) {
+    const isNegated = (unicode === "P") !== (not === "^");
+    return `\\${isNegated ? "P" : "p"}{${letter ?? name ?? ""}}`;
   }
-}
-
-/** Escapes that mean the same inside and outside of sets. */
-function commonEscape(reader: Reader, character: string): string | undefined {
-  if (SIMPLE_ESCAPES.has(character)) return `\\${character}`;
-  if (character === "x") return hexadecimal(reader);
-  if (character === "p" || character === "P") return unicodeClass(reader, character);
-  if (/[0-9]/.test(character)) return octal(reader, character);
-  return /[A-Za-z]/.test(character) ? undefined : literal(character);
-}
-
-function hexadecimal(reader: Reader): string | undefined {
-  const rest = reader.characters.slice(reader.at, reader.at + 12).join("");
-  const digits = /^(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,8})\})/.exec(rest);
-  if (digits === null) return undefined;
-  reader.at += digits[0].length;
-  return `\\x{${digits[1] ?? digits[2] ?? ""}}`;
-}
-
-function octal(reader: Reader, first: string): string | undefined {
-  const rest = first + reader.characters.slice(reader.at, reader.at + 2).join("");
-  const digits = /^[0-7]{1,3}/.exec(rest)?.[0];
-  if (digits === undefined) return undefined;
-  reader.at += digits.length - 1;
-  return `\\x{${Number.parseInt(digits, 8).toString(16)}}`;
-}
-
-function unicodeClass(reader: Reader, kind: string): string | undefined {
-  const rest = reader.characters.slice(reader.at, reader.at + 64).join("");
-  const name = /^(?:([A-Z])|\{(\^?)([A-Za-z_ ]+)\})/.exec(rest);
-  if (name === null) return undefined;
-  reader.at += name[0].length;
-  const isNegated = (kind === "P") !== (name[2] === "^");
-  return `\\${isNegated ? "P" : "p"}{${name[1] ?? name[3] ?? ""}}`;
-}
-
-function quotedText(reader: Reader): string | undefined {
-  const output: string[] = [];
-  for (let character = take(reader); character !== undefined; character = take(reader)) {
-    if (character === "\\" && reader.characters[reader.at] === "E") {
-      reader.at += 1;
-      break;
-    }
-    output.push(literal(character));
-  }
-  return output.length === 0 && isRepeated(reader) ? undefined : output.join("");
-}
-
-/** True if a repetition comes next. The two dialects treat a repetition of nothing differently. */
-const isRepeated = (reader: Reader): boolean => /[*+?{]/.test(reader.characters[reader.at] ?? "");
-
-/** Translates the beginning of a group. Drops the flag `m`, which changes nothing for one line at a time. */
-function group(reader: Reader): string | undefined {
-  if (reader.characters[reader.at] !== "?") return "(";
-  const rest = reader.characters.slice(reader.at, reader.at + 80).join("");
-  const named = /^\?P?<(\w+)>/.exec(rest);
-  if (named !== null) {
-    reader.at += named[0].length;
-    return "(?:";
-  }
-  const flags = /^\?([imsU]*)(?:-([imsU]+))?([:)])/.exec(rest);
-  if (flags === null) return undefined;
-  reader.at += flags[0].length;
-  const [, on = "", off = "", end = ":"] = flags;
-  const kept = (letters: string): string => letters.replaceAll("m", "");
-  const setting = kept(on) + (kept(off) === "" ? "" : `-${kept(off)}`);
-  if (end === ")") return isRepeated(reader) ? undefined : setting === "" ? "" : `(?${setting})`;
-  return `(?${setting}:`;
-}
-
-function set(reader: Reader): string | undefined {
-  const output: string[] = ["["];
-  if (reader.characters[reader.at] === "^") output.push(take(reader) ?? "");
-  for (let isFirst = true; ; isFirst = false) {
-    const character = take(reader);
-    if (character === undefined) return undefined;
-    if (character === "]" && !isFirst) return `${output.join("")}]`;
-    const part = setMember(reader, character);
-    if (part === undefined) return undefined;
-    output.push(part);
-  }
-}
-
-function setMember(reader: Reader, character: string): string | undefined {
-  if (character === "[") {
-    const rest = reader.characters.slice(reader.at, reader.at + 16).join("");
-    const named = /^:\^?[a-z]+:\]/.exec(rest);
-    if (named === null) return "\\[";
-    reader.at += named[0].length;
-    return `[${named[0]}`;
-  }
-  if (character === "-") {
-    // A range between two members, and a plain character at either end. RE2 has refused everything else.
-    const [before, second] = [reader.characters[reader.at - 2], reader.characters[reader.at - 3]];
-    const isFirst = before === "[" || (before === "^" && second === "[");
-    return isFirst || reader.characters[reader.at] === "]" ? "\\-" : "-";
-  }
-  if (character !== "\\") return "&~^".includes(character) ? `\\${character}` : character;
-  const escaped = take(reader);
-  if (escaped === undefined) return undefined;
-  const lower = escaped.toLowerCase();
-  const ascii = ASCII_SETS[lower];
-  if (ascii !== undefined) return escaped === lower ? ascii : `[^${ascii}]`;
-  return commonEscape(reader, escaped);
+  const ascii = ASCII_SETS[other.toLowerCase()];
+  if (ascii !== undefined) return other === other.toLowerCase() ? inSet(ascii) : `[^${ascii}]`;
+  if (/^[aftnrv]$/.test(other)) return `\\${other}`;
+  return other === "" || /[A-Za-z\d]/.test(other) ? undefined : literal(other);
 }
 
 /** Escapes only characters with a meaning: `\<` and `\>` are word boundaries in Rust. */

@@ -2,15 +2,15 @@ import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
 import { codeOf } from "../../core/errors.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
-import type { Search } from "../checked-backend.ts";
 import { textOf } from "../encoding.ts";
 import { operationAborted } from "../errors.ts";
-import { type Glob, compileGlob } from "../glob.ts";
+import type { Glob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { readBytes } from "../pages.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
 import {
   SEARCH_TIME_LIMIT_MS,
+  type Search,
   type SearchFile,
   type SearchableContent,
   compileSearch,
@@ -138,6 +138,8 @@ export async function globDirectory(root: SearchRoot, glob: Glob, options: CallO
 }
 
 export interface FilesystemSearch extends Search {
+  /** The compiled `glob`. */
+  filter: Glob;
   maxFileSize: number;
   /** The `rg` to use; undefined for the built-in walk. */
   ripgrep: string | undefined;
@@ -149,14 +151,12 @@ export interface FilesystemSearch extends Search {
  * from outside.
  */
 export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
-  const { maxCount } = search;
+  const { maxCount, filter } = search;
   const compiled = compileSearch(search.pattern, search.options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
-  if (!filter.ok) return { error: filter.error, code: filter.code };
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
   let skipped = 0;
-  const walk = () => walkInOrder(root, filter.glob, { onUnreadable: () => (skipped += 1) });
+  const walk = () => walkInOrder(root, filter, { onUnreadable: () => (skipped += 1) });
   if (search.ripgrep !== undefined && maxCount <= FIRST_FILES) {
     const soonest = performance.now() + FIRST_MS;
     const first = await searchIn(root, walk(), search, { deadline: soonest, most: FIRST_FILES });
@@ -165,7 +165,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
     if (first.truncated === true && first.matches?.length === maxCount)
       return { ...first, skipped: (first.skipped ?? 0) + skipped };
   }
-  const glob = selectionOf(filter.glob, root);
+  const glob = selectionOf(filter, root);
   const proposed = await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
@@ -190,13 +190,12 @@ const FIRST_MS = 50;
 async function searchIn(
   root: SearchRoot,
   portions: Iterable<Portion> | AsyncIterable<Portion>,
-  { pattern, maxCount, options, maxFileSize }: FilesystemSearch,
-  limits: { deadline: number; most?: number },
+  search: FilesystemSearch,
+  { deadline, most }: { deadline: number; most?: number },
 ): Promise<GrepResult> {
   const trail = new DirectoryTrail(root.directory);
-  const files = candidates(root, portions, { trail, maxFileSize, most: limits.most });
-  const request = { pattern, maxCount, options, path: root.path, deadline: limits.deadline };
-  return searchFiles(files, request).finally(() => trail.close());
+  const files = candidates(root, portions, { trail, maxFileSize: search.maxFileSize, most });
+  return searchFiles(files, search, deadline).finally(() => trail.close());
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
@@ -217,8 +216,6 @@ export async function grepFile(
   { segments, path, links, hidden }: FilesystemPath,
   search: FilesystemSearch,
 ): Promise<GrepResult> {
-  const filter = compileGlob(search.glob ?? "*", { nameAtAnyDepth: true });
-  if (!filter.ok) return { error: filter.error, code: filter.code };
   const file = {
     path,
     load: () =>
@@ -228,8 +225,7 @@ export async function grepFile(
         ),
       ),
   };
-  const files = filter.glob.matches(baseName(path)) ? [file] : [];
-  return searchFiles(files, { ...search, path });
+  return searchFiles(search.filter.matches(baseName(path)) ? [file] : [], search);
 }
 
 async function propose(

@@ -26,7 +26,6 @@ import {
   type Method,
   type Operations,
   PARALLEL_TRANSFERS,
-  type Search,
   wrapBackend,
 } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
@@ -34,12 +33,14 @@ import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } f
 import { compileGlob } from "../glob.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
 import { isNotebookPath } from "../notebook.ts";
-import { pageRequest } from "../pages.ts";
-import { baseName, isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
+import { type PageRequest, pageRequest } from "../pages.ts";
+import { isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
 import {
+  type Search,
   type SearchFile,
   compileSearch,
   excerpt,
+  fileFilter,
   refusedWrite,
   searchFiles,
   searchable,
@@ -83,7 +84,7 @@ function fromV1(backend: BackendV1): Backend {
       const found = await backend.grepRaw(pattern, path, glob);
       return typeof found === "string" ? errors.foreignFailure(path ?? "/", found) : { matches: found };
     },
-    read: (path, offset, limit) => readV1(backend, path, offset, limit),
+    read: (path, offset, limit) => readV1(backend, path, pageRequest(offset, limit)),
     readRaw: (path) => readRawV1(backend, path),
     write: (path, content) => backend.write(path, content),
     edit: (path, oldString, newString, replaceAll) => backend.edit(path, oldString, newString, replaceAll),
@@ -92,19 +93,10 @@ function fromV1(backend: BackendV1): Backend {
   };
 }
 
-/** Reads the raw file if possible, because the text of `read` may have line numbers in it. */
-async function readV1(
-  backend: BackendV1,
-  path: string,
-  offset?: number,
-  limit?: number,
-): Promise<ReadResult> {
-  if (backend.readRaw === undefined) {
-    const text = await backend.read(path, offset, limit);
-    return isFailure(text) ? errors.foreignFailure(path, text) : { content: withoutNumbers(text) };
-  }
-  const { data, error, code } = await readRawV1(backend, path);
-  return data === undefined ? defined({ error, code }) : readFileData(path, data, pageRequest(offset, limit));
+/** Reads the whole file, because the text of a page may have line numbers in it. */
+async function readV1(backend: BackendV1, path: string, page: PageRequest): Promise<ReadResult> {
+  const { data, ...failure } = await readRawV1(backend, path);
+  return data === undefined ? failure : readFileData(path, data, page);
 }
 
 async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResult> {
@@ -143,7 +135,6 @@ const isText = (value: unknown): boolean => typeof value === "string";
 const isBytesOrText = (value: unknown): boolean => isText(value) || value instanceof Uint8Array;
 const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 
-/** Checks the results of each method that are not failures. */
 const SHAPES = {
   ls: ({ files }: Fields) => Array.isArray(files),
   read: ({ content }: Fields) => isBytesOrText(content),
@@ -230,12 +221,10 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
   });
 }
 
-type ForeignSearch = Search & Located;
-
 /** Uses the search of the backend. Its matches are filtered, ordered and cut as in every other backend. */
 async function searchThere(
   files: ForeignFiles,
-  search: ForeignSearch,
+  search: Search,
   grep: () => MaybePromise<GrepResult>,
 ): Promise<GrepResult> {
   const { pattern, path, maxCount, options } = search;
@@ -243,7 +232,7 @@ async function searchThere(
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
-  const result: GrepResult = await files.guard<GrepResult>(path, options, grep);
+  const result: GrepResult = await files.guard(path, options, grep);
   if (result.matches === undefined) return result.code === "not_found" ? errors.pathNotFound(path) : result;
   const cut = (match: GrepMatch): GrepMatch => {
     const range = compiled.matcher(match.text);
@@ -261,7 +250,7 @@ async function searchThere(
 /** Searches without the search of the backend, by reading every file. */
 async function searchHere(
   files: ForeignFiles,
-  search: ForeignSearch,
+  search: Search,
   listAll: () => Promise<GlobResult>,
 ): Promise<GrepResult> {
   const { path, options } = search;
@@ -288,12 +277,9 @@ async function searchHere(
 }
 
 /** Chooses the files of a search: text files whose names the filter accepts. */
-function chooser({ path, glob }: ForeignSearch): ((file: string) => boolean) | errors.BackendFailure {
-  const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
-  if (!filter.ok) return { error: filter.error, code: filter.code };
-  return (file) =>
-    isTextType(mimeTypeOf(file)) &&
-    filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
+function chooser(search: Search): ((file: string) => boolean) | errors.BackendFailure {
+  const accepts = fileFilter(search);
+  return typeof accepts === "function" ? (file) => isTextType(mimeTypeOf(file)) && accepts(file) : accepts;
 }
 
 /** Patterns that mean the same in every dialect of globs. */
@@ -308,7 +294,6 @@ interface ForeignPath extends Located {
   lock: KeyedLock;
 }
 
-/** The operations of the port over a backend that promises less. */
 const OPERATIONS: Operations<ForeignPath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: ({ path, lock }, { method }, run) =>
@@ -324,9 +309,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   },
   read: async ({ path, files, declared, backend }, page, options) => {
     if (declared.rawRead === true) {
-      return files.guard<ReadResult>(path, options, () =>
-        backend.read(path, page.offset, page.limit, options),
-      );
+      return files.guard(path, options, () => backend.read(path, page.offset, page.limit, options));
     }
     const got = await files.data(path, options);
     return "error" in got ? got : readFileData(path, got.data, page);
@@ -336,10 +319,9 @@ const OPERATIONS: Operations<ForeignPath> = {
     return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
   },
   glob: findFiles,
-  grep: async (at, given) => {
-    const { path, files, declared, backend } = at;
-    const search = { ...given, path };
-    const { pattern, glob, maxCount, options } = search;
+  grep: async (at, search) => {
+    const { files, declared, backend } = at;
+    const { pattern, path, glob, maxCount, options } = search;
     const { regex = false, caseSensitive = true, contextLines = 0, maxPerFile } = options;
     const isPlain = !regex && caseSensitive && contextLines === 0 && maxPerFile === undefined;
     const there = (filter: string | null | undefined, cap: number | null) =>
@@ -356,7 +338,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   },
   write: async ({ path, files, declared, backend }, content, options) => {
     if (declared.writeMode === true) {
-      return files.guard<WriteResult>(path, options, () => backend.write(path, content, options));
+      return files.guard(path, options, () => backend.write(path, content, options));
     }
     if (path === "/") return errors.isDirectory(path);
     const given = bytesToWrite(path, content, options.encoding);
@@ -373,9 +355,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   edit: async ({ path, files, declared, backend }, edit) => {
     const { oldString, newString, replaceAll, ...options } = edit;
     const there = (): Promise<EditResult> =>
-      files.guard<EditResult>(path, options, () =>
-        backend.edit(path, oldString, newString, replaceAll, options),
-      );
+      files.guard(path, options, () => backend.edit(path, oldString, newString, replaceAll, options));
     if (declared.versions === true) return there();
     const old = await files.data(path, options);
     if ("error" in old) return old;
@@ -395,11 +375,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   delete: async ({ path, files, backend }, options) =>
     path === "/"
       ? errors.refusedToDelete(path)
-      : files.guard<DeleteResult>(
-          path,
-          options,
-          () => backend.delete?.(path, options) ?? errors.deletionUnavailable(path),
-        ),
+      : files.guard(path, options, () => backend.delete?.(path, options) ?? errors.deletionUnavailable(path)),
   upload: async ({ path, files }, bytes, options) =>
     path === "/" ? errors.isDirectory(path) : files.put(path, bytes, undefined, options),
   download: async ({ path, files }, options) => {
@@ -418,9 +394,7 @@ async function findFiles(
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";
-  const result: GlobResult = await files.guard<GlobResult>(path, options, () =>
-    backend.glob(asked, path, options),
-  );
+  const result: GlobResult = await files.guard(path, options, () => backend.glob(asked, path, options));
   if (result.files === undefined)
     return result.code === "not_found" ? errors.directoryNotFound(path) : result;
   const named = result.files.map((file) => ({ ...file, path: foundBelow(path, file.path) }));

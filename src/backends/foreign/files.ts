@@ -7,17 +7,11 @@ import type {
   FileInfo,
   FileUploadResponse,
   LsResult,
+  MaybePromise,
   ReadRawResult,
   WriteResult,
 } from "../backend.ts";
-import {
-  type BackendFailure,
-  fileNotFound,
-  foreignFailure,
-  isDirectory,
-  operationAborted,
-  thrownFailure,
-} from "../errors.ts";
+import * as errors from "../errors.ts";
 import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
 import { untilAborted } from "../file-store.ts";
 import { plainBytes } from "../mime.ts";
@@ -43,10 +37,8 @@ export class ForeignFiles {
   }
 
   /** Reads a whole file. Reads its bytes if its text is not reliable. */
-  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | BackendFailure> {
-    const raw: ReadRawResult = await this.guard<ReadRawResult>(path, options, () =>
-      this.#backend.readRaw(path, options),
-    );
+  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | errors.BackendFailure> {
+    const raw: ReadRawResult = await this.guard(path, options, () => this.#backend.readRaw(path, options));
     if (raw.data === undefined) return this.#whyNot(path, raw, options);
     const { content, created_at: createdAt, modified_at: now } = raw.data;
     const text = typeof content === "string" ? content : undefined;
@@ -57,8 +49,10 @@ export class ForeignFiles {
     return { data: raw.data };
   }
 
-  /** Reads the bytes of a file, whether it is text or not. */
-  async bytes(path: string, options: CallOptions = {}): Promise<{ bytes: Uint8Array } | BackendFailure> {
+  async bytes(
+    path: string,
+    options: CallOptions = {},
+  ): Promise<{ bytes: Uint8Array } | errors.BackendFailure> {
     const bytes = await this.#download(path, options);
     if (bytes !== undefined) return { bytes: plainBytes(bytes) };
     const got = await this.data(path, options);
@@ -73,7 +67,7 @@ export class ForeignFiles {
   }
 
   async list(path: string, options: CallOptions = {}): Promise<LsResult> {
-    const result: LsResult = await this.guard<LsResult>(path, options, () => this.#backend.ls(path, options));
+    const result: LsResult = await this.guard(path, options, () => this.#backend.ls(path, options));
     if (result.files === undefined) return result;
     const files = result.files.map((file) =>
       file.is_dir === true ? { ...file, path: withSlash(file.path) } : file,
@@ -91,14 +85,16 @@ export class ForeignFiles {
     content: string | undefined,
     options: CallOptions = {},
   ): Promise<WriteResult> {
-    const written = await this.guard<WriteResult>(path, options, async () => {
+    const written = await this.guard(path, options, async () => {
       if (this.#backend.uploadFiles === undefined || content !== undefined) {
         return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
       }
       const answers: UploadAnswers = await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
-      return answer?.error === null ? { path, filesUpdate } : foreignFailure(path, answer?.error ?? "");
+      return answer?.error === null
+        ? { path, filesUpdate }
+        : errors.foreignFailure(path, answer?.error ?? "");
     });
     return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
   }
@@ -107,15 +103,15 @@ export class ForeignFiles {
   async guard<Result extends Failure>(
     path: string,
     options: CallOptions | undefined,
-    call: () => Result | Promise<Result>,
-  ): Promise<Result | BackendFailure> {
-    if (options?.signal?.aborted === true) return operationAborted(path);
+    call: () => MaybePromise<Result>,
+  ): Promise<Result | errors.BackendFailure> {
+    if (options?.signal?.aborted === true) return errors.operationAborted(path);
     try {
       const result = await untilAborted(call, options?.signal);
-      if (result === undefined) return operationAborted(path);
+      if (result === undefined) return errors.operationAborted(path);
       return result.error === undefined ? result : { ...result, ...failureOf(path, result) };
     } catch (thrown) {
-      return thrownFailure(path, thrown);
+      return errors.thrownFailure(path, thrown);
     }
   }
 
@@ -129,15 +125,16 @@ export class ForeignFiles {
   }
 
   /** Finds out why a file was not read, because backends say little about that. */
-  async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
+  async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<errors.BackendFailure> {
     const known = failureOf(path, failed);
     if (DECIDED.has(known.code)) return known;
     const { files } = await this.list(parentsOf(path).at(-1) ?? "/", options);
     const found = path === "/" ? ROOT : files?.find((file) => withoutSlash(file.path) === path);
-    if (found === undefined) return files === undefined && known.code === "io" ? known : fileNotFound(path);
-    return found.is_dir === true ? isDirectory(path) : known;
+    if (found === undefined)
+      return files === undefined && known.code === "io" ? known : errors.fileNotFound(path);
+    return found.is_dir === true ? errors.isDirectory(path) : known;
   }
 }
 
-export const failureOf = (path: string, { error = "", code }: Failure): BackendFailure =>
-  code === undefined ? foreignFailure(path, error) : { error, code };
+export const failureOf = (path: string, { error = "", code }: Failure): errors.BackendFailure =>
+  code === undefined ? errors.foreignFailure(path, error) : { error, code };

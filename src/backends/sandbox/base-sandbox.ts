@@ -16,14 +16,22 @@ import {
   type Method,
   type Operations,
   fileLocks,
+  loadedBy,
   storedBy,
 } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
-import { editFileData, readFileData, toFileData, versionOf, versionOfBytes } from "../file-data.ts";
+import { editFileData, toFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
-import { baseName, relativeTo, validatePath } from "../paths.ts";
-import { type SearchableContent, compileSearch, searchFiles, searchable, sortByPath } from "../search.ts";
+import { relativeTo, validatePath } from "../paths.ts";
+import {
+  type SearchableContent,
+  compileSearch,
+  fileFilter,
+  searchFiles,
+  searchable,
+  sortByPath,
+} from "../search.ts";
 import { type RunCommand, SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
@@ -67,14 +75,10 @@ const OPERATIONS: Operations<SandboxPath> = {
     const listed = await files.list(path, { deep: false }, options);
     return "error" in listed ? listed : filesOf(listed.files, listed.skipped);
   },
-  read: async (at, page, options) => {
+  ...loadedBy<SandboxPath>(async (at, options) => {
     const got = await getFile(at, options);
-    return "error" in got ? got : readFileData(at.path, got.data, page);
-  },
-  readRaw: async (at, options) => {
-    const got = await getFile(at, options);
-    return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
-  },
+    return "error" in got ? got : got.data;
+  }),
   glob: async ({ path, files }, pattern, options) => {
     const compiled = compileGlob(pattern);
     if (!compiled.ok) return { error: compiled.error, code: compiled.code };
@@ -86,26 +90,27 @@ const OPERATIONS: Operations<SandboxPath> = {
     );
     return filesOf(found, listed.skipped);
   },
-  grep: async (at, { pattern, glob, maxCount, options }) => {
-    const { path, files } = at;
-    const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
-    if (!filter.ok) return { error: filter.error, code: filter.code };
-    const search = compileSearch(pattern, options);
-    if (!search.ok) return { error: search.error, code: search.code };
+  grep: async (at, search) => {
+    const { path, options } = search;
+    const { files } = at;
+    const accepts = fileFilter(search);
+    if (typeof accepts !== "function") return accepts;
+    const compiled = compileSearch(search.pattern, options);
+    if (!compiled.ok) return { error: compiled.error, code: compiled.code };
     const listed = await files.list(path, { deep: true, notFound: errors.pathNotFound }, options);
     if ("error" in listed) return listed;
     const isCandidate =
-      search.literal === undefined ? () => true : await files.containing(path, search.literal, options);
-    const accepts = (file: string): boolean =>
-      filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file)) && isCandidate(file);
-    const chosen = listed.files.filter((file) => file.is_dir !== true && accepts(file.path));
+      compiled.literal === undefined ? () => true : await files.containing(path, compiled.literal, options);
+    const chosen = listed.files.filter(
+      (file) => file.is_dir !== true && accepts(file.path) && isCandidate(file.path),
+    );
     const load = async (file: string): Promise<SearchableContent> => {
       const got = await getFile({ ...at, path: file }, options);
       return "error" in got ? { kind: "skipped" } : searchable(file, got.data);
     };
     const found = await searchFiles(
       sortByPath(chosen).map((file) => ({ path: file.path, load: () => load(file.path) })),
-      { pattern, maxCount, options, path },
+      search,
     );
     return found.skipped === undefined ? found : { ...found, skipped: found.skipped + listed.skipped };
   },

@@ -6,8 +6,16 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
+import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
-import { SYSTEM_FOLDERS, SYSTEM_PATH, type SandboxMount, commandZone, programPath } from "./environment.ts";
+import {
+  SYSTEM_FOLDERS,
+  SYSTEM_PATH,
+  type SandboxMount,
+  commandZone,
+  programPath,
+  wordsOf,
+} from "./environment.ts";
 import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
@@ -46,45 +54,16 @@ interface SandboxShape {
 }
 
 /** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
-const SYSTEM_FILES = [
-  "alternatives",
-  "ca-certificates",
-  "fonts",
-  "group",
-  "java-11-openjdk",
-  "java-17-openjdk",
-  "java-21-openjdk",
-  "ld.so.cache",
-  "ld.so.conf",
-  "ld.so.conf.d",
-  "localtime",
-  "magic",
-  "mime.types",
-  "nsswitch.conf",
-  "passwd",
-  "perl",
-  "protocols",
-  "python3",
-  "services",
-  "ssl/certs",
-  "ssl/openssl.cnf",
-  "terminfo",
-  "timezone",
-].map((name) => `/etc/${name}`);
+const SYSTEM_FILES = wordsOf(`
+  alternatives ca-certificates fonts group java-11-openjdk java-17-openjdk java-21-openjdk ld.so.cache
+  ld.so.conf ld.so.conf.d localtime magic mime.types nsswitch.conf passwd perl protocols python3
+  services ssl/certs ssl/openssl.cnf terminfo timezone
+`).map((name) => `/etc/${name}`);
 
 /** Files of the kernel about this machine and the keys of its users. Containers do not see them either. */
-const MACHINE_FACTS = [
-  "acpi",
-  "asound",
-  "interrupts",
-  "kcore",
-  "key-users",
-  "keys",
-  "latency_stats",
-  "sched_debug",
-  "scsi",
-  "timer_list",
-].map((name) => `/proc/${name}`);
+const MACHINE_FACTS = wordsOf(`
+  acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
+`).map((name) => `/proc/${name}`);
 
 /** The user in the sandbox of a server that runs as root. Programs expect more of root than it can do there. */
 const PLAIN_USER = "1000";
@@ -93,10 +72,9 @@ const PLAIN_USER = "1000";
 const ADDRESS_SPACE_FACTOR = 16;
 const KIB = 1024;
 
-const ISOLATION =
-  "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv".split(
-    " ",
-  );
+const ISOLATION = wordsOf(
+  "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
+);
 
 /** Sets the limits, changes to the directory, and executes the command. */
 const START = [
@@ -108,7 +86,6 @@ const START = [
   'exec "$5" -c "$6"',
 ].join("\n");
 
-/** Arguments and files of a `bwrap` call. */
 interface BubblewrapCall {
   args: string[];
   /** Its input on the descriptors 3 and 4. */
@@ -186,7 +163,6 @@ function masks({ writable, repositories, readOnly, hidden, fixed }: SandboxShape
 
 const fix = (path: string, at: string): string[] => ["--ro-bind-try", path, at];
 
-/** Outermost first. */
 function directoriesBetween(folder: string, path: string): string[] {
   const above = dirname(path);
   return above === folder ? [] : [...directoriesBetween(folder, above), above];
@@ -221,11 +197,10 @@ export function visiblePath(path: string, readOnly: readonly SandboxMount[]): st
   return [...new Set(path.split(":").filter((entry) => isSeen(entry)))].join(":");
 }
 
-export interface BubblewrapOptions extends ShellLimits {
+export interface BubblewrapOptions
+  extends ShellLimits, Pick<FilesystemOptions, "respectGitignore" | "maxFileSizeMb"> {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
-  /** Same as in `FilesystemBackend`. Default false. */
-  respectGitignore?: boolean;
   /** Same as in `FilesystemBackend`. Commands find an empty folder or an unreadable file instead. */
   hidden?: readonly string[];
   /** The path at which commands see that folder, the same as in the agent's tree. Default `/workspace`. */
@@ -253,8 +228,6 @@ export interface BubblewrapOptions extends ShellLimits {
   maxProcesses?: number;
   /** MiB that fit into `/tmp`. Default 512. */
   scratchMb?: number;
-  /** Larger files are not searched and not edited by the file tools. Default 10. */
-  maxFileSizeMb?: number;
   /** Name or path of the program. Default `bwrap`. */
   bwrap?: string;
 }

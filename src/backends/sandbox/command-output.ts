@@ -34,7 +34,6 @@ export class CommandOutput {
   #isInLine = false;
   /** Lines for `onOutput`, as they first were. */
   #news = "";
-  /** Bytes for `onOutput`. */
   #left: number;
   #kept: Buffer = Buffer.alloc(0);
   #length = 0;
@@ -124,7 +123,6 @@ export class CommandOutput {
     return Buffer.from(texts.join(""));
   }
 
-  /** Moves the settled lines into the buffer. */
   #keep(): void {
     const bytes = Buffer.from(this.#settled);
     this.#settled = "";

@@ -5,7 +5,7 @@ import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
-import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone } from "./environment.ts";
+import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
@@ -42,10 +42,9 @@ const OPTIONS: OptionTable<DockerOptions> = {
 
 const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
 /** Root in the container keeps what it needs to make the working directory. Commands do not run as root. */
-const CONFINEMENT =
-  "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges".split(
-    " ",
-  );
+const CONFINEMENT = wordsOf(
+  "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges",
+);
 const START_TIMEOUT = 300;
 /** Bounds the wait for a container that does not answer, after a command exceeded its time. */
 const END_TIMEOUT = 10;
@@ -83,7 +82,6 @@ export class DockerSandbox extends BaseSandbox {
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
-  /** Marks of the running commands. */
   readonly #atWork = new Set<string>();
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
@@ -171,7 +169,6 @@ export class DockerSandbox extends BaseSandbox {
 
 const DEFAULT_USER = "1000:1000";
 const NO_IMAGE = "A container needs an image, or as sandboxId the id of a running one";
-/** Time for a question to the service of containers, in seconds. */
 const QUESTION_TIMEOUT = 10;
 
 /**
@@ -241,8 +238,8 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const run = ["run", "-d", "--rm", "--name", name, ...CONFINEMENT, ...limits, image, ...idle];
   const own = new LastWill(programLaunch(options, ["rm", "-f", name]));
   const started = await runProgram(runner, options, run);
-  if (started.exitCode !== 0) own.revoke();
   if (started.exitCode !== 0) {
+    own.revoke();
     throw new SandboxError(
       "NOT_INITIALIZED",
       `${program} did not start a container of '${image}': ${started.output.trim().slice(-500)}`,

@@ -2,6 +2,9 @@ import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { timeZone } from "../../core/clock.ts";
 
+/** The words of a text, for long lists of plain names. */
+export const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
+
 /** A folder of this machine at a path inside the sandbox. */
 export interface SandboxMount {
   folder: string;
@@ -9,17 +12,9 @@ export interface SandboxMount {
 }
 
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
-export const SYSTEM_FOLDERS: readonly string[] = [
-  "/usr",
-  "/bin",
-  "/sbin",
-  "/lib",
-  "/lib32",
-  "/lib64",
-  "/libx32",
-  "/opt",
-  "/nix/store",
-];
+export const SYSTEM_FOLDERS: readonly string[] = wordsOf(
+  "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store",
+);
 
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -44,16 +39,9 @@ function isExecutable(path: string): boolean {
 const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;
 
 /** Variables that commands do not get, as names in which `*` stands for anything. */
-const SECRET_NAMES: readonly string[] = [
-  "*API_KEY*",
-  "*ACCESS_KEY*",
-  "*PRIVATE_KEY*",
-  "*TOKEN*",
-  "*SECRET*",
-  "*PASSWORD*",
-  "*PASSWD*",
-  "*CREDENTIAL*",
-];
+const SECRET_NAMES: readonly string[] = wordsOf(
+  "*API_KEY* *ACCESS_KEY* *PRIVATE_KEY* *TOKEN* *SECRET* *PASSWORD* *PASSWD* *CREDENTIAL*",
+);
 
 export interface EnvironmentOptions {
   /** Added to what a command gets; wins over what is inherited. */

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, orElse } from "../../core/errors.ts";
 
 /** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
 export const OWN_COMMON_FOLDER = ".";
@@ -35,9 +35,7 @@ export function isPlaceholder(path: string): boolean {
 /** Names that are held until `release`. */
 export class Placeholders {
   readonly #holder = `${prefixOf(process.pid)}${(holders += 1)}`;
-  /** Folders that are held. */
   readonly folders: string[] = [];
-  /** Files `commondir` that are held. */
   readonly files: string[] = [];
 
   /**
@@ -140,26 +138,11 @@ function isStale(name: string): boolean {
 
 /** When a process started, in ticks of the kernel; empty if it is gone. */
 function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
-  } catch {
-    return "";
-  }
+  const stat = orElse(() => readFileSync(`/proc/${pid}/stat`, "utf8"), "");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
 }
 
-function processNamespace(): string {
-  try {
-    return /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
-  } catch {
-    return "0";
-  }
-}
+const processNamespace = (): string =>
+  /\d+/.exec(orElse(() => readlinkSync("/proc/self/ns/pid"), ""))?.[0] ?? "0";
 
-function entriesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
+const entriesOf = (folder: string): string[] => orElse(() => readdirSync(folder), []);

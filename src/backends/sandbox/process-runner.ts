@@ -40,18 +40,6 @@ export interface ProcessLimits {
   signal?: AbortSignal | undefined;
 }
 
-/** A process group at work. */
-export interface RunningProcess {
-  readonly output: CommandOutput;
-  /** Resolves when the program has ended and `output` has all that it wrote. Never rejects. */
-  readonly ended: Promise<ProcessEnd>;
-  /**
-   * Asks the whole group to end. After the patience of the runner, kills its remaining processes and those that left
-   * it. Resolves when the program has ended; without patience, when all of them have.
-   */
-  terminate(): Promise<void>;
-}
-
 /** `failure`: why the program could not be started. */
 export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: string };
 
@@ -65,7 +53,6 @@ export interface RunnerOptions {
 const PATIENCE_MS = 2000;
 /** Time to wait for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
-/** Time to wait for the end of killed processes. */
 const KILL_MS = 2000;
 const SIGNAL_EXIT_BASE = 128;
 
@@ -86,7 +73,7 @@ export class ProcessRunner {
     this.#patience = patience;
   }
 
-  start(request: ProcessRequest): RunningProcess {
+  start(request: ProcessRequest): ProcessGroup {
     this.#guard?.open();
     const mark = `${this.#mark}-${(this.#started += 1)}-`;
     const env = this.#guard === undefined ? request.env : { ...request.env, [MARK_NAME]: mark };
@@ -126,7 +113,6 @@ export class ProcessRunner {
     return { ...written(running.output), exitCode: null };
   }
 
-  /** Ends all programs that still run. */
   async close(): Promise<void> {
     const groups = [...this.#groups];
     await isDoneWithin(LAST_WORDS_MS, Promise.all(groups.map((group) => group.terminate())));
@@ -154,8 +140,9 @@ interface GroupOwner {
 }
 
 /** A started program with all descendants in its group. */
-class ProcessGroup implements RunningProcess {
+export class ProcessGroup {
   readonly output: CommandOutput;
+  /** Resolves when the program has ended and `output` has all that it wrote. Never rejects. */
   readonly ended: Promise<ProcessEnd>;
   /** Undefined when the program could not be started. */
   readonly id: number | undefined = undefined;
@@ -183,6 +170,10 @@ class ProcessGroup implements RunningProcess {
     void this.ended.then(() => this.#everythingEnded).then(request.onGone);
   }
 
+  /**
+   * Asks the whole group to end. After the patience of the runner, kills its remaining processes and those that left
+   * it. Resolves when the program has ended; without patience, when all of them have.
+   */
   async terminate(): Promise<void> {
     this.#everythingEnded ??= this.#end();
     await Promise.all([this.ended, this.#owner.patience === 0 ? this.#everythingEnded : undefined]);
@@ -263,7 +254,6 @@ function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Resolves when the program has ended and all its output has been read. */
 function endOf(child: ChildProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     let end: ProcessEnd | undefined;
@@ -391,7 +381,6 @@ export class LastWill {
     this.#shell = startWatcher('cat >/dev/null; exec "$@"', [file, ...args], env);
   }
 
-  /** Cancels the program. */
   revoke(): void {
     const { pid } = this.#shell;
     if (pid === undefined || this.#shell.exitCode !== null) return;

@@ -49,7 +49,6 @@ export interface RemoteMachine extends FileTransfer {
 }
 
 interface RemoteCommand {
-  /** Resolves when the command has ended. */
   exitCode: Promise<number | null>;
   /** Resolves when all output has arrived. Descendants may delay that for ever. */
   drained: Promise<void>;

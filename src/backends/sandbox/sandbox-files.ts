@@ -50,7 +50,6 @@ const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>
 
 /** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
-/** Maximum number of attempts to read a file that changes during the read. */
 const MAX_ATTEMPTS = 5;
 
 /** Thrown if the answer to a command is missing, cut off or unexpected. */

@@ -2,20 +2,18 @@ import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH, commandZone } from "./environment.ts";
+import { SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 import { refusalNote } from "./starter-guard.ts";
 import { allPlaces, startingPlaces } from "./starting-places.ts";
 
-export interface SeatbeltOptions extends ShellLimits {
+export interface SeatbeltOptions
+  extends ShellLimits, Pick<FilesystemOptions, "respectGitignore" | "maxFileSizeMb"> {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
-  /** Same as in `FilesystemBackend`. Default false. */
-  respectGitignore?: boolean;
-  /** Larger files are not searched and not edited by the file tools. Default 10. */
-  maxFileSizeMb?: number;
   /** More folders that commands may read. */
   readOnly?: readonly string[];
   /** Same as in `FilesystemBackend`, for commands too. */
@@ -29,19 +27,10 @@ export interface SeatbeltOptions extends ShellLimits {
 const PROGRAM = "/usr/bin/sandbox-exec";
 
 /** Folders that programs of the system need. Homes, mail and keychains are not among them. */
-const SYSTEM_FOLDERS = [
-  "/System",
-  "/Library/Apple",
-  "/Library/Developer",
-  "/bin",
-  "/dev",
-  "/opt",
-  "/private/etc",
-  "/private/var/db/timezone",
-  "/private/var/select",
-  "/sbin",
-  "/usr",
-];
+const SYSTEM_FOLDERS = wordsOf(`
+  /System /Library/Apple /Library/Developer /bin /dev /opt /private/etc /private/var/db/timezone
+  /private/var/select /sbin /usr
+`);
 
 /**
  * The rules of macOS's sandbox for commands. They may start programs of the system, read `readable` and change

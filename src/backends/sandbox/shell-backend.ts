@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
+import { isoTime, systemClock } from "../../core/clock.ts";
 import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type { BackendCapabilities } from "../backend.ts";
@@ -19,19 +19,13 @@ import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from ".
 import { validatePath } from "../paths.ts";
 import { outputText, withLine } from "./command-output.ts";
 import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
-import {
-  type ProcessEnd,
-  type ProcessRequest,
-  ProcessRunner,
-  type RunningProcess,
-} from "./process-runner.ts";
+import { type ProcessEnd, type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
-/** Starts the process of a job, or says why it cannot. */
-type StartProcess = (command: string, options: LaunchOptions) => RunningProcess | BackendFailure;
+type StartProcess = (command: string, options: LaunchOptions) => ProcessGroup | BackendFailure;
 
 interface Job {
   info: JobInfo;
-  process: RunningProcess;
+  process: ProcessGroup;
 }
 
 const MAX_RUNNING = 16;
@@ -39,12 +33,10 @@ const MAX_RUNNING = 16;
 /** Background jobs as processes of this machine. The owner of the processes ends them. */
 class ProcessJobs implements BackgroundJobs {
   readonly #start: StartProcess;
-  readonly #clock: Clock;
   readonly #jobs = new Map<string, Job>();
 
-  constructor(start: StartProcess, clock: Clock = systemClock) {
+  constructor(start: StartProcess) {
     this.#start = start;
-    this.#clock = clock;
   }
 
   start(command: string, options: LaunchOptions = {}): JobResult {
@@ -58,7 +50,7 @@ class ProcessJobs implements BackgroundJobs {
     const process = this.#start(command, options);
     if ("error" in process) return process;
     const id = `job_${randomBytes(4).toString("hex")}`;
-    const info: JobInfo = { id, command, startedAt: isoTime(this.#clock()) };
+    const info: JobInfo = { id, command, startedAt: isoTime(systemClock()) };
     this.#jobs.set(id, { info, process });
     void process.ended.then((end) => noteEnd({ info, process }, end));
     return { job: { ...info } };
@@ -127,7 +119,6 @@ export interface ShellOptions extends ShellLimits {
   launch(command: string, options: LaunchOptions): Launch | BackendFailure;
   /** See `SandboxBackend`. */
   approvalReason?: () => string | undefined;
-  /** See `RunnerOptions`. */
   patience?: number;
 }
 

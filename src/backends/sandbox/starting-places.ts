@@ -14,6 +14,7 @@ import {
   readSync,
 } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
+import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
 
@@ -22,13 +23,13 @@ interface StartingPlace {
   name: string;
   /** The part of it that starts programs. */
   starts: string;
-  /** Its documentation. */
   source: string;
-  /** Protected only if it exists: without it, its program does not run at all. */
-  isOptional?: true;
+  /** True if it is protected only where it exists. */
+  isOptional: boolean;
 }
 
-export const STARTING_PLACES: readonly StartingPlace[] = [
+/** Protected even if they are missing. */
+const ALWAYS: readonly Omit<StartingPlace, "isOptional">[] = [
   { name: ".git", starts: "hooks and settings", source: "https://git-scm.com/docs/githooks" },
   { name: ".claude", starts: "hooks and commands", source: "https://code.claude.com/docs/en/hooks" },
   { name: ".mcp.json", starts: "MCP servers", source: "https://code.claude.com/docs/en/mcp" },
@@ -48,46 +49,25 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
     source: "https://containers.dev/implementors/json_reference",
   },
   { name: ".envrc", starts: "itself, in a shell", source: "https://direnv.net" },
-  { name: ".husky", starts: "Git hooks", source: "https://typicode.github.io/husky", isOptional: true },
-  {
-    name: ".pre-commit-config.yaml",
-    starts: "Git hooks",
-    source: "https://pre-commit.com",
-    isOptional: true,
-  },
-  { name: "lefthook.yml", starts: "Git hooks", source: "https://lefthook.dev", isOptional: true },
-  {
-    name: "mise.toml",
-    starts: "hooks, in a shell",
-    source: "https://mise.jdx.dev/hooks.html",
-    isOptional: true,
-  },
-  {
-    name: ".mise.toml",
-    starts: "hooks, in a shell",
-    source: "https://mise.jdx.dev/hooks.html",
-    isOptional: true,
-  },
-  {
-    name: ".qwen",
-    starts: "MCP servers",
-    source: "https://qwenlm.github.io/qwen-code-docs",
-    isOptional: true,
-  },
-  { name: ".kiro", starts: "hooks and MCP servers", source: "https://kiro.dev/docs/hooks", isOptional: true },
-  {
-    name: ".exrc",
-    starts: "itself, in Vim",
-    source: "https://vimhelp.org/starting.txt.html",
-    isOptional: true,
-  },
-  { name: ".nvim.lua", starts: "itself, in Neovim", source: "https://neovim.io/doc", isOptional: true },
-  {
-    name: ".dir-locals.el",
-    starts: "itself, in Emacs",
-    source: "https://www.gnu.org/software/emacs/manual",
-    isOptional: true,
-  },
+];
+
+/** Protected if they exist: without them, their programs do not run at all. */
+const IF_PRESENT: readonly Omit<StartingPlace, "isOptional">[] = [
+  { name: ".husky", starts: "Git hooks", source: "https://typicode.github.io/husky" },
+  { name: ".pre-commit-config.yaml", starts: "Git hooks", source: "https://pre-commit.com" },
+  { name: "lefthook.yml", starts: "Git hooks", source: "https://lefthook.dev" },
+  { name: "mise.toml", starts: "hooks, in a shell", source: "https://mise.jdx.dev/hooks.html" },
+  { name: ".mise.toml", starts: "hooks, in a shell", source: "https://mise.jdx.dev/hooks.html" },
+  { name: ".qwen", starts: "MCP servers", source: "https://qwenlm.github.io/qwen-code-docs" },
+  { name: ".kiro", starts: "hooks and MCP servers", source: "https://kiro.dev/docs/hooks" },
+  { name: ".exrc", starts: "itself, in Vim", source: "https://vimhelp.org/starting.txt.html" },
+  { name: ".nvim.lua", starts: "itself, in Neovim", source: "https://neovim.io/doc" },
+  { name: ".dir-locals.el", starts: "itself, in Emacs", source: "https://www.gnu.org/software/emacs/manual" },
+];
+
+export const STARTING_PLACES: readonly StartingPlace[] = [
+  ...ALWAYS.map((place) => ({ ...place, isOptional: false })),
+  ...IF_PRESENT.map((place) => ({ ...place, isOptional: true })),
 ];
 
 /** A workspace of VS Code has tasks and settings, under any name. */
@@ -154,7 +134,7 @@ class Search {
 
   /** Looks for each name, because the listing of a folder may be cut. */
   root(): void {
-    for (const { name, isOptional = false } of STARTING_PLACES) {
+    for (const { name, isOptional } of STARTING_PLACES) {
       const path = join(this.#root, name);
       if (name === ".git") this.#git(path);
       else this.#add(path, !isOptional);
@@ -247,19 +227,11 @@ class Search {
 
 /** The values of a name in the settings of Git; paths below the home folder are left out. */
 function valuesOf(name: string, config: string): string[] {
-  const values = config.split("\n").flatMap((line) => {
-    const at = line.indexOf("=");
-    const isNamed = at > 0 && line.slice(0, at).trim().toLowerCase() === name;
-    return isNamed
-      ? [
-          line
-            .slice(at + 1)
-            .trim()
-            .replaceAll('"', ""),
-        ]
-      : [];
-  });
-  return values.filter((value) => value !== "" && !value.startsWith("~"));
+  const settings = config.split("\n").map((line) => /^([^=]+)=(.*)/.exec(line) ?? []);
+  return settings
+    .filter(([, key = ""]) => key.trim().toLowerCase() === name)
+    .map(([, , value = ""]) => value.trim().replaceAll('"', ""))
+    .filter((value) => value !== "" && !value.startsWith("~"));
 }
 
 function isGitFolder(entries: readonly Dirent[]): boolean {
@@ -267,25 +239,19 @@ function isGitFolder(entries: readonly Dirent[]): boolean {
   return folders.has("objects") && folders.has("refs") && entries.some(({ name }) => name === "HEAD");
 }
 
-function statsOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
-}
+const statsOf = (path: string): Stats | undefined =>
+  orElse(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
 
 function entriesOf(folder: string): Dirent[] {
   try {
     const entries: Dirent[] = [];
     const opened = opendirSync(folder);
     try {
-      for (
-        let entry = opened.readSync();
-        entry !== null && entries.length < MAX_ENTRIES;
-        entry = opened.readSync()
-      )
+      while (entries.length < MAX_ENTRIES) {
+        const entry = opened.readSync();
+        if (entry === null) break;
         entries.push(entry);
+      }
     } finally {
       opened.closeSync();
     }

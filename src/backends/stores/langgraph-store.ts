@@ -1,15 +1,16 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
-import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
+import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
 import { type BackendFailure, storeMissing } from "../errors.ts";
-import { type FileFormat, infoOf } from "../file-data.ts";
+import { infoOf } from "../file-data.ts";
 import {
   type Expected,
   type FileStore,
   FileStoreBackend,
+  type FileStoreBackendOptions,
   type ListOptions,
   type ListedFile,
   type StoredFile,
@@ -27,7 +28,6 @@ const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.sto
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
 
-/** Encoding of bytes in an item. */
 const BASE64 = "base64";
 
 /** Turns file data into a store item: JSON, with bytes as base64, which `encoding` says. */
@@ -54,17 +54,10 @@ function fromItem(value: Record<string, unknown>): FileData | undefined {
   return { content: bytes ?? content, mimeType: type ?? "text/plain", ...times };
 }
 
-/** Items of a page. BaseStore pages by offset. */
 const PAGE_SIZE = 500;
 
 /** A store that can give the items of exactly one namespace in the order of their keys. */
-interface OrderedStore {
-  /** Those with `from <= key < to`, at most `limit`; with `containing` only those with one of these texts. */
-  itemsBetween(
-    namespace: string[],
-    range: { from: string; to: string; limit: number; containing?: readonly string[] },
-  ): Promise<Item[]>;
-}
+type OrderedStore = Pick<StoredMemories, "itemsBetween">;
 
 const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
 
@@ -126,19 +119,10 @@ const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   );
 
 /** A store that can bind a put to the version that was read. */
-interface VersionedStore {
-  getVersioned(namespace: string[], key: string): Promise<(Item & { version: string }) | null>;
-  putIf(
-    namespace: string[],
-    key: string,
-    value: Record<string, unknown>,
-    expected: string | null,
-  ): Promise<string | undefined>;
-}
+type VersionedStore = Pick<StoredMemories, "getVersioned" | "putIf">;
 
 const isVersioned = (store: object): store is VersionedStore => "getVersioned" in store && "putIf" in store;
 
-/** The files in one namespace of a LangGraph store. */
 class StoreFiles implements FileStore {
   readonly id: string;
   readonly lifetime = "persistent";
@@ -254,14 +238,11 @@ class StoreFiles implements FileStore {
   }
 }
 
-export interface StoreBackendOptions {
+export interface StoreBackendOptions extends FileStoreBackendOptions {
   /** Default: the store of the runtime, or of the LangGraph task that calls. */
   store?: BaseStore;
   /** Default `[assistantId, "filesystem"]`, without an assistant `["filesystem"]`. */
   namespace?: StoreNamespace;
-  /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
-  fileFormat?: FileFormat;
-  clock?: Clock;
 }
 
 const OPTIONS: OptionTable<StoreBackendOptions> = {

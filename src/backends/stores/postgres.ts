@@ -33,19 +33,15 @@ interface PostgresPackage {
   Pool: new (settings: Record<string, unknown>) => OwnPool;
 }
 
-export interface PostgresPlace {
+export interface PostgresPlace extends PostgresBackendOptions {
   table: string;
   /** The beginning of each path in the table, without a final slash. */
   prefix: string;
   maxBytes: number;
-  connectionString: string | undefined;
-  pool: PostgresPool | undefined;
-  load: LoadPackage | undefined;
 }
 
 const PACKAGE = { user: "PostgresBackend", name: "pg", version: "8.23.1" };
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Rows of a listing that are fetched at a time. */
 const PAGE = 1000;
 
 const COLUMNS: Readonly<Record<string, string>> = {
@@ -329,22 +325,16 @@ export class PostgresBackend extends FileStoreBackend {
 
   constructor(options: PostgresBackendOptions = {}) {
     const given = readOptions("PostgresBackend", options, OPTIONS);
-    const { connectionString, pool, table = "deepagent_files", maxFileSizeMb = 32, load } = given;
-    if (connectionString !== undefined && pool !== undefined) {
+    const { table = "deepagent_files", maxFileSizeMb = 32 } = given;
+    if (given.connectionString !== undefined && given.pool !== undefined) {
       throw unusable("set a connectionString or a pool");
     }
     if (!TABLE.test(table)) {
       throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");
     }
     if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
-    const files = new PostgresFiles({
-      table,
-      prefix: folderOf(given.prefix),
-      maxBytes: maxFileSizeMb * 1024 * 1024,
-      pool,
-      connectionString,
-      load,
-    });
+    const maxBytes = maxFileSizeMb * 1024 * 1024;
+    const files = new PostgresFiles({ ...given, table, prefix: folderOf(given.prefix), maxBytes });
     super(files);
     this.#files = files;
   }

@@ -27,7 +27,6 @@ export interface S3Place extends S3BackendOptions {
 
 const CREATED = "created-at";
 
-/** The files below a prefix of one bucket. */
 export class S3Files implements FileStore {
   readonly id: string;
   readonly lifetime = "persistent";
@@ -108,7 +107,11 @@ export class S3Files implements FileStore {
       ...(options.shallow === true ? { Delimiter: "/" } : {}),
     };
     for await (const page of this.#pages(below, options)) {
-      yield* this.#filesOf(page);
+      for (const { Key, Size, LastModified } of page.Contents ?? []) {
+        const path = this.#pathOf(Key, page);
+        if (path === undefined) continue;
+        yield { path, is_dir: false, size: Size ?? 0, modified_at: isoOf(LastModified) };
+      }
       for (const { Prefix } of page.CommonPrefixes ?? []) {
         const path = this.#pathOf(Prefix?.slice(0, -1), page);
         if (path !== undefined) yield { path: `${path}/`, is_dir: true };
@@ -165,14 +168,6 @@ export class S3Files implements FileStore {
       yield page;
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     } while (token !== undefined);
-  }
-
-  *#filesOf(page: Sdk.ListObjectsV2CommandOutput): Generator<ListedFile> {
-    for (const { Key, Size, LastModified } of page.Contents ?? []) {
-      const path = this.#pathOf(Key, page);
-      if (path === undefined) continue;
-      yield { path, is_dir: false, size: Size ?? 0, modified_at: isoOf(LastModified) };
-    }
   }
 
   /** The path of a key in a listing; undefined if no path leads to it. */

@@ -1,4 +1,4 @@
-import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
+import { isoTime, systemClock } from "../../core/clock.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type {
   Backend,
@@ -10,23 +10,24 @@ import type {
   ThreadFiles,
   WriteResult,
 } from "../backend.ts";
-import { COMPLETE, CheckedBackend, type Located, type Operations, storedBy } from "../checked-backend.ts";
+import {
+  COMPLETE,
+  CheckedBackend,
+  type Located,
+  type Operations,
+  loadedBy,
+  storedBy,
+} from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { type FileFormat, editFileData, readFileData, toFileData, versionOf } from "../file-data.ts";
+import { editFileData, toFileData, versionOf } from "../file-data.ts";
+import type { FileStoreBackendOptions } from "../file-store.ts";
 import { parentsOf, validatePath } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
 import { globFlat, grepFlat, hasBelow, infosOf, listFlat, pathsAtOrBelow, refusedWrite } from "../search.ts";
 
-export interface StateBackendOptions {
-  /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
-  fileFormat?: FileFormat;
-  clock?: Clock;
-}
+export type StateBackendOptions = FileStoreBackendOptions;
 
-const OPTIONS: OptionTable<StateBackendOptions> = {
-  fileFormat: "a text",
-  clock: "a function",
-};
+const OPTIONS: OptionTable<StateBackendOptions> = { fileFormat: "a text", clock: "a function" };
 
 interface StatePath extends Located, StateBackendOptions {
   files: ThreadFiles;
@@ -37,15 +38,8 @@ interface StatePath extends Located, StateBackendOptions {
 const OPERATIONS: Operations<StatePath> = {
   atOnce: true,
   ls: ({ path, files }) => listFlat(path, infosOf(files.entries())),
-  read: ({ path, files }, page) => {
-    const data = files.get(path);
-    return data === undefined ? missing(path, files) : readFileData(path, data, page);
-  },
-  readRaw: ({ path, files }) => {
-    const data = files.get(path);
-    return data === undefined ? missing(path, files) : { data, version: versionOf(data) };
-  },
-  grep: ({ path, files }, search) => grepFlat(files.entries(), { ...search, path }),
+  ...loadedBy<StatePath>(({ path, files }) => files.get(path) ?? missing(path, files)),
+  grep: ({ files }, search) => grepFlat(files.entries(), search),
   glob: ({ path, files }, pattern) => globFlat(pattern, path, infosOf(files.entries())),
   ...storedBy<StatePath>((at, bytes, options) => {
     const old = at.files.get(at.path);
