@@ -34,6 +34,9 @@ export const COMPLETE = {
   rawRead: true,
 } as const satisfies Partial<BackendCapabilities>;
 
+/** The same for a backend with files alone, which have virtual paths. */
+export const FILES_ONLY = { ...COMPLETE, paths: "virtual", isolation: "none" } as const;
+
 /**
  * The locks of files, shared by the process, because several backends (one for each run, call or subagent) may work on
  * the same file.
@@ -126,18 +129,13 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return this.#run("ls", path, options, (at, given) => this.#operations.ls(at, given));
   }
 
-  read(
-    filePath: string,
-    offset?: number,
-    limit?: number,
-    options: CallOptions = {},
-  ): Answer<AtOnce, ReadResult> {
+  read(path: string, offset?: number, limit?: number, options: CallOptions = {}): Answer<AtOnce, ReadResult> {
     const page = pageRequest(offset, limit);
-    return this.#run("read", filePath, options, (at, given) => this.#operations.read(at, page, given));
+    return this.#run("read", path, options, (at, given) => this.#operations.read(at, page, given));
   }
 
-  readRaw(filePath: string, options: CallOptions = {}): Answer<AtOnce, ReadRawResult> {
-    return this.#run("readRaw", filePath, options, (at, given) => this.#operations.readRaw(at, given));
+  readRaw(path: string, options: CallOptions = {}): Answer<AtOnce, ReadRawResult> {
+    return this.#run("readRaw", path, options, (at, given) => this.#operations.readRaw(at, given));
   }
 
   async grep(
@@ -158,23 +156,23 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return this.#run("glob", top, options, (at, given) => this.#operations.glob(at, pattern, given));
   }
 
-  write(filePath: string, content: string, options: WriteOptions = {}): Answer<AtOnce, WriteResult> {
-    return this.#run("write", filePath, options, (at, given) => this.#operations.write(at, content, given));
+  write(path: string, content: string, options: WriteOptions = {}): Answer<AtOnce, WriteResult> {
+    return this.#run("write", path, options, (at, given) => this.#operations.write(at, content, given));
   }
 
   edit(
-    filePath: string,
+    path: string,
     oldString: string,
     newString: string,
     replaceAll = false,
     options: EditOptions = {},
   ): Answer<AtOnce, EditResult> {
     const edit: Edit = { oldString, newString, replaceAll, ...options };
-    return this.#run("edit", filePath, edit, (at, given) => this.#operations.edit(at, given));
+    return this.#run("edit", path, edit, (at, given) => this.#operations.edit(at, given));
   }
 
-  delete(filePath: string, options: CallOptions = {}): Answer<AtOnce, DeleteResult> {
-    return this.#run("delete", filePath, options, (at, given) => this.#operations.delete(at, given));
+  delete(path: string, options: CallOptions = {}): Answer<AtOnce, DeleteResult> {
+    return this.#run("delete", path, options, (at, given) => this.#operations.delete(at, given));
   }
 
   uploadFiles(

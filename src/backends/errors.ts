@@ -14,6 +14,9 @@ export interface BackendFailure {
   readonly cause?: unknown;
 }
 
+/** Makes the failure for a path. */
+export type FailureAt = (path: string) => BackendFailure;
+
 const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
 
 const QUOTE_LIMIT = 200;
@@ -241,7 +244,7 @@ export function foreignFailure(path: string, said: string): BackendFailure {
 }
 
 /** The failures for exceptions of foreign backends with such a code. */
-const THROWN: Partial<Record<BackendErrorCode, (path: string) => BackendFailure>> = {
+const THROWN: Partial<Record<BackendErrorCode, FailureAt>> = {
   not_found: fileNotFound,
   is_directory: isDirectory,
   not_directory: parentIsFile,

@@ -48,24 +48,18 @@ export function bytesToWrite(
 
 /** Reads stored file data of either version. Text content of a binary type is base64. */
 export function contentOf(path: string, data: FileData): ContentResult {
-  if (Array.isArray(data.content)) {
-    return { ok: true, content: textContent(data.content.join("\n"), mimeTypeOf(path)) };
-  }
+  const { content } = data;
+  if (Array.isArray(content)) return { ok: true, content: textContent(content.join("\n"), mimeTypeOf(path)) };
   const mimeType = ("mimeType" in data ? data.mimeType : undefined) ?? mimeTypeOf(path);
-  if (typeof data.content !== "string") {
-    if (!isTextType(mimeType)) {
-      return { ok: true, content: { kind: "binary", bytes: data.content, mimeType } };
-    }
-    return classifyBytes(path, data.content);
+  if (isTextType(mimeType)) {
+    if (typeof content !== "string") return classifyBytes(path, content);
+    if (content.includes("\0")) return classifyBytes(path, Buffer.from(content, "utf8"));
+    return { ok: true, content: textContent(content, mimeType) };
   }
-  if (!isTextType(mimeType)) {
-    const bytes = decodeBase64(data.content);
-    return bytes === undefined
-      ? { ok: false, ...errors.invalidBase64(path, mimeType) }
-      : { ok: true, content: { kind: "binary", bytes, mimeType } };
-  }
-  if (data.content.includes("\0")) return classifyBytes(path, Buffer.from(data.content, "utf8"));
-  return { ok: true, content: textContent(data.content, mimeType) };
+  const bytes = typeof content === "string" ? decodeBase64(content) : content;
+  return bytes === undefined
+    ? { ok: false, ...errors.invalidBase64(path, mimeType) }
+    : { ok: true, content: { kind: "binary", bytes, mimeType } };
 }
 
 const textContent = (text: string, mimeType: string): FileContent => ({

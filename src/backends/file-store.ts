@@ -1,5 +1,6 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { mapAtMost } from "../core/concurrency.ts";
+import { defined } from "../core/defined.ts";
 import { MemoryTooLarge } from "../core/errors.ts";
 import type {
   BackendCapabilities,
@@ -10,8 +11,8 @@ import type {
   WriteResult,
 } from "./backend.ts";
 import {
-  COMPLETE,
   CheckedBackend,
+  FILES_ONLY,
   type Located,
   type Operations,
   PARALLEL_TRANSFERS,
@@ -236,13 +237,7 @@ export class FileStoreBackend extends CheckedBackend {
       return "error" in opened ? opened : { ...options, path: valid.path, store: opened };
     });
     const { lifetime = "persistent", writes }: Partial<FileStore> = typeof store === "function" ? {} : store;
-    this.capabilities = {
-      ...COMPLETE,
-      paths: "virtual",
-      isolation: "none",
-      lifetime,
-      ...(writes === undefined ? {} : { writes }),
-    };
+    this.capabilities = { ...FILES_ONLY, lifetime, ...defined({ writes }) };
   }
 }
 
@@ -250,16 +245,12 @@ const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<R
   fileLocks.run(JSON.stringify([store.id, path]), run);
 
 async function missing(path: string, store: FileStore): Promise<errors.BackendFailure> {
-  const isFolder = path === "/" ? true : await store.hasBelow?.(path);
+  const isFolder = path === "/" || (await store.hasBelow?.(path)) === true;
   return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
 /** Why no new file can be made: the path is a folder, or one of its parents is a file. */
-async function obstacleTo(
-  path: string,
-  store: FileStore,
-  options: CallOptions | undefined,
-): Promise<errors.BackendFailure | undefined> {
+async function obstacleTo(path: string, store: FileStore, options: CallOptions) {
   if (path === "/") return errors.isDirectory(path);
   if (store.hasBelow === undefined) return undefined;
   const [isFolder, parents] = await Promise.all([
@@ -270,11 +261,7 @@ async function obstacleTo(
   return parents.every((parent) => parent === undefined) ? undefined : errors.parentIsFile(path);
 }
 
-async function getUnlessLarge(
-  store: FileStore,
-  path: string,
-  options: CallOptions | undefined,
-): Promise<FileData | undefined> {
+async function getUnlessLarge(store: FileStore, path: string, options: CallOptions) {
   try {
     return (await store.get(path, options))?.data;
   } catch (thrown) {

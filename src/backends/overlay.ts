@@ -17,7 +17,7 @@ import type {
   ThreadFiles,
   WriteResult,
 } from "./backend.ts";
-import { COMPLETE, CheckedBackend, type Located, type Operations, storedBy } from "./checked-backend.ts";
+import { CheckedBackend, FILES_ONLY, type Located, type Operations, storedBy } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
 import { editFileData, readFileData, toFileData, versionOf } from "./file-data.ts";
 import { parentsOf, validatePath, withoutSlash } from "./paths.ts";
@@ -76,10 +76,7 @@ class OverlayChanges {
   }
 
   /** Deletes the changes at and below a path. With `mark`, deletes the path in the base as well. */
-  delete(
-    path: string,
-    mark: FileData | undefined,
-  ): { filesUpdate: Record<string, null>; recorded?: Record<string, FileData> } {
+  delete(path: string, mark: FileData | undefined) {
     const own = pathsAtOrBelow(path, this.#files.entries());
     const filesUpdate = Object.fromEntries(own.map((at): [string, null] => [at, null]));
     this.#files.apply(filesUpdate);
@@ -118,11 +115,7 @@ const orDirectory = <Result extends Failure>(
 const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
 
 /** Finds the file that the base has at a path. Gives undefined if a file can be made there, or a failure if not. */
-async function entryIn(
-  base: Backend,
-  path: string,
-  options: CallOptions,
-): Promise<{ version?: string | undefined } | errors.BackendFailure | undefined> {
+async function entryIn(base: Backend, path: string, options: CallOptions) {
   const found = await look(base, path, options);
   if (found !== undefined) return found;
   for (const parent of parentsOf(path).reverse()) {
@@ -134,11 +127,7 @@ async function entryIn(
   return undefined;
 }
 
-async function look(
-  base: Backend,
-  path: string,
-  options: CallOptions,
-): Promise<{ version?: string | undefined } | errors.BackendFailure | undefined> {
+async function look(base: Backend, path: string, options: CallOptions) {
   const { error, code, version } = await base.read(path, 0, 1, options);
   if (error === undefined || (code !== undefined && UNREADABLE_FILE.has(code))) return { version };
   return code === "not_found" ? undefined : { error, code: code ?? "io" };
@@ -261,12 +250,7 @@ function store({ path, changes, clock }: OverlayPath, bytes: Uint8Array, created
  * The base needs virtual paths. Names that start with `.wh.` are reserved for marks of deletions. Runs no commands.
  */
 export class OverlayBackend extends CheckedBackend {
-  readonly capabilities: Partial<BackendCapabilities> = {
-    ...COMPLETE,
-    paths: "virtual",
-    lifetime: "thread",
-    isolation: "none",
-  };
+  readonly capabilities: Partial<BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
   readonly #source: BackendSource;
   readonly #clock: Clock;
   readonly #runtime: BackendRuntime | undefined;

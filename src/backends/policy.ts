@@ -88,7 +88,7 @@ const SEARCHES: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
 /** Methods that do not follow a link at the end of a path. */
 const OF_ENTRIES: ReadonlySet<Method> = new Set<Method>(["write", "upload", "delete"]);
 
-const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
   write: errors.writesNotAllowed,
   upload: errors.writesNotAllowed,
   edit: errors.editsNotAllowed,
@@ -96,7 +96,7 @@ const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>>
 };
 
 /** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
-const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+const MISSING: Partial<Record<Method, errors.FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,

@@ -83,12 +83,10 @@ function filesOf({ state }: StateAndStore): ThreadFiles {
 }
 
 /** The parts of a task's configuration that backends get. */
-interface TaskConfig {
-  readonly configurable?: Readonly<Record<string, unknown>>;
-  readonly metadata?: Readonly<Record<string, unknown>>;
+type TaskConfig = NonNullable<BackendRuntime["config"]> & {
   readonly context?: unknown;
   readonly store?: BaseStore;
-}
+};
 
 /** Makes the runtime of a call from the configuration of its task. */
 export function runtimeOf(

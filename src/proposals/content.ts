@@ -2,7 +2,7 @@
 import { closeSync, constants, fchmodSync, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
-import { Jail, statEntry } from "../backends/filesystem/jail.ts";
+import { type FilesystemPath, Jail, statEntry } from "../backends/filesystem/jail.ts";
 import { deleteEntry, putPath, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
 
@@ -72,7 +72,7 @@ export class Folder {
   /** Puts a content in the place of the found one. Gives the problem, if there is one; then nothing has changed. */
   async put(path: string, content: Content | undefined, found: Found): Promise<string | undefined> {
     const segments = path.split("/");
-    const at = { path: `/${path}`, segments, links: "none" } as const;
+    const at: FilesystemPath = { jail: this.#jail, path: `/${path}`, segments, links: "none" };
     try {
       if ((await this.read(path)).version !== found.version)
         return `${path} changed while the change was applied`;
@@ -80,7 +80,7 @@ export class Folder {
       if (found.content?.kind === "other") return `${path} is ${found.content.why}`;
       if (content?.kind === "other") return `${path} is ${content.why}`;
       if (isReplaced) {
-        const { error } = await deleteEntry(this.#jail, at, {});
+        const { error } = await deleteEntry(at, {});
         if (error !== undefined) return error;
       }
       if (content === undefined) return undefined;
@@ -110,13 +110,13 @@ export class Folder {
   }
 
   async #file(
-    at: { path: string; segments: readonly string[]; links: "none" },
+    at: FilesystemPath,
     { bytes, executable }: Extract<Content, { kind: "file" }>,
     { content: old, version }: Found,
   ): Promise<string | undefined> {
     const mode = version === undefined ? "create" : "overwrite";
     const wanted = version === undefined ? {} : { expectedVersion: version };
-    const { error } = await putPath(this.#jail, at, bytes, { mode, ...wanted, evenReadOnly: true });
+    const { error } = await putPath(at, bytes, { mode, ...wanted, evenReadOnly: true });
     if (error !== undefined) return error;
     if (executable === (old?.kind === "file" && old.executable)) return undefined;
     await this.#jail.atEntry(at.segments, { links: "none", lastLink: "itself" }, ({ directory, name }) => {
@@ -132,17 +132,13 @@ export class Folder {
     return undefined;
   }
 
-  async #link(
-    { segments }: { segments: readonly string[] },
-    target: string,
-    old: Found,
-  ): Promise<string | undefined> {
+  async #link(at: FilesystemPath, target: string, old: Found): Promise<string | undefined> {
     await this.#jail.atEntry(
-      segments,
+      at.segments,
       { create: true, links: "none", lastLink: "itself" },
       async ({ directory, name }) => {
         const path = directory.at(name);
-        if (old.version !== undefined) await deleteEntry(this.#jail, { segments, path, links: "none" }, {});
+        if (old.version !== undefined) await deleteEntry({ ...at, path }, {});
         symlinkSync(target, path);
       },
     );

@@ -114,13 +114,8 @@ async function runCase(
   }
 }
 
-/** Jest's `expect` refuses a second argument. */
+/** Jest's `expect` refuses a second argument. Vitest's has `soft`. */
 const expectOf =
   ({ expect }: TestRunner): Expect =>
-  (actual, hint) => {
-    if (hint === undefined || !takesHints(expect)) return expect(actual);
-    return expect(actual, hint);
-  };
-
-/** Vitest's `expect` has `soft`. */
-const takesHints = (expect: Expect): boolean => "soft" in expect;
+  (actual, hint) =>
+    hint !== undefined && "soft" in expect ? expect(actual, hint) : expect(actual);

@@ -119,12 +119,6 @@ function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): E
 const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
-/** The capabilities of a tree that concern commands. */
-function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
-  const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
-  return defined({ executeOptions, isolation });
-}
-
 /** The members with which a tree runs commands. Their working directories are paths of the tree. */
 function executionOf(
   tree: Pick<Backend, "ls">,
@@ -165,9 +159,7 @@ async function innerOptions(
   if (cwd === undefined) return rest;
   const valid = validatePath(cwd);
   if (!valid.ok) return valid;
-  if (!isAtOrBelow(valid.path, prefix)) {
-    return errors.commandsRunIn(withSlash(prefix), valid.path);
-  }
+  if (!isAtOrBelow(valid.path, prefix)) return errors.commandsRunIn(withSlash(prefix), valid.path);
   const { error, code = "io" } = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
   return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
 }
@@ -229,7 +221,8 @@ class TreeBackend extends CheckedBackend {
     super(OPERATIONS, (path) => locate(tree, path));
     this.#tree = tree;
     this.#executor = executor;
-    this.capabilities = { ...COMPLETE, paths: "virtual", ...executorCapabilities(executor) };
+    const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
+    this.capabilities = { ...COMPLETE, paths: "virtual", ...defined({ executeOptions, isolation }) };
     if (executor !== undefined) Object.assign(this, executionOf(this, executor));
   }
 

@@ -11,7 +11,7 @@ import type {
   ResolveOptions,
   WriteResult,
 } from "../backend.ts";
-import { COMPLETE, CheckedBackend, type Method, type Operations, storedBy } from "../checked-backend.ts";
+import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
@@ -33,7 +33,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: "the device reports an input/output error",
 };
 
-const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>> = {
+const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   EACCES: errors.permissionDenied,
   EPERM: errors.permissionDenied,
   EROFS: errors.permissionDenied,
@@ -47,11 +47,7 @@ const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>
 const IS_MISSING = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/;
 
 /** Makes a failure of an exception of the file system. `missing`: for an entry that does not exist. */
-function failureOf(
-  thrown: unknown,
-  path: string,
-  missing: (path: string) => errors.BackendFailure,
-): errors.BackendFailure {
+function failureOf(thrown: unknown, path: string, missing: errors.FailureAt): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
   if (code === undefined) throw thrown;
@@ -110,7 +106,7 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 const BYTES_PER_MB = 1024 * 1024;
 
 /** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+const MISSING: Partial<Record<Method, errors.FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
@@ -140,7 +136,7 @@ class Disk implements DiskTree {
 
   locate(path: string): DiskPath | errors.BackendFailure {
     const parsed = parseFilesystemPath(path, this.form);
-    return "error" in parsed ? parsed : { ...parsed, disk: this };
+    return "error" in parsed ? parsed : { ...parsed, jail: this.jail, disk: this };
   }
 
   topSegments(): readonly string[] {
@@ -173,20 +169,20 @@ const OPERATIONS: Operations<DiskPath> = {
     }
   },
   ls: (at, options) => (isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(at.disk, at, options)),
-  read: (at, page, options) => readPath(at.disk.jail, at, page, options),
-  readRaw: (at, options) => readWholePath(at.disk.jail, at, options),
+  read: readPath,
+  readRaw: readWholePath,
   grep: async (at, given) => {
     const filter = compileGlob(given.glob ?? "*", { nameAtAnyDepth: true });
     if (!filter.ok) return { error: filter.error, code: filter.code };
     if (isUnmade(at)) return { matches: [], skipped: 0, truncated: false };
-    const { options, maxFileSize, jail } = at.disk;
+    const { options, maxFileSize } = at.disk;
     // Keeping the promise would keep the graph that searched first, through its async context.
     const ripgrep = (options.ripgrep ?? (await findRipgrep())) || undefined;
     const search = { ...given, filter: filter.glob, maxFileSize, ripgrep };
     return searchAt(
       at,
       (root) => grepDirectory(root, search),
-      () => grepFile(jail, at, search),
+      () => grepFile(at, search),
     );
   },
   glob: (at, pattern, options) => {
@@ -199,28 +195,20 @@ const OPERATIONS: Operations<DiskPath> = {
       () => errors.notDirectory(at.path),
     );
   },
-  ...storedBy<DiskPath>(async (at, bytes, options) =>
-    withNames(at, await putPath(at.disk.jail, at, bytes, options)),
-  ),
-  edit: async (at, edit) => {
-    const { jail, maxFileSize } = at.disk;
-    return withNames(at, await editPath(jail, at, { ...edit, maxFileSize }));
-  },
+  ...storedBy<DiskPath>(async (at, bytes, options) => withNames(at, await putPath(at, bytes, options))),
+  edit: async (at, edit) => withNames(at, await editPath(at, { ...edit, maxFileSize: at.disk.maxFileSize })),
   delete: (at, options) => {
     const base = at.disk.topSegments();
     const isAboveRoot = at.segments.every((segment, index) => base[index] === segment);
-    return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(at.disk.jail, at, options);
+    return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(at, options);
   },
 };
 
 /** True if a path is the root and the root does not exist yet. */
-const isUnmade = ({ segments, disk }: DiskPath): boolean => segments.length === 0 && disk.jail.isUnmade;
+const isUnmade = ({ segments, jail }: DiskPath): boolean => segments.length === 0 && jail.isUnmade;
 
 /** Names the other paths of a file that was changed under all its names. */
-async function withNames<Result extends WriteResult>(
-  { segments, disk }: DiskPath,
-  result: Result,
-): Promise<Result> {
+async function withNames<Result extends WriteResult>({ segments, disk }: DiskPath, result: Result) {
   const file = result.otherNames === undefined ? undefined : disk.jail.follow(segments);
   const path = file && disk.pathOf(file.segments);
   if (file?.stats === undefined || path === undefined) return result;
@@ -257,12 +245,8 @@ export class FilesystemBackend extends CheckedBackend {
     const disk = new Disk(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
     super(OPERATIONS, (path) => disk.locate(path), disk.top);
     this.#disk = disk;
-    this.capabilities = {
-      ...COMPLETE,
-      paths: disk.form.virtual ? "virtual" : "real",
-      lifetime: "persistent",
-      isolation: "none",
-    };
+    const paths = disk.form.virtual ? "virtual" : "real";
+    this.capabilities = { ...FILES_ONLY, paths, lifetime: "persistent" };
   }
 
   roots(): FileRoot[] {

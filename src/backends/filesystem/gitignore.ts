@@ -115,7 +115,6 @@ const MAX_SIZE = 32 * 1024;
  */
 export class GitignoreTree {
   readonly #trail: DirectoryTrail;
-  readonly #searched: readonly string[];
   readonly #prefix: string;
   readonly #without = new Set<string>();
   /** By path from the top with a slash at its end; undefined for an excluded directory. */
@@ -124,7 +123,6 @@ export class GitignoreTree {
   /** `top` stays open. Paths are relative to `searched`, a directory below it. */
   constructor(top: DirectoryHandle, searched: readonly string[]) {
     this.#trail = new DirectoryTrail(top);
-    this.#searched = searched;
     this.#prefix = searched.map((name) => `${name}/`).join("");
   }
 
@@ -154,18 +152,15 @@ export class GitignoreTree {
 
   /** The rules for the entries of the directory of a path. */
   #rulesFor(path: string): GitignoreRules | undefined {
-    const directory = this.#prefix + path.slice(0, path.lastIndexOf("/") + 1);
-    return this.#known.has(directory)
-      ? this.#known.get(directory)
-      : this.#rulesIn(directory.split("/").slice(0, -1));
+    return this.#rulesIn(this.#prefix + path.slice(0, path.lastIndexOf("/") + 1));
   }
 
-  #rulesIn(directory: readonly string[]): GitignoreRules | undefined {
-    const path = directory.join("/");
-    const key = directory.length === 0 ? "" : `${path}/`;
+  /** The rules for the entries of a directory, which is given with a slash at its end. */
+  #rulesIn(key: string): GitignoreRules | undefined {
     if (this.#known.has(key)) return this.#known.get(key);
-    const above = directory.length === 0 ? this.#rulesOfAll() : this.#rulesIn(directory.slice(0, -1));
-    const isSearched = directory.length > this.#searched.length;
+    const path = key.slice(0, -1);
+    const above = key === "" ? this.#rulesOfAll() : this.#rulesIn(key.slice(0, path.lastIndexOf("/") + 1));
+    const isSearched = key.length > this.#prefix.length;
     const leftOut = isSearched && (above === undefined || isLeftOut(path, true, above));
     const rules = leftOut ? undefined : this.#rulesAt(path, key, above);
     this.#known.set(key, rules);

@@ -345,9 +345,9 @@ export class Jail {
     const parts = (path: string): string[] =>
       path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
     if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
-    const base = this.#aliases.find((alias) => target === alias || target.startsWith(withSeparator(alias)));
-    if (base === undefined) throw new AccessError("EOUTSIDE");
-    return [...parts(target.slice(base.length)), ...rest];
+    const below = this.#aliases.flatMap((alias) => replaceBase(target, alias, "") ?? []);
+    if (below[0] === undefined) throw new AccessError("EOUTSIDE");
+    return [...parts(below[0]), ...rest];
   }
 }
 
@@ -370,8 +370,6 @@ function trueName(directory: DirectoryHandle, name: string): string {
     return name;
   }
 }
-
-const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
 
 /** Opens a directory below the last of `open` and adds it. Gives the target of a link, or why there is nothing. */
 function enter(
@@ -419,6 +417,7 @@ function linkTarget(directory: DirectoryHandle, name: string): string | undefine
 
 /** A path as it was asked for, and as segments from the root of the jail. */
 export interface FilesystemPath extends Located {
+  jail: Jail;
   segments: readonly string[];
   /** Default `inside`; `none` for a path whose links were followed before. */
   links?: WalkOptions["links"];
@@ -445,7 +444,10 @@ const segmentsOf = (path: string, separator: string): string[] =>
   path.split(separator).filter((segment) => segment !== "");
 
 /** Reads a path in the configured form. Looks nothing up. */
-export function parseFilesystemPath(path: string, form: PathForm): FilesystemPath | BackendFailure {
+export function parseFilesystemPath(
+  path: string,
+  form: PathForm,
+): Pick<FilesystemPath, "path" | "segments"> | BackendFailure {
   const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
   if (!valid.ok) return valid;
   const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);

@@ -264,10 +264,7 @@ async function listEntries(place: OpenDirectory, options: CallOptions | undefine
   return { files: sortByPath(files), skipped };
 }
 
-function describe(
-  { tree, directory, segments, path }: OpenDirectory,
-  entry: Dirent,
-): FileInfo | "gone" | "unreadable" {
+function describe({ tree, directory, segments, path }: OpenDirectory, entry: Dirent) {
   const shown = joinPath(path, entry.name);
   if (entry.isSymbolicLink()) {
     // A link that leads out of the root is shown with its name alone.

@@ -34,7 +34,7 @@ import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
 import { AccessError, type DirectoryHandle, flushed, identityOf } from "./handles.ts";
-import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
+import { type FilesystemPath, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
 import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
 
@@ -76,11 +76,7 @@ const entryKey = (directory: DirectoryHandle, name: string): string => `file ${d
  * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
  * was false. From that call to the version no other process of this user replaces the file.
  */
-async function putFile(
-  directory: DirectoryHandle,
-  name: string,
-  content: NewContent,
-): Promise<string | undefined> {
+async function putFile(directory: DirectoryHandle, name: string, content: NewContent) {
   const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
   await writeTemporary(directory, temporary, content);
   try {
@@ -103,11 +99,7 @@ async function putFile(
   }
 }
 
-async function writeTemporary(
-  directory: DirectoryHandle,
-  name: string,
-  { bytes, replaces }: NewContent,
-): Promise<void> {
+async function writeTemporary(directory: DirectoryHandle, name: string, { bytes, replaces }: NewContent) {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const descriptor = directory.openFile(name, flags, 0o666);
   try {
@@ -123,12 +115,7 @@ async function writeTemporary(
 }
 
 /** Puts the new file in the place of the old one. Gives false for an old one that has other names or is mounted. */
-function replaceEntry(
-  directory: DirectoryHandle,
-  temporary: string,
-  name: string,
-  { replaces }: NewContent,
-): boolean {
+function replaceEntry(directory: DirectoryHandle, temporary: string, name: string, { replaces }: NewContent) {
   if (replaces !== undefined && replaces.nlink > 1n) return false;
   try {
     renameSync(directory.at(temporary), directory.at(name));
@@ -211,13 +198,12 @@ function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | u
 
 /** Reads a page of a text file, or a whole binary file. Follows links inside the root. */
 export function readPath(
-  jail: Jail,
   at: FilesystemPath,
   request: PageRequest,
   options: CallOptions,
 ): Promise<ReadResult> {
   const { path } = at;
-  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
+  return openPath(at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
     const version = statVersion(stats);
     const mimeType = mimeTypeOf(path);
     const encoding = isTextType(mimeType) ? await encodingOfFile(descriptor) : undefined;
@@ -234,8 +220,8 @@ export function readPath(
   });
 }
 
-export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
-  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
+export function readWholePath(at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
+  return openPath(at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
     if (bytes.length > MAX_LOAD_SIZE) {
       return errors.tooLargeToLoad(at.path, Number(stats.size), MAX_LOAD_SIZE);
@@ -246,25 +232,19 @@ export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptio
 }
 
 function openPath<Result>(
-  jail: Jail,
   at: FilesystemPath,
   options: CallOptions,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   options.signal?.throwIfAborted();
-  const { segments, links } = at;
+  const { jail, segments, links } = at;
   return jail.atEntry(segments, { links }, ({ directory, name }) => withOpenFile(directory, name, at, use));
 }
 
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
-export function putPath(
-  jail: Jail,
-  at: FilesystemPath,
-  bytes: Uint8Array,
-  options: WriteOptions,
-): Promise<WriteResult> {
+export function putPath(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
   const { path } = at;
-  return exclusively(jail, at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
+  return exclusively(at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
     const old = statEntry(directory, name);
     const refused = whyNotWritable(old, path, options);
     if (refused !== undefined) return refused;
@@ -294,8 +274,8 @@ const MAX_ATTEMPTS = 5;
  * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
  * fails if that is gone; any other edit is made on the newest content.
  */
-export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
-  return exclusively(jail, at, {}, async (located): Promise<EditResult> => {
+export function editPath(at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
+  return exclusively(at, {}, async (located): Promise<EditResult> => {
     for (let attempt = 1; ; attempt += 1) {
       const result = await editOnce(located, at, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
@@ -339,8 +319,7 @@ async function editOnce(
 
 /** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
 async function exclusively<Result>(
-  jail: Jail,
-  { segments, path, links }: FilesystemPath,
+  { jail, segments, path, links }: FilesystemPath,
   options: WalkOptions,
   run: (located: JailEntry) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
@@ -358,42 +337,31 @@ function whyNotWritable(
   if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
   if (old?.isDirectory() === true) return errors.isDirectory(path);
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
-  const version = old === undefined ? undefined : statVersion(old);
-  if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
+  const isChanged = expectedVersion !== undefined && expectedVersion !== (old && statVersion(old));
+  if (isChanged) return errors.changedSinceRead(path);
   if (old === undefined) return undefined;
   const isRefused = isReadOnly(old) && evenReadOnly !== true;
   return whyNotFile(old, path) ?? (isRefused ? errors.readOnlyFile(path) : undefined);
 }
 
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
-  (now === undefined ? undefined : statVersion(now)) === (then === undefined ? undefined : statVersion(then));
+  (now && statVersion(now)) === (then && statVersion(then));
 
 /** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
-export function deleteEntry(
-  jail: Jail,
-  { segments, path, links }: FilesystemPath,
-  options: CallOptions,
-): Promise<DeleteResult> {
-  return jail.atEntry(
-    segments,
-    { lastLink: "itself", links },
-    async ({ directory, name }): Promise<DeleteResult> => {
-      const stats = statEntry(directory, name);
-      if (stats === undefined) return errors.fileNotFound(path);
-      if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
-      if (stats.isDirectory()) await removeTree(directory, name, options.signal);
-      else unlinkSync(directory.at(name));
-      await directory.flush();
-      return { path, filesUpdate: null };
-    },
-  );
+export function deleteEntry(at: FilesystemPath, { signal }: CallOptions): Promise<DeleteResult> {
+  const { jail, segments, path, links } = at;
+  return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
+    const stats = statEntry(directory, name);
+    if (stats === undefined) return errors.fileNotFound(path);
+    if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
+    if (stats.isDirectory()) await removeTree(directory, name, signal);
+    else unlinkSync(directory.at(name));
+    await directory.flush();
+    return { path, filesUpdate: null };
+  });
 }
 
-async function removeTree(
-  parent: DirectoryHandle,
-  name: string,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+async function removeTree(parent: DirectoryHandle, name: string, signal: AbortSignal | undefined) {
   const directory = parent.openDirectory(name);
   try {
     for (const entry of await directory.entries()) {

@@ -81,16 +81,8 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
   });
 }
 
-/**
- * Makes rg name the large files that it skips. With globs it would report on every file, which takes longer than
- * the search.
- */
-function sizeFlags({ globs, maxFileSize }: RipgrepRequest): string[] {
-  if (maxFileSize === undefined) return [];
-  return [`--max-filesize=${maxFileSize}`, ...(globs === undefined ? ["--debug"] : [])];
-}
-
 function start(request: RipgrepRequest): ChildProcess {
+  const { maxFileSize, globs = [] } = request;
   const flags = [
     "--no-config",
     "--hidden",
@@ -102,8 +94,10 @@ function start(request: RipgrepRequest): ChildProcess {
     "--null",
     request.caseSensitive ? "--case-sensitive" : "--ignore-case",
     request.isRegex ? "--engine=default" : "--fixed-strings",
-    ...sizeFlags(request),
-    ...(request.globs ?? []).map((glob) => `--glob=${glob}`),
+    ...(maxFileSize === undefined ? [] : [`--max-filesize=${maxFileSize}`]),
+    // Makes rg name the files that are too large. With globs it would report on every file, which takes longer.
+    ...(maxFileSize === undefined || request.globs !== undefined ? [] : ["--debug"]),
+    ...globs.map((glob) => `--glob=${glob}`),
     ...request.excluded.map((glob) => `--glob=!${glob}`),
     `--regexp=${request.pattern}`,
   ];

@@ -18,7 +18,7 @@ import {
 } from "../search.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
-import type { FilesystemPath, HiddenFiles, Jail } from "./jail.ts";
+import type { FilesystemPath, HiddenFiles } from "./jail.ts";
 import { type OpenDirectory, type WalkRequest, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
@@ -76,11 +76,7 @@ interface Portion {
 }
 
 /** Gives the matching files in path order, those that git ignores after all others. */
-async function* walkInOrder(
-  root: SearchRoot,
-  glob: Glob,
-  request: Omit<WalkRequest, "glob">,
-): AsyncGenerator<Portion> {
+async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequest, "glob">) {
   const { ignored, leavesOut, directory } = root;
   const onTheWay = new Set<string>();
   /** A directory, or a file, for which the directories on the way are remembered. */
@@ -212,8 +208,7 @@ function inOrder({ ignored, leavesOut }: SearchRoot, glob: Glob, proposed: reado
 
 /** Finds the matching lines of one file, which is searched even if `.gitignore` excludes it. */
 export async function grepFile(
-  jail: Jail,
-  { segments, path, links, hidden }: FilesystemPath,
+  { jail, segments, path, links, hidden }: FilesystemPath,
   search: FilesystemSearch,
 ): Promise<GrepResult> {
   const file = {

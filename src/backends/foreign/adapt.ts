@@ -222,11 +222,7 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
 }
 
 /** Uses the search of the backend. Its matches are filtered, ordered and cut as in every other backend. */
-async function searchThere(
-  files: ForeignFiles,
-  search: Search,
-  grep: () => MaybePromise<GrepResult>,
-): Promise<GrepResult> {
+async function searchThere(files: ForeignFiles, search: Search, grep: () => MaybePromise<GrepResult>) {
   const { pattern, path, maxCount, options } = search;
   const compiled = compileSearch(pattern, options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
@@ -248,11 +244,7 @@ async function searchThere(
 }
 
 /** Searches without the search of the backend, by reading every file. */
-async function searchHere(
-  files: ForeignFiles,
-  search: Search,
-  listAll: () => Promise<GlobResult>,
-): Promise<GrepResult> {
+async function searchHere(files: ForeignFiles, search: Search, listAll: () => Promise<GlobResult>) {
   const { path, options } = search;
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
@@ -386,11 +378,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   },
 };
 
-async function findFiles(
-  { path, files, backend }: ForeignPath,
-  pattern: string,
-  options: CallOptions,
-): Promise<GlobResult> {
+async function findFiles({ path, files, backend }: ForeignPath, pattern: string, options: CallOptions) {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";

@@ -49,10 +49,7 @@ export class ForeignFiles {
     return { data: raw.data };
   }
 
-  async bytes(
-    path: string,
-    options: CallOptions = {},
-  ): Promise<{ bytes: Uint8Array } | errors.BackendFailure> {
+  async bytes(path: string, options: CallOptions = {}) {
     const bytes = await this.#download(path, options);
     if (bytes !== undefined) return { bytes: plainBytes(bytes) };
     const got = await this.data(path, options);
@@ -79,13 +76,8 @@ export class ForeignFiles {
    * Stores bytes, by an upload if possible: some backends refuse to write over a file, and a text may lose bytes.
    * `content` is the text of a new file.
    */
-  async put(
-    path: string,
-    bytes: Uint8Array,
-    content: string | undefined,
-    options: CallOptions = {},
-  ): Promise<WriteResult> {
-    const written = await this.guard(path, options, async () => {
+  async put(path: string, bytes: Uint8Array, content: string | undefined, options: CallOptions) {
+    const written = await this.guard(path, options, async (): Promise<WriteResult> => {
       if (this.#backend.uploadFiles === undefined || content !== undefined) {
         return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
       }

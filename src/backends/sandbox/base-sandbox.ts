@@ -3,7 +3,6 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
   CallOptions,
-  FileData,
   FileInfo,
   MaybePromise,
   WriteOptions,
@@ -135,10 +134,7 @@ const OPERATIONS: Operations<SandboxPath> = {
   },
 };
 
-async function getFile(
-  { path, files, maxFileSize }: SandboxPath,
-  options: CallOptions,
-): Promise<{ data: FileData; facts: string } | errors.BackendFailure> {
+async function getFile({ path, files, maxFileSize }: SandboxPath, options: CallOptions) {
   const found = await files.read(path, maxFileSize, options);
   if ("error" in found) return found;
   return { data: toFileData(path, found.bytes, { now: found.modifiedAt }), facts: found.facts };

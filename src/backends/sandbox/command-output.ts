@@ -130,7 +130,8 @@ export class CommandOutput {
     const kept = beginningOf(bytes, this.#room - before);
     this.#isFull ||= kept.length < bytes.length;
     const length = before + kept.length;
-    if (length > this.#kept.length) this.#kept = grown(this.#kept, Math.min(length * 2, this.#room));
+    if (length > this.#kept.length)
+      this.#kept = Buffer.concat([this.#kept], Math.min(length * 2, this.#room));
     kept.copy(this.#kept, before);
     this.#length = length;
   }
@@ -148,12 +149,6 @@ function textOf({ stream, row, isEnded }: Line, isInLine: boolean): string {
   if (row.isErased) return "";
   const end = isEnded ? "\n" : "";
   return stream === "stdout" ? row.text + end : `${isInLine ? "\n" : ""}[stderr] ${row.text}${end}`;
-}
-
-function grown(bytes: Buffer, length: number): Buffer {
-  const larger = Buffer.alloc(length);
-  bytes.copy(larger);
-  return larger;
 }
 
 /** At most so many bytes, without a part of a UTF-8 character at the end. */

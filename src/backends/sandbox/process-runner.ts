@@ -351,11 +351,7 @@ export class ProcessGuard {
  * Starts a shell beside this process that learns of the end of this process from its standard input. It has a group
  * of its own, so that an interrupt from the terminal does not end it before its work.
  */
-function startWatcher(
-  script: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): ChildProcess {
+function startWatcher(script: string, args: readonly string[], env: Readonly<Record<string, string>>) {
   const shell = startChild("/bin/sh", ["-c", script, "sh", ...args], {
     detached: true,
     env,

@@ -177,11 +177,7 @@ export class RemoteSandbox extends BaseSandbox {
   }
 
   /** Runs a script to its end. `isBroken` says that the output broke off. */
-  async #toEnd(
-    script: string,
-    onOutput: (stream: OutputStream, chunk: Buffer) => void,
-    signal: AbortSignal,
-  ): Promise<{ exitCode: number | null; isBroken: boolean }> {
+  async #toEnd(script: string, onOutput: (stream: OutputStream, chunk: Buffer) => void, signal: AbortSignal) {
     let lastChunkAt = 0;
     const onChunk = (stream: OutputStream, chunk: string | Uint8Array): void => {
       lastChunkAt = performance.now();

@@ -37,7 +37,7 @@ interface Listed {
 }
 
 /** The failures by the word with which a script ended. */
-const FAILURES: Readonly<Record<string, (path: string) => errors.BackendFailure>> = {
+const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   missing: errors.fileNotFound,
   directory: errors.isDirectory,
   other: errors.notRegularFile,
@@ -149,11 +149,7 @@ export class SandboxFiles {
   }
 
   /** Returns undefined if the file changed during the read. */
-  async #readOnce(
-    path: string,
-    limit: number,
-    options: CallOptions,
-  ): Promise<ReadFile | errors.BackendFailure | undefined> {
+  async #readOnce(path: string, limit: number, options: CallOptions) {
     const pieces: Buffer[] = [];
     let length = 0;
     let facts: string | undefined;
@@ -185,14 +181,11 @@ export class SandboxFiles {
     }
   }
 
-  async #ask(
-    script: string,
-    variables: Readonly<Record<string, string>>,
-    options: CallOptions,
-  ): Promise<Map<string, string>> {
+  async #ask(script: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
     options.signal?.throwIfAborted();
     const mark = `@${randomBytes(12).toString("hex")}`;
-    const { output } = await this.#run(commandFor(script, variables, mark), options);
+    const command = [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
+    const { output } = await this.#run(command, options);
     options.signal?.throwIfAborted();
     const said = parseAnswer(output, mark);
     if (said === undefined) throw new SandboxAnswerError("the sandbox returned an incomplete answer");
@@ -322,11 +315,6 @@ if [ ! -e "$file" ] && [ ! -L "$file" ]; then finish missing; fi
 rm -rf "$file" 2>/dev/null || finish denied
 finish deleted
 `;
-
-/** The command line of a script with its variables, whose names are plain. */
-function commandFor(script: string, variables: Readonly<Record<string, string>>, mark: string): string {
-  return [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
-}
 
 /** Shell code that sets variables. Names must be plain; values may be anything. */
 export const assignments = (variables: Readonly<Record<string, string>>): string => {

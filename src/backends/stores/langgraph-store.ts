@@ -4,7 +4,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
-import { type BackendFailure, storeMissing } from "../errors.ts";
+import { storeMissing } from "../errors.ts";
 import { infoOf } from "../file-data.ts";
 import {
   type Expected,
@@ -280,10 +280,7 @@ export class StoreBackend extends FileStoreBackend {
   }
 }
 
-function openFiles(
-  runtime: BackendRuntime | undefined,
-  options: StoreBackendOptions,
-): FileStore | BackendFailure {
+function openFiles(runtime: BackendRuntime | undefined, options: StoreBackendOptions) {
   const store = options.store ?? runtime?.store;
   if (store === undefined) return storeMissing();
   return new StoreFiles(unbatched(store), namespaceOf(options.namespace, runtime));

@@ -181,10 +181,7 @@ export class S3Files implements FileStore {
   }
 
   /** The headers that bind a put to the expected state; undefined if that state is gone. */
-  async #conditionFor(
-    path: string,
-    expected: Expected,
-  ): Promise<{ IfMatch?: string; IfNoneMatch?: string } | undefined> {
+  async #conditionFor(path: string, expected: Expected) {
     if (expected === "any") return {};
     if (this.#place.conditionalWrites) {
       this.#tested ??= this.#testConditions().catch((error: unknown) => {

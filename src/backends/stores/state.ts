@@ -11,8 +11,8 @@ import type {
   WriteResult,
 } from "../backend.ts";
 import {
-  COMPLETE,
   CheckedBackend,
+  FILES_ONLY,
   type Located,
   type Operations,
   loadedBy,
@@ -80,12 +80,7 @@ function store(at: StatePath, bytes: Uint8Array, old: FileData | undefined): Wri
  * result at once, so parallel calls cannot interleave.
  */
 export class StateBackend extends CheckedBackend<true> {
-  readonly capabilities: Partial<BackendCapabilities> = {
-    ...COMPLETE,
-    paths: "virtual",
-    lifetime: "thread",
-    isolation: "none",
-  };
+  readonly capabilities: Partial<BackendCapabilities> = { ...FILES_ONLY, lifetime: "thread" };
   readonly #runtime: BackendRuntime | undefined;
   readonly #options: StateBackendOptions;
 
