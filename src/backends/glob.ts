@@ -27,12 +27,11 @@ function parseGlob(pattern: string): GlobToken[][] {
   return expand(parseSequence(signs[Symbol.iterator](), 0).parts);
 }
 
-/** A set in brackets, an escaped character, or any other character. The first member of a set may be `]`. */
-const RANGE_END = String.raw`(?:-(?:\\[^]|[^\]\\]))?`;
-const SIGN = new RegExp(
-  String.raw`\[(?:[!^]|(?=[^!^]))(?:\\[^]|[^\\/])${RANGE_END}(?:(?:\\[^]|[^\]\\/])${RANGE_END})*\]|\\[^]|[^]`,
-  "gu",
-);
+/**
+ * A set in brackets, an escaped character, or any other character. The first member of a set may be `]`, and only the
+ * end of a range may be `/`. There is one way to read a text, so nothing is tried again.
+ */
+const SIGN = /\[(?:[!^]|(?=[^!^]))(?:\\[^]|[^\\/])(?:\\[^]|-\/|[^\]\\/])*\]|\\[^]|[^]/gu;
 
 /** Reads up to the end, or inside braces up to the `,` or `}` that ends the alternative. */
 function parseSequence(signs: Iterator<string, undefined>, depth: number): { parts: Part[]; end?: string } {
@@ -68,10 +67,10 @@ function tokenOf(sign: string): GlobToken {
 function setOf(sign: string): GlobToken {
   const [, mark, members = ""] = /^\[([!^]?)([^]*)\]$/.exec(sign) ?? [];
   const code = (member = ""): number => member.replace(/^\\/, "").codePointAt(0) ?? 0;
-  const ranges = Array.from(members.matchAll(MEMBER), ([, from, to = from]): [number, number] => [
-    code(from),
-    code(to),
-  ]);
+  const ranges = Array.from(members.matchAll(MEMBER), ([, from, to = from]): [number, number] => {
+    if (from === "/") throw new GlobSyntaxError("a '[' is not closed");
+    return [code(from), code(to)];
+  });
   if (ranges.some(([low, high]) => high < low)) {
     throw new GlobSyntaxError("a range in brackets is reversed");
   }
