@@ -4,6 +4,7 @@ import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
+import { refusalIn } from "./refusals.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -55,20 +56,45 @@ const KEPT_WARM = 3;
  * beginning of a refusal is read: clients parse, copy and quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
+  const textOf = (body: ReadableStream<Uint8Array>, limit: number): Promise<string> =>
+    within(
+      idleMs,
+      new Response(body.pipeThrough(firstBytes(limit))).text(),
+      () => new ModelSilentError(idleMs),
+    );
   return async (input, init) => {
     const response = await fetch(input, init);
     const { body, ok, status, statusText, headers } = response;
-    const type = headers.get("content-type");
+    const type = headers.get("content-type")?.toLowerCase();
     if (body === null) return response;
-    if (ok && !type?.startsWith("text/event-stream")) {
-      if (type === null || !asksForStream(init)) return response;
-      await body.cancel();
-      throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
+    if (!ok) {
+      const text = await textOf(body, MAX_ERROR_BYTES);
+      return new Response(refusalIn(text)?.body ?? text, { status, statusText, headers });
     }
-    const read = ok ? guardedBody(body, idleMs) : body.pipeThrough(firstBytes(MAX_ERROR_BYTES));
-    return new Response(read, { status, statusText, headers });
+    if (type?.startsWith("text/event-stream"))
+      return new Response(guardedBody(body, idleMs), { status, statusText, headers });
+    if (type === undefined || !asksForStream(init)) return response;
+    const answer = isJson(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
+    if (answer) return answer;
+    await body.cancel().catch(() => undefined);
+    throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
   };
 }
+
+const isJson = (type: string): boolean => /\bjson\b/.test(type);
+
+/** An answer that was not streamed: a whole message of chat completions, or a refusal under a status of success. */
+function asStream(text: string): Response | undefined {
+  if (Array.isArray(memberOf(parsedJson(text), "choices"))) {
+    const events = `data: ${JSON.stringify(parsedJson(text))}\n\ndata: [DONE]\n\n`;
+    return new Response(events, { headers: { "content-type": "text/event-stream" } });
+  }
+  const refusal = refusalIn(text);
+  const headers = { "content-type": "application/json" };
+  return refusal && new Response(refusal.body, { status: refusal.status ?? BAD_REQUEST, headers });
+}
+
+const BAD_REQUEST = 400;
 
 function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
   let left = limit;

@@ -1,10 +1,12 @@
 /** Streams of chat completions as servers other than OpenAI's write them. */
+import { createServer } from "node:http";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { modelFailure } from "../../../src/agent/models/failure.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { streamingProvider } from "../../support/streaming-provider.ts";
-import type { Json } from "../../support/wire-server-protocol.ts";
+import { type Json, record } from "../../support/wire-server-protocol.ts";
 
 const data = (value: Json): string => `data: ${JSON.stringify(value)}\n\n`;
 const chunk = (delta: unknown, finish_reason: string | null = null): string =>
@@ -196,11 +198,97 @@ test("sgl-project/sglang#3912: an answer cut off among empty reasons for its end
   expect([answers.map(({ text }) => text), count]).toEqual([["hello"], 2]);
 });
 
+test.each<[source: string, status: number, body: unknown, code: string, words: string]>([
+  [
+    "earendil-works/pi#7748",
+    400,
+    { error_code: "BAD_REQUEST", message: "tool names must match" },
+    "model_error",
+    "tool names must match",
+  ],
+  ["earendil-works/pi#5763", 403, { error: "no such team" }, "model_auth", "no such team"],
+  [
+    "vLLM before 0.10",
+    400,
+    { object: "error", message: "This model's maximum context length is 4096 tokens", code: 400 },
+    "context_overflow",
+    "maximum context length",
+  ],
+  [
+    "Gemini's own endpoint",
+    400,
+    [{ error: { code: 400, message: "Invalid JSON payload" } }],
+    "model_error",
+    "Invalid JSON",
+  ],
+  [
+    "FastAPI",
+    422,
+    { detail: [{ loc: ["body", "tools"], msg: "field required" }] },
+    "model_error",
+    "field required",
+  ],
+  [
+    "NestJS",
+    400,
+    { statusCode: 400, error: "Bad Request", message: ["tools must be"] },
+    "model_error",
+    "tools must be",
+  ],
+  [
+    "the usual form",
+    400,
+    { error: { message: "bad tools", type: "invalid_request_error" } },
+    "model_error",
+    "bad tools",
+  ],
+  [
+    "langchain-ai/langchain#40362",
+    200,
+    { error: { message: "Rate limit exceeded", code: 429 } },
+    "model_rate_limited",
+    "Rate limit exceeded",
+  ],
+  [
+    "a success without a code",
+    200,
+    { error: { message: "no such deployment" } },
+    "model_error",
+    "no such deployment",
+  ],
+])("%s: a refusal with %i and %j is quoted", async (_source, status, body, code, words) => {
+  const failed = await askAt(await answering(status, body)).catch((thrown: unknown) => modelFailure(thrown));
+  expect(failed).toMatchObject({ code, message: expect.stringContaining(words) as string });
+});
+
+test("mistralai/mistral-vibe#619: a message in place of a stream is read", async () => {
+  const message = { role: "assistant", content: "hello" };
+  const url = await answering(200, { choices: [{ index: 0, message, finish_reason: "stop" }] });
+  expect(await askAt(url)).toMatchObject({ text: "hello" });
+});
+
+/** The address of a server that gives one answer to everything. */
+async function answering(status: number, body: unknown): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${String(record(server.address())["port"])}`;
+}
+
+const modelAt = async (url: string) => {
+  const env = { OPENAI_API_KEY: "test-key-0123456789", OPENAI_BASE_URL: `${url}/v1` };
+  return (await resolveModel({ model: "openai:some-model", env })).model;
+};
+
+const askAt = async (url: string) => (await modelAt(url)).invoke("go");
+
 /** Runs an agent on a server that sends these streams; gives its replies. */
 async function run(stream: (number: number) => readonly string[]) {
   const { url, requests } = await streamingProvider((number) => stream(number).join(""));
-  const env = { OPENAI_API_KEY: "test-key-0123456789", OPENAI_BASE_URL: `${url}/v1` };
-  const { model } = await resolveModel({ model: "openai:some-model", env });
+  const model = await modelAt(url);
   const { messages } = await createDeepAgent({ model }).invoke({ messages: [new HumanMessage("go")] });
   const answers = messages.filter((message) => AIMessage.isInstance(message));
   return { answers, count: requests.length };
