@@ -66,30 +66,43 @@ const trailer = (id: string): string => `Review: ${id}`;
 
 async function commitOf({ workspace, base, basePaths, files, title, id }: BranchRequest): Promise<string> {
   const scratch = mkdtempSync(join(tmpdir(), "deepagent-branch-"));
-  const env = { ...process.env, GIT_INDEX_FILE: join(scratch, "index") };
+  const env = { GIT_INDEX_FILE: join(scratch, "index") };
   try {
     const head = (await git(workspace, ["rev-parse", "HEAD"])).trim();
     await git(workspace, ["read-tree", head], { env });
     const before = await git(workspace, ["write-tree"], { env });
+    const tracked = await trackedIn(workspace, env);
+    const inSubmodule = (path: string): string | undefined =>
+      tracked.submodules.find((submodule) => path.startsWith(`${submodule}/`));
+    const foreign = [...files.keys()].find((path) => inSubmodule(path) !== undefined);
+    if (foreign !== undefined)
+      throw new Error(
+        `'${foreign}' is in the submodule '${inSubmodule(foreign)}'. Leave its files out of the branch.`,
+      );
     // Paths are given on standard input, so that no name is taken for an option or a pattern.
     const known = new Set(basePaths);
-    const tracked = (await git(workspace, ["ls-files", "-z"], { env })).split("\0");
-    const deleted = tracked.filter(
-      (path) => path !== "" && !known.has(path) && !isThere(join(workspace, path)),
+    const deleted = tracked.files.filter((path) => !known.has(path) && !isThere(join(workspace, path)));
+    const present = basePaths.filter((path) => inSubmodule(path) === undefined);
+    const input = [...present, ...deleted].map((path) => `${path}\0`).join("");
+    await git(
+      workspace,
+      ["--work-tree", base, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"],
+      {
+        env,
+        input,
+      },
     );
-    const input = [...basePaths, ...deleted].map((path) => `${path}\0`).join("");
-    await git(workspace, ["--work-tree", base, "update-index", "--add", "--remove", "-z", "--stdin"], {
-      env,
-      input,
-    });
     const found = await git(workspace, ["write-tree"], { env });
     const parent =
       found === before
         ? head
         : await commit(workspace, found.trim(), head, "Uncommitted work of the workspace");
     const lines: string[] = [];
-    for (const [path, content] of files) lines.push(await indexLine(workspace, scratch, path, content));
-    await git(workspace, ["update-index", "-z", "--index-info"], { env, input: lines.join("") });
+    for (const [path, content] of files)
+      lines.push(
+        (await indexLine(workspace, scratch, path, content)) ?? `0 ${"0".repeat(head.length)}\t${path}\0`,
+      );
+    await git(workspace, ["update-index", "--replace", "-z", "--index-info"], { env, input: lines.join("") });
     const tree = (await git(workspace, ["write-tree"], { env })).trim();
     return await commit(workspace, tree, parent, `${title}\n\n${trailer(id)}`);
   } finally {
@@ -97,15 +110,44 @@ async function commitOf({ workspace, base, basePaths, files, title, id }: Branch
   }
 }
 
-const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+/** Files of the commit that belong into the folder, and its submodules. */
+async function trackedIn(
+  workspace: string,
+  env: NodeJS.ProcessEnv,
+): Promise<{ files: string[]; submodules: string[] }> {
+  const listed = async (args: readonly string[], own = {}): Promise<string[][]> => {
+    const lines = (await git(workspace, ["ls-files", "-z", ...args], { env: own })).split("\0");
+    return lines.map((line) => /^(\S+) (?:[\da-f]+ \d\t)?(.*)$/s.exec(line)?.slice(1) ?? []);
+  };
+  const pathsOf = (entries: readonly string[][], kind: string): string[] =>
+    entries.flatMap(([found, path]) => (found === kind && path !== undefined ? [path] : []));
+  const entries = await listed(["-s"], env);
+  // A sparse checkout has a part of the files.
+  const left = new Set(pathsOf(await listed(["-t"]), NOT_CHECKED_OUT));
+  const submodules = pathsOf(entries, SUBMODULE);
+  const files = entries.flatMap(([, path]) => path ?? []).filter((path) => !left.has(path));
+  return { files: files.filter((path) => !submodules.includes(path)), submodules };
+}
 
+const [NOT_CHECKED_OUT, SUBMODULE] = ["S", "160000"];
+
+/** False also below a file. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** `undefined`: it is deleted. */
 async function indexLine(
   workspace: string,
   scratch: string,
   path: string,
   content: Content | undefined,
-): Promise<string> {
-  if (content === undefined || content.kind === "other") return `0 ${"0".repeat(40)}\t${path}\0`;
+): Promise<string | undefined> {
+  if (content === undefined || content.kind === "other") return undefined;
   const bytes = content.kind === "file" ? content.bytes : Buffer.from(content.target);
   const file = join(scratch, "content");
   writeFileSync(file, bytes);
@@ -119,11 +161,27 @@ async function indexLine(
 const commit = async (workspace: string, tree: string, parent: string, message: string): Promise<string> =>
   (await git(workspace, ["commit-tree", tree, "-p", parent, "-F", "-"], { input: message })).trim();
 
-/** Runs no program that the repository names. */
-const SAFE = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgSign=false"];
+/** Runs no program that the repository names. Files with line ends of both kinds are committed, too. */
+const SAFE = ["hooksPath=/dev/null", "fsmonitor=false", "safecrlf=false"].flatMap((setting) => [
+  "-c",
+  `core.${setting}`,
+]);
+const UNSIGNED = ["-c", "commit.gpgSign=false"];
+
+/** Variables that name another repository than that of the folder: Git sets them for hooks and what they start. */
+const ELSEWHERE =
+  /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|PREFIX|NAMESPACE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES)$/;
+const ownEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !ELSEWHERE.test(name)));
 
 const git = (
   cwd: string,
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; input?: string } = {},
-): Promise<string> => runProgram("git", [...SAFE, ...args], { timeout: 120_000, cwd, ...options });
+  { env, input }: { env?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<string> =>
+  runProgram("git", [...SAFE, ...UNSIGNED, ...args], {
+    timeout: 120_000,
+    cwd,
+    env: { ...ownEnv(), ...env },
+    ...(input === undefined ? {} : { input }),
+  });
