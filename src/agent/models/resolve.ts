@@ -23,6 +23,7 @@ import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";
 import { loadPackage, packageMissing } from "./packages.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
+import { readingAnyEvents } from "./strict-chunks.ts";
 
 /** Maximum time until a call begins to answer. */
 const REQUEST_TIMEOUT_MS = 120_000;
@@ -94,7 +95,7 @@ async function providerModel(
       ...connection(provider, baseURL, limits),
     };
     const Model = loaded[facts.chatModel] as ChatModelClass; // by its name
-    if (provider === "anthropic") return new Model(fields);
+    if (provider === "anthropic") return readingAnyEvents(new Model(fields));
     const origin = `${provider} ${baseURL ?? ""}`;
     if (provider === "openai") {
       const Completions = loaded["ChatOpenAICompletions"] as ChatModelClass; // by its name

@@ -1,4 +1,4 @@
-/** Reads the streams of chat completions as servers write them, and gives their pieces as the protocol has them. */
+/** Reads streams of chat completions, and of the Messages API, as servers write them, and gives their pieces as the protocol has them. */
 import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { listOf } from "./tool-schema.ts";
@@ -76,4 +76,55 @@ function openCall({ id, index, name }: OpenCall, calls: readonly OpenCall[]): Op
   if (name === "") return byIndex ?? calls.at(-1);
   const isContinued = byIndex?.name === "" || (id === "" && byIndex?.name === name);
   return isContinued ? byIndex : undefined;
+}
+
+/** The method of LangChain's class for the Messages API that opens a stream. */
+interface Messages {
+  createStreamWithRetry(...request: unknown[]): Promise<AsyncIterable<unknown> & { controller?: unknown }>;
+}
+
+/** Makes a model of the Messages API read its streams as servers other than Anthropic's write them. */
+export function readingAnyEvents<Model extends object>(model: Model): Model {
+  const messages = model as Model & Messages; // LangChain's class has it
+  const open = messages.createStreamWithRetry.bind(messages);
+  messages.createStreamWithRetry = async (...request) => {
+    const stream = await open(...request);
+    return Object.assign(strictEvents(stream), { controller: stream.controller });
+  };
+  return model;
+}
+
+/** Gives every event its usage and its delta, and every call an id and its arguments in pieces. */
+async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
+  /** Arguments that came with the beginning of the open call. */
+  let whole = "";
+  for await (const given of events) {
+    const event = recordOf(given);
+    const { type, index, delta, content_block: block } = event;
+    if (type === "content_block_stop" && whole !== "")
+      yield { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json: whole } };
+    if (type === "content_block_delta" && !isRecord(delta)) continue;
+    if (type !== "ping") whole = "";
+    if (type === "content_block_start" && recordOf(block)["type"] === "tool_use") {
+      const { id, input, ...others } = recordOf(block);
+      whole = isRecord(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textIn(input);
+      const content_block = {
+        ...others,
+        id: textIn(id) || `toolu_${randomUUID().replaceAll("-", "")}`,
+        input: {},
+      };
+      yield { ...event, content_block };
+    } else yield strictEvent(event);
+  }
+}
+
+const NO_TOKENS = { input_tokens: 0, output_tokens: 0 };
+
+function strictEvent(event: Fields): Fields {
+  const { type, message, usage, delta } = event;
+  if (type === "message_delta")
+    return { ...event, delta: recordOf(delta), usage: { output_tokens: 0, ...recordOf(usage) } };
+  if (type !== "message_start") return event;
+  const told: Fields = { content: [], ...recordOf(message) };
+  return { ...event, message: { ...told, usage: { ...NO_TOKENS, ...recordOf(told["usage"]) } } };
 }

@@ -1,7 +1,7 @@
-/** Streams of chat completions as servers other than OpenAI's write them. */
+/** Streams and refusals as servers other than OpenAI's and Anthropic's write them. */
 import { createServer } from "node:http";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { modelFailure } from "../../../src/agent/models/failure.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
@@ -190,6 +190,61 @@ test.each<[source: string, what: string, chunks: readonly string[]]>([
 ])("%s: %s makes the text", async (_source, _what, chunks) => {
   const { answers } = await run(() => [...chunks, DONE]);
   expect(answers.map(({ text }) => text)).toEqual(["hello"]);
+});
+
+describe("the Messages API", () => {
+  const event = (type: string, more: Json = {}): string => `event: ${type}\n${data({ type, ...more })}`;
+  const usage = { input_tokens: 5, output_tokens: 1 };
+  const begin = (told: Json = { usage }): string =>
+    event("message_start", {
+      message: { id: "m1", type: "message", role: "assistant", model: "m", ...told },
+    });
+  const block = (content_block: Json, ...deltas: unknown[]): string =>
+    event("content_block_start", { index: 0, content_block }) +
+    deltas.map((delta) => event("content_block_delta", { index: 0, delta })).join("") +
+    event("content_block_stop", { index: 0 });
+  const hello = block({ type: "text", text: "" }, { type: "text_delta", text: "hello" });
+  const stop = (stop_reason: string, more: Json = { usage: { output_tokens: 3 } }): string =>
+    event("message_delta", { delta: { stop_reason }, ...more }) + event("message_stop");
+  const ls = (more: Json, ...deltas: Json[]): string =>
+    block({ type: "tool_use", id: "toolu_a", name: "ls", input: {}, ...more }, ...deltas);
+  const args = { type: "input_json_delta", partial_json: '{"path":"/"}' };
+
+  const answersAt = async (stream: (number: number) => string) => {
+    const { url } = await streamingProvider(stream);
+    const env = { ANTHROPIC_API_KEY: "test-key-0123456789", ANTHROPIC_BASE_URL: url };
+    const { model } = await resolveModel({ model: "anthropic:some-model", env });
+    const { messages } = await createDeepAgent({ model }).invoke({ messages: [new HumanMessage("go")] });
+    return messages.filter((message) => AIMessage.isInstance(message));
+  };
+
+  test.each<[source: string, what: string, stream: string]>([
+    ["Alishahryar1/free-claude-code#123", "a beginning without usage", begin({}) + hello + stop("end_turn")],
+    ["no message in the beginning", "", event("message_start") + hello + stop("end_turn")],
+    ["earendil-works/pi#6567", "an end without usage", begin() + hello + stop("end_turn", {})],
+    ["usage that is null", "", begin({ usage: null }) + hello + stop("end_turn", { usage: null })],
+    [
+      "a delta that is null",
+      "",
+      begin() +
+        block({ type: "text", text: "" }, null, { type: "text_delta", text: "hello" }) +
+        stop("end_turn"),
+    ],
+  ])("%s: %s makes the text", async (_source, _what, stream) => {
+    expect((await answersAt(() => stream)).map(({ text }) => text)).toEqual(["hello"]);
+  });
+
+  test.each<[what: string, call: string]>([
+    ["no id", ls({ id: undefined }, args)],
+    ["no arguments at its beginning", ls({ input: null }, args)],
+    ["all arguments at its beginning", ls({ input: { path: "/" } })],
+    ["its arguments twice", ls({ input: { path: "/" } }, args)],
+  ])("a call with %s is made", async (_what, call) => {
+    const [first] = await answersAt(
+      (n) => begin() + (n === 0 ? call + stop("tool_use") : hello + stop("end_turn")),
+    );
+    expect(first?.tool_calls).toMatchObject([{ name: "ls", args: { path: "/" } }]);
+  });
 });
 
 test("sgl-project/sglang#3912: an answer cut off among empty reasons for its end is asked for again", async () => {
