@@ -410,7 +410,7 @@ export class McpConnection {
     } catch (error) {
       // A process that ended by itself has been seen to end, and its last words are on their way.
       await nextTurn();
-      const end = opened.end();
+      const end = await opened.end();
       await client.close().catch(() => {});
       await opened.transport.close().catch(() => {});
       killProcess(opened.pid());

@@ -1,5 +1,6 @@
 /** Ways to reach another MCP server: its process, or its address over one of two transports. */
 import type { ChildProcess } from "node:child_process";
+import { setTimeout as wait } from "node:timers/promises";
 import type { Transport } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { bytesShapeProblem } from "../../core/json.ts";
@@ -42,7 +43,7 @@ interface OpenableTransport {
   /** The server's process while it is ours to end; `null` without one. */
   pid(): number | null;
   /** The end of the server's process and its last words; `undefined` while it runs, and without a process. */
-  end(): string | undefined;
+  end(): Promise<string | undefined>;
 }
 
 export interface TransportOptions {
@@ -72,7 +73,7 @@ export async function createTransport(
     way === "sse"
       ? new SSEClientTransport(url, settings)
       : tellingEnds(new StreamableHTTPClientTransport(url, settings));
-  return { transport, pid: () => null, end: () => undefined };
+  return { transport, pid: () => null, end: async () => undefined };
 }
 
 /** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
@@ -117,8 +118,10 @@ function tellingEnds<T extends Transport>(transport: T): T {
   return transport;
 }
 
-/** Characters of a process's standard error that are kept. */
+/** Characters of a process's standard error, and of its other output, that are kept. */
 const MAX_STDERR = 4000;
+/** Time in which the last words of a process that has ended arrive. */
+const LAST_WORDS_MS = 500;
 
 async function processTransport(
   { command, args, env, cwd }: Extract<McpServerConfig, { command: string }>,
@@ -136,24 +139,30 @@ async function processTransport(
   });
   const { name: server, log } = options;
   let stderr = "";
+  let noise = "";
   transport.stderr?.on("data", (chunk: Buffer) => {
     stderr = tailOf(stderr + chunk.toString("utf8"), MAX_STDERR);
     log.debug("mcp_server_stderr", () => ({ server, text: redacted(chunk.toString("utf8"), secrets) }));
   });
   let child: ChildProcess | undefined;
+  let reading: Promise<void> | undefined;
   const start = transport.start.bind(transport);
   transport.start = async () => {
     await start();
     // The package keeps the process to itself; its version is exact, and a test reads a message this way.
     child = Reflect.get(transport, "_process") as ChildProcess | undefined;
-    void readMessages(transport, child, (line) => {
+    reading = readMessages(transport, child, (line) => {
+      noise = tailOf(`${noise}${line}\n`, MAX_STDERR);
       if (options.isFirstNoise()) log.warn("mcp_server_noise", { server, text: redacted(line, secrets) });
     });
   };
-  const end = (): string | undefined => {
+  const end = async (): Promise<string | undefined> => {
     const status = child?.exitCode ?? child?.signalCode;
     if (status === undefined || status === null) return undefined;
-    const words = redacted(lastWords(stderr), secrets);
+    // A program that it has started may hold its output.
+    await Promise.race([reading, wait(LAST_WORDS_MS, undefined, { ref: false })]);
+    // Many programs say on standard output how they are called.
+    const words = redacted(lastWords(stderr) || lastWords(noise), secrets);
     return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;
   };
   return { transport, pid: () => transport.pid, end };

@@ -182,6 +182,10 @@ describe("a server that cannot be used is named with its reason", () => {
       'require("/home/somebody/project/index.js")',
       "its process ended (exit code 1): Error: Cannot find module '…/index.js'",
     ],
+    [
+      'console.log("Usage: server FOLDER"); process.exit(2)',
+      "its process ended (exit code 2): Usage: server FOLDER",
+    ],
     ["process.kill(process.pid)", "its process ended (SIGTERM)"],
   ])("a process that does %s", async (source, text) => {
     const program = {
