@@ -7,6 +7,7 @@ import { type Config, ConfigSchema } from "../config/schema.ts";
 import { canonicalJson } from "../core/json.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
+import { shownName } from "../core/text.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { lazyRuns } from "../server/contracts/deps.ts";
 import type { EditorDeps, OpenedFolder } from "../server/acp/editor.ts";
@@ -49,10 +50,12 @@ export function editorFolders(settings: EditorSettings): OfEditor & { close(): P
     if (problem !== undefined) return { ok: false, problem: `The session was not opened: ${problem}.` };
     const folder = realPath(cwd);
     const read = serversOf(servers);
-    if (!read.ok) return read;
     const opened = folders.get(folder) ?? openFolder(folder, read.servers);
     folders.set(folder, opened);
-    const hasOthers = opened.servers !== canonicalJson(read.servers);
+    const notes = [
+      ...read.leftOut,
+      ...(opened.servers === canonicalJson(read.servers) ? [] : [OTHER_SERVERS]),
+    ];
     const environment = environmentOf(
       opened.config,
       modelChoice({ model: config.model, env, lendable: false }),
@@ -61,7 +64,7 @@ export function editorFolders(settings: EditorSettings): OfEditor & { close(): P
       ok: true,
       folder,
       runs: await opened.runs(),
-      ...(hasOthers ? { note: OTHER_SERVERS } : {}),
+      ...(notes.length === 0 ? {} : { note: notes.map((note) => `_${note}_`).join("\n\n") }),
       worksOn: (run) => run.environment === environment,
     };
   };
@@ -77,25 +80,24 @@ export function editorFolders(settings: EditorSettings): OfEditor & { close(): P
 }
 
 const OTHER_SERVERS =
-  "_The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before._";
+  "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.";
 
-type Servers = { ok: true; servers: Config["mcpServers"] } | { ok: false; problem: string };
-
-/** The servers of an editor in the form of the configuration. */
-function serversOf(servers: readonly McpServer[]): Servers {
-  const named = servers.map((server) => [nameOf(server), inConfiguration(server)] as const);
-  const double = named.find(([name], at) => named.findIndex(([other]) => other === name) < at);
-  if (double !== undefined)
-    return {
-      ok: false,
-      problem: `Two MCP servers of the editor have the name ${double[0]}. Rename one of them.`,
-    };
-  const parsed = ConfigSchema.shape.mcpServers.safeParse(Object.fromEntries(named));
-  if (parsed.success) return { ok: true, servers: parsed.data };
-  const problems = parsed.error.issues.map(({ path, message }) =>
-    `${path.slice(1).join(".")} ${message}`.trim(),
-  );
-  return { ok: false, problem: `An MCP server of the editor cannot be used: ${problems.join("; ")}.` };
+/** The servers of an editor in the form of the configuration, and sentences about those that cannot be used. */
+function serversOf(servers: readonly McpServer[]) {
+  const read: Config["mcpServers"] = {};
+  const leftOut: string[] = [];
+  for (const server of servers) {
+    const name = nameOf(server);
+    const parsed = ConfigSchema.shape.mcpServers.safeParse({ [name]: inConfiguration(server) });
+    const problems = parsed.error?.issues.map(({ path, message }) =>
+      `${path.slice(1).join(".")} ${message}`.trim(),
+    );
+    const problem =
+      problems?.join("; ") ?? (Object.hasOwn(read, name) ? "another one has its name" : undefined);
+    if (problem === undefined) Object.assign(read, parsed.data);
+    else leftOut.push(`The MCP server '${shownName(server.name)}' of the editor is left out: ${problem}.`);
+  }
+  return { servers: read, leftOut };
 }
 
 const inConfiguration = (server: McpServer): object =>

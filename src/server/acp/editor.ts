@@ -26,6 +26,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { GOAL_COMMAND, goalOf } from "./goal.ts";
 import type { Desk, Editor } from "./people.ts";
 import { taskOf } from "./prompt.ts";
+import { strictRequests } from "./requests.ts";
 import { MAX_REPLAYED, Session, type SessionDesk } from "./session.ts";
 import { messageOf } from "./updates.ts";
 
@@ -64,7 +65,7 @@ export type OpenedFolder =
 /** Serves until the editor leaves; then nothing is shown any more, and the runs are kept. */
 export async function serveEditor(deps: EditorDeps, stream: Stream): Promise<void> {
   const served = new EditorServer(deps);
-  const connection = served.connect(stream);
+  const connection = served.connect(strictRequests(stream));
   await connection.closed.catch((error: unknown) => deps.logger.info("acp.closed", { error }));
   served.close();
 }

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { isoTime, monotonicClock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
+import { recordOf } from "../../core/unknown.ts";
 import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import {
   MAX_TASK,
@@ -68,7 +69,7 @@ const MAX_SEEN = 1000;
 export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEndpoint {
   const seen = new Map<string, Seen>();
   return async (body, auth, response) => {
-    const read = RunAgentInputSchema.safeParse(body);
+    const read = RunAgentInputSchema.safeParse(readPart(body));
     if (!read.success) {
       const problems = read.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
       response.writeHead(400, { "content-type": "application/json" });
@@ -102,6 +103,18 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     for (const id of [...seen.keys()].slice(0, Math.max(0, seen.size - MAX_SEEN))) seen.delete(id);
     response.end();
   };
+}
+
+const withoutNulls = (value: unknown): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(recordOf(value)).filter(([, member]) => member !== null));
+
+/** The part of a request that is used: the thread has the messages before the last one. Null is read as absent. */
+function readPart(body: unknown): Record<string, unknown> {
+  const { threadId, runId, messages, resume, forwardedProps } = withoutNulls(body);
+  const last = Array.isArray(messages)
+    ? messages.slice(-1).map((message) => ({ id: runId, ...withoutNulls(message) }))
+    : messages;
+  return { threadId, runId, messages: last, resume, forwardedProps, state: {}, tools: [], context: [] };
 }
 
 /** The run to follow, and what the program knows of it. */
