@@ -8,7 +8,8 @@ import type {
 } from "@modelcontextprotocol/client";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { type AuthorizationFetch, type Login, type LoginOptions, expiryOf } from "./login.ts";
+import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
+import { type Login, type LoginOptions, expiryOf } from "./login.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";
 
@@ -46,7 +47,7 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
   const asked = request.scope ?? scope;
   const options = {
     serverUrl: url,
-    fetchFn: request.fetch,
+    fetchFn: readingAnyAnswer(request.fetch),
     ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
     ...(asked === undefined ? {} : { scope: asked }),
   };

@@ -6,6 +6,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
+import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 
 export interface Login {
@@ -31,9 +32,6 @@ export interface LoginStore {
     change: (kept: Login | undefined) => Promise<Login | undefined>,
   ): Promise<Login | undefined>;
 }
-
-/** The `fetch` with which authorization servers are asked. */
-export type AuthorizationFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export interface LoginOptions {
   /** Called with each token before it is first sent. */
@@ -146,7 +144,7 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
     clientInformation: client,
     refreshToken,
     ...(resource === undefined ? {} : { resource }),
-    fetchFn: fetchFor(login.url),
+    fetchFn: readingAnyAnswer(fetchFor(login.url)),
   });
   return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: expiryOf(tokens, clock()) };
 }

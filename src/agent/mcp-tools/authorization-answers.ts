@@ -1,0 +1,43 @@
+/** Reads the answers of authorization servers as they write them, and passes on strict ones. */
+import { isRecord, parsedJson } from "../../core/unknown.ts";
+
+/** The `fetch` with which authorization servers are asked. */
+export type AuthorizationFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+/** `fetch` whose answers the package takes: it refuses a log-in for one null. */
+export const readingAnyAnswer =
+  (fetch: AuthorizationFetch): AuthorizationFetch =>
+  async (url, init) => {
+    const answer = await fetch(url, init);
+    if (!answer.ok) return answer;
+    const { status, statusText, headers } = answer;
+    const text = await answer.text();
+    const given = parsedJson(text) ?? formIn(text);
+    const body = isRecord(given) ? JSON.stringify(strict(given)) : text;
+    return new Response(body === "" ? null : body, { status, statusText, headers });
+  };
+
+/** GitHub answers with a form unless it is asked for JSON. */
+const formIn = (text: string): Record<string, unknown> | undefined =>
+  text.startsWith("access_token=") || text.includes("&access_token=")
+    ? Object.fromEntries(new URLSearchParams(text))
+    : undefined;
+
+/** Members that an answer may leave out, by a member that its kind always has. */
+const DEFAULTS: ReadonlyArray<readonly [member: string, defaults: Readonly<Record<string, unknown>>]> = [
+  ["access_token", { token_type: "Bearer" }],
+  ["client_id", { redirect_uris: [] }],
+  ["authorization_endpoint", { response_types_supported: ["code"] }],
+];
+
+function strict(given: Record<string, unknown>): Record<string, unknown> {
+  const { scope, client_id_issued_at: issued, ...others } = given;
+  const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
+  const defaults = DEFAULTS.flatMap(([member, usual]) => (member in given ? [usual] : []));
+  return {
+    ...Object.assign({}, ...defaults),
+    ...Object.fromEntries(said),
+    ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
+    ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),
+  };
+}

@@ -1,0 +1,92 @@
+/** Answers of authorization servers that are not quite in the form of OAuth. */
+import { once } from "node:events";
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, it, onTestFinished } from "vitest";
+import { beginLogin } from "../../../src/agent/mcp-tools/authorize.ts";
+import { POLICY } from "./connect-to.ts";
+
+type Fields = Record<string, unknown>;
+
+/** What differs from the answers of an ordinary server. */
+interface Odd {
+  metadata?: Fields;
+  registration?: Fields;
+  /** A text is a form. */
+  token?: Fields | string;
+}
+
+const TOKEN = { access_token: "token", token_type: "Bearer", expires_in: 3600, refresh_token: "next" };
+
+/** An MCP server that is its own authorization server. */
+async function serverWith({ metadata, registration, token = {} }: Odd): Promise<string> {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await text(request);
+    const origin = `http://${request.headers.host}`;
+    switch (request.url) {
+      case "/mcp":
+        return void response.writeHead(401, { "www-authenticate": "Bearer" }).end();
+      case "/.well-known/oauth-authorization-server":
+        return json(response, {
+          issuer: origin,
+          authorization_endpoint: `${origin}/authorize`,
+          token_endpoint: `${origin}/token`,
+          registration_endpoint: `${origin}/register`,
+          response_types_supported: ["code"],
+          code_challenge_methods_supported: ["S256"],
+          ...metadata,
+        });
+      case "/register":
+        return json(response, { ...(JSON.parse(body) as Fields), client_id: "client", ...registration });
+      case "/token":
+        return typeof token === "string" ? void response.end(token) : json(response, { ...TOKEN, ...token });
+      default:
+        return void response.writeHead(404).end();
+    }
+  };
+  const server = createServer((request, response) => void respond(request, response));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`; // it listens on TCP
+}
+
+const json = (response: ServerResponse, body: Fields): void =>
+  void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+
+it.each<[source: string, odd: Odd, tokens?: object]>([
+  ["an ordinary server", {}],
+  ["NousResearch/hermes-agent#51934", { registration: { redirect_uris: undefined } }],
+  [
+    "a registration that writes every field",
+    { registration: { client_secret: null, client_secret_expires_at: null, client_uri: "", jwks_uri: null } },
+  ],
+  ["a time as text", { registration: { client_id_issued_at: "2026-01-01", scope: ["a"] } }],
+  [
+    "metadata that is null",
+    { metadata: { scopes_supported: null, jwks_uri: null, service_documentation: "" } },
+  ],
+  ["metadata without types", { metadata: { response_types_supported: undefined } }],
+  ["no type", { token: { token_type: undefined } }],
+  ["scopes as a list", { token: { scope: ["a", "b"] } }, { scope: "a b" }],
+  ["nulls beside the token", { token: { scope: null, id_token: null, token_type: null } }],
+  ["GitHub's form", { token: "access_token=token&scope=repo&token_type=bearer" }, { scope: "repo" }],
+])("%s: the log-in succeeds", async (_source, odd, tokens = {}) => {
+  const login = await logIn(odd);
+  expect(login.tokens).toMatchObject({ access_token: "token", ...tokens });
+});
+
+it("a token whose end is null has no end", async () => {
+  expect((await logIn({ token: { expires_in: null } })).expiresAt).toBeUndefined();
+});
+
+async function logIn(odd: Odd) {
+  const server = { url: await serverWith(odd), headers: {}, ...POLICY };
+  const redirectUrl = "http://127.0.0.1:9/callback";
+  const pending = await beginLogin({ server, redirectUrl, fetch, clock: () => 0 });
+  return pending.finish(new URLSearchParams({ state: pending.state, code: "code" }));
+}
