@@ -144,10 +144,18 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
     clientInformation: client,
     refreshToken,
     ...(resource === undefined ? {} : { resource }),
-    fetchFn: readingAnyAnswer(fetchFor(login.url)),
+    fetchFn: readingAnyAnswer(askingFor(login.tokens.scope, fetchFor(login.url))),
   });
   return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: expiryOf(tokens, clock()) };
 }
+
+/** Names the granted permissions: Entra refuses to renew a token without them. */
+const askingFor =
+  (scope: string | undefined, fetch: AuthorizationFetch): AuthorizationFetch =>
+  (url, init) => {
+    if (scope !== undefined && init?.body instanceof URLSearchParams) init.body.set("scope", scope);
+    return fetch(url, init);
+  };
 
 /** The end of a token that was given now. */
 export const expiryOf = (

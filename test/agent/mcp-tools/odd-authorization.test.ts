@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, it, onTestFinished } from "vitest";
 import { beginLogin } from "../../../src/agent/mcp-tools/authorize.ts";
+import { type Login, ServerLogin } from "../../../src/agent/mcp-tools/login.ts";
 import { POLICY } from "./connect-to.ts";
 
 type Fields = Record<string, unknown>;
@@ -82,6 +83,25 @@ it.each<[source: string, odd: Odd, tokens?: object]>([
 
 it("a token whose end is null has no end", async () => {
   expect((await logIn({ token: { expires_in: null } })).expiresAt).toBeUndefined();
+});
+
+it("punkpeye/mcp-remote#357: a token is renewed with the permissions that were granted", async () => {
+  let kept: Login | undefined = await logIn({ token: { scope: "a b" } });
+  const asked: unknown[] = [];
+  const login = new ServerLogin("s", kept.url, {
+    store: {
+      read: async () => kept,
+      change: async (_server, change) => (kept = await change(kept)),
+    },
+    fetchFor: () => (url, init) => {
+      if (init?.body instanceof URLSearchParams) asked.push(init.body.get("scope"));
+      return fetch(url, init);
+    },
+    command: () => "",
+    clock: () => 0,
+  });
+  expect(await login.renewed("token")).toBe("token");
+  expect(asked).toEqual(["a b"]);
 });
 
 async function logIn(odd: Odd) {
