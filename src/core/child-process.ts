@@ -54,7 +54,7 @@ export class ProgramFailure extends Error {
   }
 }
 
-interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
+export interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
   timeout: number;
   input?: string;
   /** Default: no limit. */

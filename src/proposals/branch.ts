@@ -2,8 +2,9 @@
 import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { ProgramFailure, runProgram } from "../core/child-process.ts";
+import { ProgramFailure, type ProgramOptions } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
+import { runGit } from "../core/git.ts";
 import { oneLine } from "../core/text.ts";
 import type { Content } from "./content.ts";
 
@@ -168,20 +169,8 @@ const SAFE = ["hooksPath=/dev/null", "fsmonitor=false", "safecrlf=false"].flatMa
 ]);
 const UNSIGNED = ["-c", "commit.gpgSign=false"];
 
-/** Variables that name another repository than that of the folder: Git sets them for hooks and what they start. */
-const ELSEWHERE =
-  /^GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|PREFIX|NAMESPACE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES)$/;
-const ownEnv = (): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !ELSEWHERE.test(name)));
-
 const git = (
   cwd: string,
   args: readonly string[],
-  { env, input }: { env?: NodeJS.ProcessEnv; input?: string } = {},
-): Promise<string> =>
-  runProgram("git", [...SAFE, ...UNSIGNED, ...args], {
-    timeout: 120_000,
-    cwd,
-    env: { ...ownEnv(), ...env },
-    ...(input === undefined ? {} : { input }),
-  });
+  options: Pick<ProgramOptions, "env" | "input"> = {},
+): Promise<string> => runGit(cwd, [...SAFE, ...UNSIGNED, ...args], { timeout: 120_000, ...options });

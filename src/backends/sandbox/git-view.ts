@@ -2,7 +2,7 @@
 import { lstatSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { runProgram } from "../../core/child-process.ts";
+import { runGit } from "../../core/git.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { SandboxMount } from "./environment.ts";
 import { gitPlaces } from "./starting-places.ts";
@@ -79,9 +79,7 @@ export async function gitIdentity(folder: string): Promise<Record<string, string
     ["user.name", "NAME"],
     ["user.email", "EMAIL"],
   ] as const) {
-    const answer = await runProgram("git", ["config", "--get", key], { timeout: 5000, cwd: folder }).catch(
-      () => "",
-    );
+    const answer = await runGit(folder, ["config", "--get", key], { timeout: 5000 }).catch(() => "");
     const value = answer.trim();
     if (value !== "") Object.assign(env, { [`GIT_AUTHOR_${name}`]: value, [`GIT_COMMITTER_${name}`]: value });
   }

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type BubblewrapOptions, openBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { gitIdentity, gitView } from "../../../src/backends/sandbox/git-view.ts";
 import { folder } from "./support.ts";
@@ -118,6 +118,9 @@ it("the identity of a person is the one that Git uses in the folder", async () =
   const { root } = repository();
   git(root, "config", "user.name", "Own Name");
   git(root, "config", "user.email", "own@example");
+  // As a hook of another repository has it.
+  vi.stubEnv("GIT_DIR", join(repository().root, ".git"));
+  onTestFinished(() => void vi.unstubAllEnvs());
   expect(await gitIdentity(root)).toEqual({
     GIT_AUTHOR_NAME: "Own Name",
     GIT_COMMITTER_NAME: "Own Name",
