@@ -80,6 +80,8 @@ interface Attempt {
   patience: Promise<never>;
   /** The id of the server's process, if there is one. */
   pid: () => number | null;
+  /** The last lines of its standard output that are not messages. */
+  noise: () => string;
   isOpen: boolean;
   /** Requests that wait for an answer. */
   waiting: number;
@@ -312,8 +314,9 @@ export class McpConnection {
     if (problem) throw problem;
     const attempt: Attempt = {
       pid: () => null,
+      noise: () => "",
       client: Promise.resolve().then(() => this.#open(attempt)),
-      patience: rejectAfter(this.#patienceMs(), "it is still starting; later runs may find it ready"),
+      patience: rejectAfter(this.#patienceMs(), () => stillStarting(attempt.noise())),
       isOpen: false,
       waiting: 0,
     };
@@ -382,6 +385,7 @@ export class McpConnection {
     const login = this.#loginAt(expanded);
     const opened = await createTransport(expanded, way, { name: this.name, log, login, isFirstNoise });
     attempt.pid = () => opened.pid();
+    attempt.noise = () => opened.noise();
     acceptAnyAnswer(opened.transport, (text) => this.#hide(text));
     const client = new Client(
       { name: "deepagent-mcp", version },
@@ -402,7 +406,7 @@ export class McpConnection {
     };
     try {
       const timeout = "url" in this.config ? ADDRESS_MS : START_MS;
-      const late = rejectAfter(timeout + PROBE_MS, "it did not answer in time");
+      const late = rejectAfter(timeout + PROBE_MS, () => "it did not answer in time");
       await Promise.race([client.connect(opened.transport, { timeout }), late]);
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");
       attempt.isOpen = true;
@@ -431,10 +435,13 @@ const ANY_RESULT = {
 /** Stands for a stream that ended without an answer. */
 const CLOSED = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });
 
+const stillStarting = (noise: string): string =>
+  `it is still starting; later runs may find it ready${noise && ` (its standard output is not MCP so far: ${noise})`}`;
+
 /** A promise that only rejects. The caller may lose interest. */
-function rejectAfter(ms: number, message: string): Promise<never> {
+function rejectAfter(ms: number, message: () => string): Promise<never> {
   const late = new Promise<never>((_resolve, reject) => {
-    setTimeout(() => reject(new McpUnavailableError(message)), ms).unref();
+    setTimeout(() => reject(new McpUnavailableError(message())), ms).unref();
   });
   late.catch(() => {});
   return late;

@@ -44,6 +44,8 @@ interface OpenableTransport {
   pid(): number | null;
   /** The end of the server's process and its last words; `undefined` while it runs, and without a process. */
   end(): Promise<string | undefined>;
+  /** The last lines of the process's standard output that are not messages. */
+  noise(): string;
 }
 
 export interface TransportOptions {
@@ -73,7 +75,7 @@ export async function createTransport(
     way === "sse"
       ? new SSEClientTransport(url, settings)
       : tellingEnds(new StreamableHTTPClientTransport(url, settings));
-  return { transport, pid: () => null, end: async () => undefined };
+  return { transport, pid: () => null, end: async () => undefined, noise: () => "" };
 }
 
 /** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
@@ -165,7 +167,7 @@ async function processTransport(
     const words = redacted(lastWords(stderr) || lastWords(noise), secrets);
     return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;
   };
-  return { transport, pid: () => transport.pid, end };
+  return { transport, pid: () => transport.pid, end, noise: () => redacted(lastWords(noise), secrets) };
 }
 
 /** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */

@@ -196,4 +196,14 @@ describe("a server that cannot be used is named with its reason", () => {
     };
     expect(await reason(program)).toBe(text);
   });
+
+  it("a process that asks on its standard output, while it starts", async () => {
+    const source = 'console.log("Ok to proceed? (y)"); setInterval(() => undefined, 1000)';
+    const program = { command: process.execPath, args: ["-e", source], env: {}, ...POLICY };
+    const { connection } = connect(program, {}, 2000);
+    const error: unknown = await connection.listTools().catch((thrown: unknown) => thrown);
+    expect(connection.reason(error)).toBe(
+      "it is still starting; later runs may find it ready (its standard output is not MCP so far: Ok to proceed? (y))",
+    );
+  });
 });

@@ -17,10 +17,14 @@ export const run = (program: { command: string; args: string[] }): McpServerConf
   ...POLICY,
 });
 
-export function connect(config: McpServerConfig, env: Record<string, string> = {}) {
+/** `patienceMs`: long, because the machine may be busy. */
+export function connect(
+  config: McpServerConfig,
+  env: Record<string, string> = {},
+  patienceMs: number = 60_000,
+) {
   const lines: string[] = [];
   const log = createLogger("debug", (line) => void lines.push(line));
-  const patienceMs = 60_000; // the machine may be busy
   const options = { env: { PATH: process.env["PATH"], ...env }, version: "0.0.0-test", log, patienceMs };
   const connection = new McpConnection("sloppy", config, options);
   onTestFinished(() => connection.close());
