@@ -8,9 +8,9 @@ export function byIdentity<Key extends object, Value>(make: (key: Key) => Value)
   };
 }
 
-/** The same for numbers, of which there are few: values are kept for ever. */
-export function byNumber<Value>(make: (key: number) => Value): (key: number) => Value {
-  const made = new Map<number, Value>();
+/** The same for numbers or texts, of which there are few: values are kept for ever. */
+export function byValue<Key extends number | string, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>();
   return (key) => {
     const known = made.get(key) ?? make(key);
     made.set(key, known);

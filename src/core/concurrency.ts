@@ -81,6 +81,29 @@ export class Semaphore {
   }
 }
 
+/**
+ * Makes a function that does `work`, one call at a time. Calls during the work are answered by doing it once more; each
+ * promise ends when nothing is left to do.
+ */
+export function coalesced(work: () => Promise<void>): () => Promise<void> {
+  let underWay: Promise<void> | undefined;
+  let isAsked = false;
+  const run = async (): Promise<void> => {
+    try {
+      while (isAsked) {
+        isAsked = false;
+        await work();
+      }
+    } finally {
+      underWay = undefined;
+    }
+  };
+  return () => {
+    isAsked = true;
+    return (underWay ??= run());
+  };
+}
+
 /** Gives what `work` makes of each item, with at most `limit` of them at work. After a failure it begins no other. */
 export async function mapAtMost<Item, Result>(
   limit: number,

@@ -40,10 +40,7 @@ function containersIn(values: readonly unknown[]): object[] {
   return values.filter((value) => typeof value === "object" && value !== null);
 }
 
-/**
- * Finds the same problems in JSON (UTF-8) before it is parsed, and counts as `shapeProblem` does. It does not check
- * whether the text is JSON at all.
- */
+/** Finds the same problems in JSON (UTF-8) before it is parsed. It does not check whether the text is JSON. */
 export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
   let depth = 0;
   let values = 0;

@@ -55,8 +55,6 @@ async function createKey(path: string): Promise<void> {
 
 function damaged(path: string): ConfigurationError {
   const name = basename(path);
-  return new ConfigurationError(
-    `${name.replace(".", "_")}_damaged`,
-    `The file ${name} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`,
-  );
+  const message = `The file ${name} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`;
+  return new ConfigurationError(`${name.replace(".", "_")}_damaged`, message);
 }

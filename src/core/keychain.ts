@@ -1,6 +1,7 @@
 /** Secrets in the keychain of the system: of macOS by `security`, of Linux desktops by `secret-tool` of libsecret. */
 import { existsSync } from "node:fs";
 import { ProgramFailure, runProgram } from "./child-process.ts";
+import { defined } from "./defined.ts";
 import { codeOf } from "./errors.ts";
 
 /** The secret under a name, if any, or the reason why the keychain cannot be read. */
@@ -62,9 +63,13 @@ const SECRET = /^[\x21-\x7e]{1,4096}$/;
 export const secretProblem = (text: string): string | undefined =>
   SECRET.test(text) ? undefined : "A key consists of at most 4,096 ASCII characters without blanks.";
 
+/** The keychain of the system for a name, if there is one. */
+const programFor = (name: string, { platform }: KeychainOptions): Program | undefined =>
+  NAME.test(name) ? PROGRAMS[platform] : undefined;
+
 export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
-  const program = PROGRAMS[options.platform];
-  if (program === undefined || !NAME.test(name)) return { ok: false, problem: NO_KEYCHAIN };
+  const program = programFor(name, options);
+  if (program === undefined) return { ok: false, problem: NO_KEYCHAIN };
   try {
     const secret = (await run(program, program.read(name), options)).trim();
     return { ok: true, secret: SECRET.test(secret) ? secret : undefined };
@@ -81,8 +86,8 @@ export async function keepSecret(
   secret: string,
   options: KeychainOptions,
 ): Promise<string | undefined> {
-  const program = PROGRAMS[options.platform];
-  if (program === undefined || !NAME.test(name)) return NO_KEYCHAIN;
+  const program = programFor(name, options);
+  if (program === undefined) return NO_KEYCHAIN;
   const unusable = secretProblem(secret);
   if (unusable !== undefined) return unusable;
   const { args, input } = program.write(name, secret);
@@ -97,8 +102,8 @@ export async function keepSecret(
 
 /** Forgets what is kept under a name. Gives why that failed; where nothing is kept, nothing has to be done. */
 export async function forgetSecret(name: string, options: KeychainOptions): Promise<string | undefined> {
-  const program = PROGRAMS[options.platform];
-  if (program === undefined || !NAME.test(name)) return NO_KEYCHAIN;
+  const program = programFor(name, options);
+  if (program === undefined) return NO_KEYCHAIN;
   try {
     await run(program, program.remove(name), options);
   } catch (error) {
@@ -119,11 +124,7 @@ function run(
   { env, timeout = PATIENCE_MS }: KeychainOptions,
   input?: string,
 ): Promise<string> {
-  return runProgram(command, args, {
-    timeout,
-    env: withBus(env),
-    ...(input === undefined ? {} : { input }),
-  });
+  return runProgram(command, args, { timeout, env: withBus(env), ...defined({ input }) });
 }
 
 /** Clients pass few variables; without this one, the keychain of a Linux desktop is not found. */

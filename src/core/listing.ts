@@ -3,10 +3,7 @@
 /** Entries of one list, however short they are. */
 const MOST_ENTRIES = 100;
 
-/**
- * Takes entries in their order as long as their lines have room, in characters; one that is too long is skipped.
- * `undefined`: all of them have.
- */
+/** Takes entries in order as long as their lines have room, in characters; `undefined`: all of them have. */
 export function withinRoom<Entry>(
   entries: readonly Entry[],
   lineOf: (entry: Entry) => string,

@@ -140,10 +140,7 @@ function heif({ all, big }: Bytes): Format {
 const MAX_SIDE = 100_000;
 const MAX_PIXELS = 1e9;
 
-/**
- * Reads what bytes are. `claimed`, a type by name or word of a server, decides only between sound and film in
- * a container that may hold either.
- */
+/** Reads what bytes are. `claimed`, a type by name, decides only between sound and film in one container. */
 export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const bytes = new Bytes(given);
   const size = bytes.all.length;

@@ -8,10 +8,7 @@ export interface Hunk {
   lines: string[];
 }
 
-/**
- * Merges two changes of one text line by line; `undefined` when they overlap or touch each other in
- * different ways.
- */
+/** Merges two changes of one text line by line; `undefined` if they overlap or touch differently. */
 export function mergeTexts(base: string, first: string, second: string): string | undefined {
   const lines = base.split("\n");
   const hunks = [first, second].flatMap((changed) => hunksBetween(lines, changed.split("\n")));

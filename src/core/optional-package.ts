@@ -20,10 +20,7 @@ export async function loadOptional(
   try {
     return await load(name);
   } catch (cause) {
-    throw new ConfigurationError(
-      "PACKAGE_MISSING",
-      `${user} needs the package ${name}, which is not installed: run npm install ${name}@${version}`,
-      { cause },
-    );
+    const message = `${user} needs the package ${name}, which is not installed: run npm install ${name}@${version}`;
+    throw new ConfigurationError("PACKAGE_MISSING", message, { cause });
   }
 }

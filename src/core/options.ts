@@ -9,16 +9,17 @@ const KINDS = {
   "true or false": (value) => typeof value === "boolean",
   "a function": (value) => typeof value === "function",
   "a list": (value) => Array.isArray(value),
-  "a list of non-empty texts": isListOfTexts,
+  "a list of non-empty texts": (value) =>
+    Array.isArray(value) && value.every((item) => typeof item === "string" && item.trim() !== ""),
   "a list of objects { folder, at }": (value) =>
-    Array.isArray(value) && value.every((item) => hasTexts(item, ["folder", "at"])),
+    Array.isArray(value) && value.every((item) => hasAll("string", item, "folder", "at")),
   "a plain object": isPlainObject,
   "a plain object of texts": (value) =>
     isPlainObject(value) && valuesOf(value).every((item) => typeof item === "string" || item === undefined),
   "an object { accessKeyId, secretAccessKey }": (value) =>
-    hasTexts(value, ["accessKeyId", "secretAccessKey"]),
+    hasAll("string", value, "accessKeyId", "secretAccessKey"),
   "an object with { input, output } for each model": (value) =>
-    isPlainObject(value) && valuesOf(value).every((price) => hasNumbers(price, ["input", "output"])),
+    isPlainObject(value) && valuesOf(value).every((price) => hasAll("number", price, "input", "output")),
   "a plain object or false": (value) => value === false || isPlainObject(value),
 } as const satisfies Record<string, (value: unknown) => boolean>;
 
@@ -43,10 +44,8 @@ export function readOptions<Options extends object>(
 ): Options {
   const options = given ?? {};
   if (!isPlainObject(options)) {
-    throw new ConfigurationError(
-      "INVALID_OPTION",
-      `${owner} takes a plain object of options; got ${kindOf(given)}.`,
-    );
+    const problem = `${owner} takes a plain object of options; got ${kindOf(given)}.`;
+    throw new ConfigurationError("INVALID_OPTION", problem);
   }
   const kinds: Readonly<Record<string, string>> = table;
   const known = Object.keys(kinds);
@@ -61,10 +60,8 @@ export function readOptions<Options extends object>(
     if (value === null || value === undefined) return value === null && takesNull;
     const plain = (takesNull ? kind.slice(0, -OR_NULL.length) : kind) as Kind; // as the type of tables says
     if (KINDS[plain](value)) return true;
-    throw new ConfigurationError(
-      "INVALID_OPTION",
-      `${owner}: '${name}' takes ${kind}; got ${givenFor(plain, value)}.`,
-    );
+    const problem = `${owner}: '${name}' takes ${kind}; got ${givenFor(plain, value)}.`;
+    throw new ConfigurationError("INVALID_OPTION", problem);
   });
   return Object.fromEntries(named) as Options; // its own entries, without those that say nothing
 }
@@ -103,17 +100,10 @@ const sameLetters = (name: string, known: readonly string[]): string | undefined
 
 const lettersOf = (name: string): string => name.replaceAll("_", "").toLowerCase();
 
-function isListOfTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every((item) => typeof item === "string" && item.trim() !== "");
-}
-
 const valuesOf = (value: unknown): unknown[] => Object.values(Object(value));
 
-const hasTexts = (value: unknown, names: readonly string[]): boolean =>
-  isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === "string");
-
-const hasNumbers = (value: unknown, names: readonly string[]): boolean =>
-  isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === "number");
+const hasAll = (type: "string" | "number", value: unknown, ...names: string[]): boolean =>
+  isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === type);
 
 /** Names the kind of a value, and of what is in it where only that is wrong. */
 function givenFor(kind: Kind, value: unknown): string {
@@ -136,10 +126,7 @@ function kindOf(value: unknown): string {
   return isPlainObject(value) ? "a plain object" : `an object of class ${value.constructor.name}`;
 }
 
-/**
- * Those of `names` that `name` was probably meant to be, the likeliest first: spelt nearly the same, or with
- * it as a part between underscores.
- */
+/** The likeliest of `names` first: spelt nearly as `name`, or with it as a part between underscores. */
 export function closestNames(name: string, names: Iterable<string>, limit = 3): string[] {
   const wanted = name.toLowerCase();
   const found = [...names].flatMap((candidate) => {

@@ -30,10 +30,7 @@ function linkTarget(path: string): string | undefined {
   }
 }
 
-/**
- * Gives a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. `name`: what
- * the message calls the place.
- */
+/** Gives a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. */
 export function linkGuard(path: string, name: string): () => void {
   const place = realPath(path);
   return () => {

@@ -83,10 +83,7 @@ export const wellFormed = (text: string): string => text.toWellFormed();
 /** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
 
-/**
- * Escapes each character that cannot be seen, or looks like an ordinary blank, the way JSON does. JSON stays the same
- * JSON, and blanks stay as they are.
- */
+/** Escapes hidden characters the way JSON does. JSON stays the same JSON, and blanks stay as they are. */
 export const escapeHidden = (text: string): string => text.replace(HIDDEN, escaped);
 
 /**
@@ -98,10 +95,7 @@ export const displayName = (name: string): string =>
     .replace(/[\t\n]/g, escaped)
     .replace(BLANKS_OF_NAME, (blanks) => BLANK.repeat(blanks.length));
 
-/**
- * Shows a text line by line: hidden characters are escaped, and long runs of blanks are counted. The lines stay the
- * same, and showing the result again changes nothing.
- */
+/** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string => escapeHidden(text).replace(LONG_RUN, countOf);
 
 /** Shows a person what a call will do: `displayText` with marks for blanks and tabs at the end of a line. */
@@ -143,9 +137,6 @@ function escaped(character: string): string {
   return shown;
 }
 
-/**
- * Text from outside for a block `<name>` in what a model reads: it can neither end nor begin a block of these names,
- * which are plain words of our own.
- */
+/** Text from outside that can neither end nor begin a block of these names, which are plain words of ours. */
 export const quotedIn = (names: readonly string[], text: string): string =>
   text.replaceAll(new RegExp(`<(?=\\s*(?:/\\s*)?(?:${names.join("|")})\\b)`, "gi"), () => "&lt;");

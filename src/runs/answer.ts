@@ -1,11 +1,11 @@
 /** Stores the answers of people to questions that are not about approval. */
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../core/clock.ts";
 import { canonicalJson } from "../core/json.ts";
 import { oneLine, shownName } from "../core/text.ts";
 import { answerText, checkAnswer, questionText } from "../tools/check-answer.ts";
 import type { Answer } from "../tools/tool.ts";
-import type { AnsweredQuestion, RunRepository } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { AnsweredQuestion } from "./ports.ts";
 import { DEADLINE, type OpenQuestion, type Principal, alreadyAnswered } from "./run.ts";
 import type { AnswerOutcome } from "./service.ts";
 
@@ -17,10 +17,7 @@ export interface ProposedAnswer {
   answer: Answer;
 }
 
-export interface AnswerContext {
-  runs: RunRepository;
-  clock: Clock;
-}
+type AnswerContext = Pick<RunContext, "runs" | "clock">;
 
 /** Stores an answer. One that comes after its question has expired reaches a run that is still open as a message. */
 export async function answer(

@@ -114,17 +114,13 @@ export const storableGoal = (goal: readonly string[]): string[] =>
   goal.map((criterion) => wellFormed(criterion.trim()));
 
 /** The limits that were chosen, none of them above the server's. */
-export function loweredLimits(own: RunLimits, most: RunLimits): RunLimits {
-  const all = lowerLimits(most, own);
-  return Object.fromEntries(Object.entries(all).filter(([name]) => Object.hasOwn(own, name)));
-}
+export const loweredLimits = (own: RunLimits, most: RunLimits): RunLimits =>
+  Object.fromEntries(Object.entries(lowerLimits(most, own)).filter(([name]) => Object.hasOwn(own, name)));
 
 /** The lower one of each limit, so that a run never has more than its server allows. */
 export function lowerLimits(server: RunLimits, own: RunLimits = {}): RunLimits {
-  const limits: RunLimits = {};
-  for (const name of NAMES) {
-    const least = Math.min(server[name] ?? Infinity, own[name] ?? Infinity);
-    if (least !== Infinity) limits[name] = least;
-  }
-  return limits;
+  const limits = NAMES.map(
+    (name) => [name, Math.min(server[name] ?? Infinity, own[name] ?? Infinity)] as const,
+  );
+  return Object.fromEntries(limits.filter(([, limit]) => limit !== Infinity));
 }

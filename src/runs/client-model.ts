@@ -1,14 +1,9 @@
 import type { ModelLender, SamplingReply } from "../agent/agent.ts";
-import type { Clock } from "../core/clock.ts";
 import { RunFailure } from "../core/errors.ts";
-import type { ChangeFeed } from "./follow.ts";
-import type { Lease, RunQueries, WorkLog } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { Lease } from "./ports.ts";
 
-export interface LendingContext {
-  work: WorkLog;
-  read: RunQueries;
-  feed: ChangeFeed;
-  clock: Clock;
+interface LendingContext extends Pick<RunContext, "work" | "read" | "feed" | "clock"> {
   /** Time that a run keeps its place while it waits for a model call, in ms. */
   patienceMs: number;
 }
@@ -65,16 +60,7 @@ async function replyInTime(
 ): Promise<SamplingReply | undefined> {
   const patience = AbortSignal.timeout(patienceMs);
   const stop = signal === undefined ? patience : AbortSignal.any([patience, signal]);
-  const subscription = feed.subscribe(runId);
-  try {
-    for (;;) {
-      const reply = await read.modelReply(principal, runId, id);
-      if (reply !== undefined) return reply;
-      signal?.throwIfAborted();
-      if (stop.aborted || feed.closed) return undefined;
-      await subscription.changed(stop);
-    }
-  } finally {
-    subscription.close();
-  }
+  const reply = await feed.wait(runId, stop, () => read.modelReply(principal, runId, id));
+  if (reply === undefined) signal?.throwIfAborted();
+  return reply;
 }

@@ -1,5 +1,6 @@
 /** Delivers news: takes messages out of the outbox and gives them to their channels. */
 import { type Clock, isDoneWithin } from "../core/clock.ts";
+import { coalesced } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
@@ -88,8 +89,7 @@ export class Courier {
   /** Receivers that did not answer. Messages that come during the pause wait, too. */
   readonly #unreachable = new Map<string, { failures: number; until: number }>();
   readonly #stop = new AbortController();
-  #looking: Promise<void> | undefined;
-  #isAskedAgain = false;
+  #looking: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -102,9 +102,7 @@ export class Courier {
 
   /** Begins to send what is due. */
   look(): Promise<void> {
-    this.#isAskedAgain = true;
-    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-    return this.#looking;
+    return (this.#looking = this.#lookAgain());
   }
 
   /** Ends attempts under way after a while; they are made again later, by this server or another. */
@@ -118,29 +116,27 @@ export class Courier {
     await sent;
   }
 
-  async #look(): Promise<void> {
+  readonly #lookAgain = coalesced(async () => {
     const { news, environment, clock, log, checkMs } = this.#options;
-    while (this.#isAskedAgain && !this.#isClosed) {
-      this.#isAskedAgain = false;
-      clearTimeout(this.#timer);
-      let wait = checkMs;
-      try {
-        const due = await news.due(environment);
-        this.#forgetReceivers(due);
-        for (const { target, dueAt: first } of due) {
-          const send = this.#sendTo(target);
-          if (send === undefined || this.#lanes.has(target)) continue;
-          const dueAt = Math.max(first, this.#unreachable.get(target)?.until ?? first);
-          if (dueAt <= clock()) this.#lanes.set(target, this.#lane(target, send));
-          else wait = Math.min(wait, dueAt - clock());
-        }
-        if (!(await this.#hasReceivers())) wait *= RARELY;
-      } catch (error) {
-        warnUnlessLocked(log, "news.look_failed", { error });
+    if (this.#isClosed) return;
+    clearTimeout(this.#timer);
+    let wait = checkMs;
+    try {
+      const due = await news.due(environment);
+      this.#forgetReceivers(due);
+      for (const { target, dueAt: first } of due) {
+        const send = this.#sendTo(target);
+        if (send === undefined || this.#lanes.has(target)) continue;
+        const dueAt = Math.max(first, this.#unreachable.get(target)?.until ?? first);
+        if (dueAt <= clock()) this.#lanes.set(target, this.#lane(target, send));
+        else wait = Math.min(wait, dueAt - clock());
       }
-      this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
+      if (!(await this.#hasReceivers())) wait *= RARELY;
+    } catch (error) {
+      warnUnlessLocked(log, "news.look_failed", { error });
     }
-  }
+    this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
+  });
 
   /** Forgets failures of receivers that nothing is to be sent to any more. */
   #forgetReceivers(due: ReadonlyArray<{ target: string }>): void {

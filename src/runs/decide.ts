@@ -1,9 +1,9 @@
 import type { Agent, Decision } from "../agent/agent.ts";
-import type { Clock } from "../core/clock.ts";
 import { canonicalJson } from "../core/json.ts";
 import { shownName } from "../core/text.ts";
 import { answerOutcome, prepareAnswer } from "./answer.ts";
-import type { AnsweredQuestion, DecidedCall, RunRepository } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { AnsweredQuestion, DecidedCall } from "./ports.ts";
 import {
   type Approval,
   DEADLINE,
@@ -23,15 +23,7 @@ interface ProposedDecision {
   decision: PersonDecision;
 }
 
-export interface DecideRequest extends ProposedDecision {
-  by: string;
-}
-
-export interface DecideContext {
-  runs: RunRepository;
-  agentFor: (run: Run) => Promise<Agent>;
-  clock: Clock;
-}
+type DecideContext = Pick<RunContext, "runs" | "agentFor" | "clock">;
 
 /** A decision that can be stored now, as it will be. */
 interface Ready {
@@ -42,7 +34,10 @@ interface Ready {
 }
 
 /** Stores a person's decision on one call. A deadline that has passed denies instead. */
-export async function decide(request: DecideRequest, context: DecideContext): Promise<DecideOutcome> {
+export async function decide(
+  request: ProposedDecision & { by: string },
+  context: DecideContext,
+): Promise<DecideOutcome> {
   const { runs, clock } = context;
   const ready = await prepare(request, context);
   if ("ok" in ready) return ready;
@@ -59,10 +54,7 @@ export async function problemOf(
   return "ok" in ready && !ready.ok ? ready.message : undefined;
 }
 
-/**
- * Uses up a signed answer of a client together with all it says, or not at all. `undefined`: it was used before,
- * there is a problem with it, or no such run.
- */
+/** Uses up a signed answer with all it says. `undefined`: it was used before, has a problem, or no such run. */
 export async function useAnswer(
   { principal, runId, answer }: { principal: Principal; runId: string; answer: CarriedAnswer },
   context: DecideContext,
@@ -71,14 +63,11 @@ export async function useAnswer(
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return undefined;
   const { id, by, problem, replies } = answer;
+  const given = problem === undefined ? answer : { decisions: [], answers: [] };
   const prepared: (Ready | DecideOutcome)[] = [];
-  for (const { approvalId, decision } of problem === undefined ? answer.decisions : []) {
-    prepared.push(await prepare({ principal, runId, approvalId, decision }, context));
-  }
+  for (const one of given.decisions) prepared.push(await prepare({ principal, runId, ...one }, context));
   const answered: (AnsweredQuestion | AnswerOutcome)[] = [];
-  for (const one of problem === undefined ? answer.answers : []) {
-    answered.push(await prepareAnswer({ principal, runId, ...one }, context));
-  }
+  for (const one of given.answers) answered.push(await prepareAnswer({ principal, runId, ...one }, context));
   const decisions = prepared.flatMap((one) => ("ok" in one ? [] : [one.call]));
   const answers = answered.flatMap((one) => ("ok" in one ? [] : [one]));
   const signed = { id, by, problem, decisions, answers, replies };
@@ -86,9 +75,8 @@ export async function useAnswer(
   if (applied === undefined) return undefined;
   const decided = applied.decided.values();
   const outcomes: DecideOutcome[] = [];
-  for (const one of prepared) {
+  for (const one of prepared)
     outcomes.push("ok" in one ? one : await outcomeOf(one, decided.next().value, context));
-  }
   const stored = applied.answered.values();
   const answerOutcomes: AnswerOutcome[] = [];
   for (const one of answered) {
@@ -101,26 +89,20 @@ export async function useAnswer(
 /** The decision ready to be stored, or the outcome if it is not stored. */
 async function prepare(
   { principal, runId, approvalId, decision }: ProposedDecision,
-  { runs, agentFor }: DecideContext,
+  context: DecideContext,
 ): Promise<Ready | DecideOutcome> {
+  const { runs, agentFor } = context;
   const run = await runs.read.run(principal, runId);
   const approval = run === undefined ? undefined : await runs.read.approval(principal, runId, approvalId);
   if (run === undefined || approval === undefined) {
-    return {
-      ok: false,
-      code: "not_found",
-      message: `There is no approval ${shownName(approvalId)} in run ${shownName(runId)}.`,
-    };
+    const message = `There is no approval ${shownName(approvalId)} in run ${shownName(runId)}.`;
+    return { ok: false, code: "not_found", message };
   }
-  if (approval.status !== "pending") return repeated(approval, decision, { runs, run, agentFor });
+  if (approval.status !== "pending") return repeated(approval, decision, run, context);
   const offered = offeredDecisions(approval);
   if (!offered.includes(decision.type)) {
-    const allowed = offered.join(", ");
-    return {
-      ok: false,
-      code: "not_allowed",
-      message: `"${decision.type}" is not possible for this call of ${approval.tool}. Possible: ${allowed}.`,
-    };
+    const message = `"${decision.type}" is not possible for this call of ${approval.tool}. Possible: ${offered.join(", ")}.`;
+    return { ok: false, code: "not_allowed", message };
   }
   const checked = decision.type === "edit" ? checkedEdit(decision, approval, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
@@ -131,33 +113,31 @@ async function prepare(
 async function outcomeOf(
   { run, decision, call: { approval } }: Ready,
   decided: Approval | undefined,
-  { runs, agentFor }: DecideContext,
+  context: DecideContext,
 ): Promise<DecideOutcome> {
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
     return { ok: true, approval: decided, repeated: false };
   }
   // Someone else decided while this was checked, or the deadline did.
-  const now = decided ?? (await runs.read.approval(run.principal, run.id, approval.id)) ?? approval;
-  return repeated(now, decision, { runs, run, agentFor });
+  const now = decided ?? (await context.runs.read.approval(run.principal, run.id, approval.id)) ?? approval;
+  return repeated(now, decision, run, context);
 }
 
 /** The outcome of an answer that is not the first. */
 async function repeated(
-  approval: Approval,
-  decision: PersonDecision,
-  { runs, run, agentFor }: Pick<DecideContext, "runs" | "agentFor"> & { run: Run },
+  ...[approval, decision, run, context]: Parameters<typeof isAsDecided>
 ): Promise<DecideOutcome> {
-  if (await isAsDecided(approval, decision, { runs, run, agentFor })) {
-    return { ok: true, approval, repeated: true };
-  }
-  return { ok: false, code: "already_decided", message: alreadyDecided(approval), approval };
+  return (await isAsDecided(approval, decision, run, context))
+    ? { ok: true, approval, repeated: true }
+    : { ok: false, code: "already_decided", message: alreadyDecided(approval), approval };
 }
 
 /** True if `decision` is the stored one. */
 async function isAsDecided(
   approval: Approval,
   decision: PersonDecision,
-  { runs, run, agentFor }: Pick<DecideContext, "runs" | "agentFor"> & { run: Run },
+  run: Run,
+  { runs, agentFor }: DecideContext,
 ): Promise<boolean> {
   const { status, decision: stored, decidedBy } = approval;
   if (decidedBy === DEADLINE || stored === undefined) return false;

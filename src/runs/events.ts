@@ -284,38 +284,80 @@ export const TEXT = 2000;
 const DIFF = 16_000;
 const TODOS = 100;
 
+/** Long values of agent events as the journal has them, by the names of their fields. */
+const SHORTENED: Readonly<Record<string, (value: string) => string>> = {
+  summary: (text) => oneLine(text, LINE),
+  message: (text) => oneLine(text, TEXT),
+  description: (text) => cutMiddle(text, TEXT),
+  report: (text) => cutMiddle(text, TEXT),
+  text: (text) => cutMiddle(text, TEXT),
+  diff: (diff) => cutDiff(diff, DIFF),
+};
+
+const shownTodos = (all: readonly Todo[]) =>
+  all.slice(0, TODOS).map(({ content, status }) => ({ content: oneLine(content, LINE), status }));
+
+/** The fields of an event that its kind has in the journal. */
+function dataOf(event: JournalledEvent): object {
+  if (event.kind === "todos") return { todos: shownTodos(event.todos) };
+  const fields = Object.keys(EVENTS[event.kind].data.shape).map((name): [string, unknown] => {
+    const value: unknown = Reflect.get(event, name);
+    return [name, typeof value === "string" ? (SHORTENED[name]?.(value) ?? value) : value];
+  });
+  return defined(Object.fromEntries(fields));
+}
+
 export function entryOf(event: JournalledEvent): JournalEntry {
   const { kind, agent } = event;
+  const entry = { kind, agent, data: dataOf(event), identity: identityOf(event), effect: effectOf(event) };
+  const recalled = kind === "tool_started" ? event.recalled : undefined;
+  return defined({ ...entry, recalled }) as JournalEntry; // the fields are those of its kind
+}
+
+function identityOf(event: JournalledEvent): string | undefined {
+  const { kind, agent } = event;
+  const about = (subject: string, ...rest: string[]): string =>
+    JSON.stringify([subject, agent.map(({ callId }) => callId), ...rest]);
   switch (kind) {
     case "todos":
-      return todosEntry(agent, event.todos);
+      return about(kind);
     case "subagent_queued":
     case "subagent_started":
     case "subagent_finished":
+      return about("subagent", event.callId);
     case "tool_started":
     case "tool_finished":
+      return about("tool", event.callId);
     case "file_changed":
-      return callEntry(event);
-    case "model_called":
-      return modelEntry(event);
-    case "compacted": {
-      const { how, messages, to, path } = event;
-      const data = { how, messages, ...defined({ path }) };
-      return { kind, agent, data, identity: identity("compacted", agent, to) };
-    }
-    case "model_retry": {
-      const { model, reason, message, attempt, pauseMs } = event;
-      return { kind, agent, data: { model, reason, message, attempt, pauseMs } };
-    }
+      return about("file", event.callId, event.path);
+    case "compacted":
+      return about(kind, event.to);
     case "goal_judged":
-    case "goal_ended": {
-      const { kind: _kind, agent: _agent, ...data } = event;
-      return { kind, agent, data, identity: identity(kind, agent, String(event.round)) } as JournalEntry;
+    case "goal_ended":
+      return about(kind, String(event.round));
+    case "warning":
+      return about(kind, oneLine(event.message, TEXT));
+    default:
+      return undefined;
+  }
+}
+
+function effectOf(event: JournalledEvent): RunEffect | undefined {
+  const isMain = event.agent.length === 0;
+  switch (event.kind) {
+    case "todos":
+      return isMain ? { todos: event.todos } : undefined;
+    case "model_called": {
+      const { usage, costUsd: cost = "unknown", text } = event;
+      return { usage, cost, ...(isMain && text !== "" ? { answer: text } : {}) };
     }
-    case "warning": {
-      const message = oneLine(event.message, TEXT);
-      return { kind, agent, data: { message }, identity: identity("warning", agent, message) };
-    }
+    case "subagent_queued":
+    case "subagent_started":
+      return { subagent: "begun" };
+    case "subagent_finished":
+      return { subagent: event.status === "success" ? "completed" : "failed" };
+    default:
+      return undefined;
   }
 }
 
@@ -338,78 +380,3 @@ export function messageEntry(messageId: string, text: string, agent: AgentPath =
 
 /** The beginning of a final answer, for the journal. */
 export const answerExcerpt = (answer: string): string => cutMiddle(answer, TEXT);
-
-function todosEntry(agent: AgentPath, all: Todo[]): JournalEntry {
-  const todos = all
-    .slice(0, TODOS)
-    .map((todo) => ({ content: oneLine(todo.content, LINE), status: todo.status }));
-  return {
-    kind: "todos",
-    agent,
-    data: { todos },
-    identity: identity("todos", agent),
-    ...(agent.length === 0 ? { effect: { todos: all } } : {}),
-  };
-}
-
-function modelEntry(event: Extract<JournalledEvent, { kind: "model_called" }>): JournalEntry {
-  const { agent, model, usage, costUsd, purpose } = event;
-  const answer = agent.length === 0 && event.text !== "" ? { answer: event.text } : {};
-  return {
-    kind: "model_called",
-    agent,
-    data: { model, usage, text: cutMiddle(event.text, TEXT), ...defined({ costUsd, purpose }) },
-    effect: { usage, cost: costUsd ?? "unknown", ...answer },
-  };
-}
-
-type CallEvent = Extract<JournalledEvent, { callId: string }>;
-
-function callEntry(event: CallEvent): JournalEntry {
-  const { agent, callId } = event;
-  const ofSubagent = identity("subagent", agent, callId);
-  const ofTool = identity("tool", agent, callId);
-  switch (event.kind) {
-    case "subagent_queued":
-    case "subagent_started": {
-      const { background } = event.kind === "subagent_started" ? event : {};
-      const data = {
-        callId,
-        name: event.name,
-        description: cutMiddle(event.description, TEXT),
-        ...defined({ background }),
-      };
-      return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent: "begun" } };
-    }
-    case "subagent_finished": {
-      const { name, status, report, cancelled } = event;
-      const data = { callId, name, status, report: cutMiddle(report, TEXT), ...defined({ cancelled }) };
-      const subagent = status === "success" ? "completed" : "failed";
-      return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent } };
-    }
-    case "tool_started": {
-      const { tool, summary, within } = event;
-      const data = { callId, tool, summary: oneLine(summary, LINE), ...defined({ within }) };
-      const recalled = event.recalled === true ? { recalled: true as const } : {};
-      return { kind: event.kind, agent, data, identity: ofTool, ...recalled };
-    }
-    case "tool_finished": {
-      const { tool, status, summary, rejected } = event;
-      const data = { callId, tool, status, summary: oneLine(summary, LINE), ...defined({ rejected }) };
-      return { kind: event.kind, agent, data, identity: ofTool };
-    }
-    case "file_changed": {
-      const { path, diff, added, removed } = event;
-      const data = {
-        callId,
-        path,
-        ...(diff === undefined ? {} : { diff: cutDiff(diff, DIFF) }),
-        ...defined({ added, removed }),
-      };
-      return { kind: event.kind, agent, data, identity: identity("file", agent, callId, path) };
-    }
-  }
-}
-
-const identity = (subject: string, agent: AgentPath, ...rest: string[]): string =>
-  JSON.stringify([subject, agent.map((segment) => segment.callId), ...rest]);

@@ -2,21 +2,22 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Agent, AgentEvent, AgentInput, WorkOptions } from "../agent/agent.ts";
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
-import { StorageError, isTransient } from "../core/errors.ts";
+import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
+import type { RunContext } from "./context.ts";
 import { entryOf } from "./events.ts";
 import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
-import type { LiveTexts, Speaker } from "./live-texts.ts";
-import { type ReviewContext, reviewAtEnd } from "./review.ts";
-import type { RunServiceOptions } from "./service.ts";
+import type { LiveTexts } from "./live-texts.ts";
+import { reviewAtEnd } from "./review.ts";
 
-export interface ExecutionContext extends ReviewContext {
+export interface ExecutionContext extends Pick<
+  RunContext,
+  "work" | "clock" | "newId" | "proposals" | "log" | "checkpoints"
+> {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   texts: LiveTexts;
-  checkpoints: RunServiceOptions["checkpoints"];
   /** Asks a person while a call of the run is at work. */
   holderOf(lease: Lease): NonNullable<WorkOptions["hold"]>;
 }
@@ -163,70 +164,51 @@ async function stream(
   execution: Execution,
   context: ExecutionContext,
 ): Promise<StreamEnd> {
-  const { signal } = execution.controller;
-  const { run, lease } = execution;
-  const speaker = context.texts.speaker(run.id, lease.epoch);
+  const { run, lease, controller } = execution;
+  const { work, clock, newId, texts } = context;
+  const { signal } = controller;
+  const speaker = texts.speaker(run.id, lease.epoch);
   // LangGraph hangs listeners on the signal it gets and leaves them there: they go with this one.
   const own = new AbortController();
   const abort = (): void => own.abort(signal.reason);
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort);
+  let handedOver = input.kind !== "task";
+  const children = work.children(lease, clock, () => newId("thr"));
+  const options = {
+    runId: run.id,
+    agent: run.parent?.agent ?? [],
+    inbox,
+    signal: own.signal,
+    // Subagents in the background start no others there.
+    ...(run.parent === undefined ? { children, say: speaker.say } : {}),
+    spentElsewhere: () => children.spentElsewhere(),
+    startNote: startNote(clock()),
+    effects: work.effectLog(lease, clock, breakingOff(execution)),
+    hold: context.holderOf(lease),
+    hasAnswers: () => work.hasAnswers(lease),
+    trace: work.tracePlace(lease),
+  };
   try {
-    return await journalled({ agent, input, inbox, speaker, signal: own.signal }, execution, context);
+    for await (const event of agent.work(run.threadId, input, options)) {
+      try {
+        if (!handedOver) await work.markHandedOver(lease);
+        handedOver = true;
+        if (event.kind === "finished" || event.kind === "paused") return event;
+        await journal(event, lease, context);
+        if (event.kind === "model_called" && event.agent.length === 0) speaker.told(event.text);
+      } catch (error) {
+        // Leaving the loop does not stop tools at work; nothing may continue that cannot be journalled.
+        controller.abort();
+        throw error;
+      }
+    }
+    own.signal.throwIfAborted();
+    throw new Error("The agent's events ended without a result.");
   } finally {
     speaker.end();
     signal.removeEventListener("abort", abort);
   }
-}
-
-interface Turn {
-  agent: Agent;
-  input: AgentInput;
-  inbox: RunInbox;
-  speaker: Speaker;
-  signal: AbortSignal;
-}
-
-async function journalled(
-  { agent, input, inbox, speaker, signal }: Turn,
-  execution: Execution,
-  context: ExecutionContext,
-): Promise<StreamEnd> {
-  const { run, lease, controller } = execution;
-  const effects = context.work.effectLog(lease, context.clock, breakingOff(execution));
-  let handedOver = input.kind !== "task";
-  const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(lease);
-  const trace = context.work.tracePlace(lease);
-  const children = context.work.children(lease, context.clock, () => context.newId("thr"));
-  const options = {
-    runId: run.id,
-    agent: run.parent?.agent ?? [],
-    // Subagents in the background start no others there.
-    ...(run.parent === undefined ? { children, say: speaker.say } : {}),
-    spentElsewhere: () => children.spentElsewhere(),
-    startNote: startNote(context.clock()),
-    signal,
-    effects,
-    inbox,
-    hold: context.holderOf(lease),
-    hasAnswers,
-    trace,
-  };
-  for await (const event of agent.work(run.threadId, input, options)) {
-    try {
-      if (!handedOver) await context.work.markHandedOver(lease);
-      handedOver = true;
-      if (event.kind === "finished" || event.kind === "paused") return event;
-      await journal(event, lease, context);
-      if (event.kind === "model_called" && event.agent.length === 0) speaker.told(event.text);
-    } catch (error) {
-      // Leaving the loop does not stop tools at work; nothing may continue that cannot be journalled.
-      controller.abort();
-      throw error;
-    }
-  }
-  signal.throwIfAborted();
-  throw new Error("The agent's events ended without a result.");
 }
 
 /** Ends this stretch of work on the run when what it does can no longer be stored. */

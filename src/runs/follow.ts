@@ -64,6 +64,24 @@ export class ChangeFeed {
     };
   }
 
+  /** Looks at each change of a run until `look` finds something, `signal` aborts or the feed closes. */
+  async wait<T>(
+    runId: string,
+    signal: AbortSignal,
+    look: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const subscription = this.subscribe(runId);
+    try {
+      for (;;) {
+        const found = await look();
+        if (found !== undefined || signal.aborted || this.#closed) return found;
+        await subscription.changed(signal);
+      }
+    } finally {
+      subscription.close();
+    }
+  }
+
   #remove(key: string, listener: Listener): void {
     const listeners = this.#listeners.get(key);
     listeners?.delete(listener);
@@ -111,10 +129,7 @@ export interface TailReader {
   close(): void;
 }
 
-/**
- * The newest events of the runs that are followed in this process: whatever their number, followers of a run
- * cost one look for each change of it. One that has fallen behind reads its own pages.
- */
+/** The newest events of followed runs: each change costs one look. Who has fallen behind reads own pages. */
 export class SharedTails {
   readonly #sources: Sources;
   readonly #tails = new Map<string, Tail>();
@@ -129,13 +144,13 @@ export class SharedTails {
     const tail = this.#tails.get(key) ?? new Tail(principal, runId, this.#sources);
     this.#tails.set(key, tail);
     tail.readers += 1;
-    tail.refresh();
+    tail.isStale = true;
     return {
       after: (seq) => tail.after(seq),
       close: () => {
         tail.readers -= 1;
         if (tail.readers > 0) return;
-        tail.close();
+        tail.news.close();
         if (this.#tails.get(key) === tail) this.#tails.delete(key);
       },
     };
@@ -144,9 +159,10 @@ export class SharedTails {
 
 class Tail {
   readers = 0;
+  /** Makes the next reader look again. */
+  isStale = true;
+  readonly news: Subscription;
   readonly #look: (after: number) => Promise<JournalPage | undefined>;
-  readonly #news: Subscription;
-  #isStale = true;
   #looking: Promise<void> = Promise.resolve();
   #run: RunHead | undefined;
   /** Without a gap, the newest last. */
@@ -157,17 +173,12 @@ class Tail {
 
   constructor(principal: Principal, runId: string, { runs, feed }: Sources) {
     this.#look = (after) => runs.journal(principal, runId, after, PAGE);
-    this.#news = feed.subscribe(runId);
-  }
-
-  /** Makes the next reader look again. */
-  refresh(): void {
-    this.#isStale = true;
+    this.news = feed.subscribe(runId);
   }
 
   async after(seq: number): Promise<JournalPage | undefined> {
-    if (this.#news.take() || this.#isStale) {
-      this.#isStale = false;
+    if (this.news.take() || this.isStale) {
+      this.isStale = false;
       this.#looking = this.#looking.then(() => this.#update(seq));
     }
     await this.#looking;
@@ -176,7 +187,11 @@ class Tail {
     // The journal may have been shortened, because the run is being forgotten: looks again.
     if (seq < this.#start) return this.#look(seq);
     const events = this.#events.slice(seq - this.#start);
-    if (run.status === "input_required") this.#forget();
+    if (run.status === "input_required") {
+      // A run may wait for days: whoever has not read these yet reads them from the database.
+      this.#events = [];
+      this.#start = this.#end;
+    }
     return { run, events };
   }
 
@@ -198,7 +213,7 @@ class Tail {
       }
       this.#append(page.events);
     } catch (error) {
-      this.#isStale = true;
+      this.isStale = true;
       this.#looking = Promise.resolve();
       throw error;
     }
@@ -209,16 +224,6 @@ class Tail {
     this.#end += fresh.length;
     this.#start = Math.max(this.#start ?? 0, this.#end - PAGE);
     this.#events = [...this.#events, ...fresh].slice(this.#start - this.#end);
-  }
-
-  /** A run may wait for days: whoever has not read these yet reads them from the database. */
-  #forget(): void {
-    this.#events = [];
-    this.#start = this.#end;
-  }
-
-  close(): void {
-    this.#news.close();
   }
 }
 

@@ -1,22 +1,15 @@
 /** Changes that a run proposed, for whoever looks at them or applies them after its end. */
-import type { IdSource } from "../core/ids.ts";
-import type { Logger } from "../core/logger.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
+import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
 import type { ProposedChange, Proposals } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
-import { type Principal, type Run, isFinal } from "./run.ts";
-import type { DeleteOutcome, DiscardOutcome, LaterReviewOutcome } from "./service.ts";
+import { type Principal, type Run, isFinal, noRun } from "./run.ts";
+import type { DeleteOutcome, LaterReviewOutcome } from "./service.ts";
 
-export interface LaterContext {
-  runs: RunRepository;
-  proposals: Proposals | undefined;
-  environment: string;
-  newId: IdSource;
-  log: Logger;
-}
+type LaterContext = Pick<RunContext, "runs" | "proposals" | "environment" | "newId" | "log">;
 
 export async function proposedChange(
   principal: Principal,
@@ -36,38 +29,30 @@ export async function reviewChange(
   { runs, proposals, newId, log }: LaterContext,
 ): Promise<LaterReviewOutcome> {
   const run = await runs.read.run(principal, runId);
-  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  if (run === undefined) return noRun(runId);
   if (!isFinal(run.status))
-    return {
-      ok: false,
-      code: "open",
-      message: "The run has not ended. It asks for a review when it is done.",
-    };
+    return refused("open", "The run has not ended. It asks for a review when it is done.");
   const newest = await newestOf(run, runs);
-  if (newest !== undefined && !isFinal(newest.status))
-    return {
-      ok: false,
-      code: "open",
-      message: `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`,
-    };
+  if (newest !== undefined && !isFinal(newest.status)) {
+    const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
+    return refused("open", message);
+  }
   const change = run.changes === "propose" ? await proposals?.change(run) : undefined;
   if (change === undefined || proposals === undefined)
-    return { ok: false, code: "nothing_proposed", message: "Nothing of this run is left to apply." };
+    return refused("nothing_proposed", "Nothing of this run is left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
-  if (!checked.ok) return { ok: false, code: "invalid", message: checked.message };
+  if (!checked.ok) return refused("invalid", checked.message);
   const shown = shownIn(change.files, choice);
   const outcome = await proposals.review(run, choice, { id: newId("review"), by, shown });
   if (outcome.kind !== "done")
-    return {
-      ok: false,
-      code: "not_applied",
-      message: `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`,
-    };
+    return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
   log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
   await settle(run, record.unapplied, { runs, proposals });
   return { ok: true, record };
 }
+
+const refused = <Code extends string>(code: Code, message: string) => ({ ok: false as const, code, message });
 
 async function settle(
   run: Run,
@@ -85,12 +70,12 @@ export async function discardChange(
   principal: Principal,
   runId: string,
   { runs, proposals, log }: LaterContext,
-): Promise<DiscardOutcome> {
+): Promise<DeleteOutcome> {
   const run = await runs.read.run(principal, runId);
-  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  if (run === undefined) return noRun(runId);
   const newest = await newestOf(run, runs);
   if (!isFinal(run.status) || (newest !== undefined && !isFinal(newest.status)))
-    return { ok: false, code: "open", message: "A run still works on it. Wait for its end, or cancel it." };
+    return refused("open", "A run still works on it. Wait for its end, or cancel it.");
   if (run.changes === "propose") {
     log.info("proposals.discarded", { runId });
     await runs.noteUnapplied(principal, runId, 0);
@@ -107,18 +92,18 @@ export async function deleteRun(
 ): Promise<DeleteOutcome> {
   const { runs, log } = context;
   const run = await runs.read.run(principal, runId);
-  if (run !== undefined && (await runs.disown(principal, runId))) {
+  if (run === undefined) return noRun(runId);
+  if (await runs.disown(principal, runId)) {
     await discardWithThread(run, context);
     await prune().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
     return { ok: true };
   }
-  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
   const message = run.parent
     ? `Run ${runId} is a background task of run ${run.parent.runId} and is deleted with it.`
     : isFinal(run.status)
       ? `Run ${runId} is still being stopped. Try again in a moment.`
       : `Run ${runId} has not ended. Cancel it first, then delete it.`;
-  return { ok: false, code: "open", message };
+  return refused("open", message);
 }
 
 /** With the last run of a thread, the copy goes. */

@@ -70,10 +70,7 @@ export class LiveTexts {
     };
   }
 
-  /**
-   * Gives what was written since the last look: each text that changed, whole. Begins with those that the journal does
-   * not have yet, and from text `from` on.
-   */
+  /** Gives each text that changed since the last look, whole. Begins with those the journal lacks, from `from` on. */
   reader(runId: string, from?: string): () => LiveText[] {
     let texts: readonly Written[] | undefined;
     const seen = new Map<string, number>();

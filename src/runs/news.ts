@@ -190,10 +190,7 @@ export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
   retry(numbers: readonly number[] | undefined, now: number): Promise<number>;
   /** Number of messages to channels that were given up. */
   countDead(): Promise<number>;
-  /**
-   * From now on, events that this process writes are stored with a message for each rule that wants them, in the same
-   * transaction. `posted` is called when there may be new messages.
-   */
+  /** Writes messages for each rule with the events of this process. `posted` is called when there may be new ones. */
   open(rules: readonly NewsRule[], posted: () => void): { close(): void };
   /** The next attempt for each target that has messages of this environment. */
   due(environment: string): Promise<{ target: string; dueAt: number }[]>;

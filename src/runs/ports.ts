@@ -109,10 +109,7 @@ export interface StartRequest extends RunChoices {
   newThreadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
-  /**
-   * When the call began that waits for the answer. Until it is `answered`, the same request of a later call, with
-   * no key, joins its run.
-   */
+  /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
 }
 
@@ -234,10 +231,7 @@ export interface RunQueries {
   pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** Other questions that wait for an answer in any run of the principal, oldest first. */
   pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
-  /**
-   * The runs that its agent started in the background, in their order. They are not in lists; `tell` and `cancel` take
-   * their ids. Empty for an unknown run.
-   */
+  /** Background tasks in their order; `tell` and `cancel` take their ids. Empty for an unknown run. */
   children(principal: Principal, runId: string): Promise<ChildRun[]>;
   /** Number of both. */
   countPending(principal: Principal): Promise<number>;
@@ -288,13 +282,13 @@ export type PauseOutcome = "waiting" | "answered" | "stuck";
 export type CompleteOutcome = "completed" | "unread" | "waiting";
 
 /** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
-export interface Delivered {
+interface Delivered {
   interruptId: string;
   again: boolean;
 }
 
 /** The agent's pause. */
-export type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
+type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
 
 export interface RunResult {
   answer: string;
@@ -318,10 +312,7 @@ export interface WorkOptions {
   questionDeadlineMs?: number | undefined;
 }
 
-/**
- * Reads and writes of a run by the holder of its lease, each in one transaction. All throw LeaseLostError when the run
- * has ended or was claimed by someone else: then nothing was written.
- */
+/** Access to a run under its lease, each method in one transaction. Throws LeaseLostError without the lease. */
 export interface WorkLog {
   /** The next input of the agent. */
   nextInput(lease: Lease): Promise<AgentInput>;
@@ -402,10 +393,7 @@ export interface ScheduleRepository {
   runNow(schedule: Schedule, fresh: NewRun): Promise<Created | { kind: "previous_open"; run: Run }>;
 }
 
-/**
- * All runs. Every method is one transaction, and durable when it resolves. Throws StorageError when the data
- * cannot be read or written now.
- */
+/** All runs. Every method is one transaction, durable when it resolves. Throws StorageError if storage fails. */
 export interface RunRepository extends ProposalRows {
   readonly read: RunQueries;
   readonly schedules: ScheduleRepository;
@@ -417,10 +405,7 @@ export interface RunRepository extends ProposalRows {
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   send(principal: Principal, runId: string, message: NewMessage): Promise<Sent>;
-  /**
-   * `ended`: it had ended before. The server that works on it keeps the lease until it has stopped. `undefined`: no
-   * such run.
-   */
+  /** `ended`: it had ended before. A server at work keeps the lease until it stops. `undefined`: no such run. */
   cancel(
     principal: Principal,
     runId: string,
@@ -429,10 +414,7 @@ export interface RunRepository extends ProposalRows {
   ): Promise<{ run: Run; ended: boolean } | undefined>;
   /** `null`: the task stands for it again. False: no such run. */
   rename(principal: Principal, runId: string, name: string | null): Promise<boolean>;
-  /**
-   * Takes a run that has ended away from its principal; the next `prune` deletes it. False: somebody works on it or is
-   * stopping it, or there is no such run.
-   */
+  /** Takes an ended run from its principal; `prune` deletes it. False: somebody works on it, or no such run. */
   disown(principal: Principal, runId: string): Promise<boolean>;
   /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
   decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
@@ -452,10 +434,7 @@ export interface RunRepository extends ProposalRows {
   /** Notes that a thread is being made as a copy for the principal, before it is. */
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void>;
 
-  /**
-   * Claims the run whose turn it is; `undefined`: none waits. Runs that brought their server down `crashLimit`
-   * times are ended on the way.
-   */
+  /** Claims the next run; `undefined`: none waits. Fails runs that crashed their server `crashLimit` times. */
   claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined>;
   renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): Promise<void>;
   /** Does nothing when the lease is not held any more. */

@@ -92,10 +92,7 @@ export type ReviewOutcome =
 export interface Proposals {
   /** `undefined`: the run has no copy, or nothing in it is left to apply. */
   change(run: Run): Promise<ProposedChange | undefined>;
-  /**
-   * Carries out what a person chose: all of it, or nothing. With an id that it has carried out before, it gives what
-   * became of that. `shown`: versions of the files as the person saw them.
-   */
+  /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */
   review(
     run: Run,
     choice: ReviewChoice,

@@ -37,10 +37,7 @@ export interface Place {
   atWork: number;
 }
 
-/**
- * Number of turns until each run gets its own, by id, in the order of `fairest` while no run ends in between. `waiting`
- * has all waiting runs, those of each principal in their order.
- */
+/** Turns until each waiting run gets its own, by id, in the order of `fairest` while no run ends. */
 export function turnsOf(
   waiting: readonly Waiting[],
   active: ReadonlyMap<string, number>,

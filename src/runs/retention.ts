@@ -38,10 +38,7 @@ export interface PrunePlan {
   orphans: number;
 }
 
-/**
- * Handling of checkpoints whose threads belong to no run. They exist after the database of runs was replaced by an
- * older copy or moved away, so they may still be wanted.
- */
+/** Handling of checkpoints without a run, as after the database of runs was replaced by an older copy. */
 export type Orphans = "keep" | "count" | "delete";
 
 /** The finished runs that may be deleted. Without any limit all are kept. */
@@ -64,10 +61,7 @@ export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null 
 
 const HOUR_MS = 3_600_000;
 
-/**
- * Prunes now and every hour until `signal` aborts. Resolves when nothing of it is under way any more. Keeps no process
- * alive.
- */
+/** Prunes now and every hour until `signal` aborts, then resolves when it is done. Keeps no process alive. */
 export async function keepHouse(
   prune: (now: number) => Promise<PruneReport>,
   { clock = systemClock, log }: { clock?: Clock; log: Logger },

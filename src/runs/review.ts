@@ -1,12 +1,10 @@
 /** The review at the end of a run that proposes its changes: asks a person, and carries out what they chose. */
-import type { Clock } from "../core/clock.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
-import type { IdSource } from "../core/ids.ts";
-import type { Logger } from "../core/logger.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
 import { entryOf } from "./events.ts";
-import type { Lease, RunInbox, RunResult, WorkLog } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { Lease, RunInbox, RunResult } from "./ports.ts";
 import {
   type ProposedChange,
   type Proposals,
@@ -17,23 +15,14 @@ import {
 import { problemOf } from "./review-events.ts";
 import { type OpenQuestion, type Run, isCut } from "./run.ts";
 
-export interface ReviewContext {
-  work: WorkLog;
-  clock: Clock;
-  newId: IdSource;
-  proposals: Proposals | undefined;
-  log: Logger;
-}
+type ReviewContext = Pick<RunContext, "work" | "clock" | "newId" | "proposals" | "log">;
 
 /** Longest diff that stands in the question itself. */
 const MOST_DIFF = 12_000;
 /** Longest report to the agent. */
 const MOST_TOLD = 20_000;
 
-/**
- * Called when the agent has answered. `asked`: the run waits for a person and gave its lease back. `told`: the agent
- * has to read what the person said. `done`: the run may end.
- */
+/** After an answer: `asked`, the run waits and has no lease; `told`, the agent continues; `done`, the run may end. */
 export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,
@@ -101,13 +90,9 @@ export function questionOf(
     kind: "review",
     files: files.map((file) => {
       const { path, change, version, added, removed, places, ignored, stays, decided } = file;
+      const shown = { path, change, version, added, removed, places: places.length };
       return {
-        path,
-        change,
-        version,
-        added,
-        removed,
-        places: places.length,
+        ...shown,
         ...(hasConflict(file) ? { conflict: true as const } : {}),
         ...(ignored || stays || decided?.how === "refused" ? { apart: true as const } : {}),
       };

@@ -62,17 +62,33 @@ export interface RunSchedule {
 
 export const startedBy = ({ name }: Pick<RunSchedule, "name">): string => `Started by schedule ${name}`;
 
-export interface Run {
+/** A run without its answer, which may be long. */
+export interface RunHead {
   id: string;
   threadId: string;
-  /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
-  forkedFrom?: string;
   principal: Principal;
   /** Key of the servers that can continue it: only processes with the same text work on it. */
   environment: string;
   task: string;
   /** Name that a person gave it. Default: its task stands for it. */
   name?: string;
+  /** Absent: no schedule started it. */
+  schedule?: RunSchedule;
+  /** Nobody works on it until a subagent that works in the background has ended. */
+  waitsForChildren?: true;
+  status: RunStatus;
+  /** Milliseconds since the epoch, like every time here. */
+  createdAt: number;
+  updatedAt: number;
+  /** Until when a process that works on it may be silent. Absent: nobody works on it. */
+  leasedUntil?: number;
+  /** Sequence number of the newest journal event. */
+  lastSeq: number;
+}
+
+export interface Run extends RunHead {
+  /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
+  forkedFrom?: string;
   /** Specification of the model that was chosen for it. Default: that of the server. */
   model?: string;
   /** Limits that were chosen for it. Where the server's are lower, those count. */
@@ -83,19 +99,9 @@ export interface Run {
   changes?: "propose";
   /** Number of files that it proposes and nobody applied. Absent: not known. */
   unapplied?: number;
-  /** Absent: no schedule started it. */
-  schedule?: RunSchedule;
-  /** Nobody works on it until a subagent that works in the background has ended. */
-  waitsForChildren?: true;
   /** The run whose agent started it in the background, and its place in the tree of agents. */
   parent?: { runId: string; agent: AgentPath };
-  status: RunStatus;
-  /** Milliseconds since the epoch, like every time here. */
-  createdAt: number;
-  updatedAt: number;
   endedAt?: number;
-  /** Until when a process that works on it may be silent. Absent: nobody works on it. */
-  leasedUntil?: number;
   todos: Todo[];
   usage: TokenUsage;
   /** Final text, when completed (or what there was, when it ended early). */
@@ -106,9 +112,14 @@ export interface Run {
   failure?: FailureDetails;
   /** Why it was cancelled, in the words of who cancelled it. */
   cancelReason?: string;
-  /** Sequence number of the newest journal event. */
-  lastSeq: number;
 }
+
+/** The outcome of what somebody wants of a run that does not exist, or is another principal's. */
+export const noRun = (runId: string) => ({
+  ok: false as const,
+  code: "not_found" as const,
+  message: `There is no run ${runId}.`,
+});
 
 /** Longest name of a run, in characters. */
 export const MAX_NAME = 120;
@@ -151,24 +162,6 @@ export const endedEarly = (stopReason: string): string =>
 
 /** True if a limit ended a run with this reason. */
 export const isLimit = (stopReason: string): boolean => stopReason !== NOT_MET;
-
-/** A run without its answer, which may be long. */
-export type RunHead = Pick<
-  Run,
-  | "id"
-  | "threadId"
-  | "principal"
-  | "environment"
-  | "task"
-  | "name"
-  | "status"
-  | "createdAt"
-  | "updatedAt"
-  | "leasedUntil"
-  | "waitsForChildren"
-  | "lastSeq"
-  | "schedule"
->;
 
 /** A run as a list shows it. */
 export interface RunSummary extends RunHead {
@@ -227,11 +220,8 @@ export interface Approval {
   decision?: Decision;
 }
 
-/** One that waits. */
-export interface PendingApproval extends Approval {
-  /** Name of its run, or the task if it has none. */
-  task: string;
-}
+/** One that waits. `task`: name of its run, or the task if it has none. */
+export type PendingApproval = Approval & { task: string };
 
 export type QuestionStatus = "pending" | "answered" | "declined" | "withdrawn";
 
@@ -253,22 +243,21 @@ export interface OpenQuestion {
   answer?: Answer;
 }
 
-/** One that waits. */
-export interface PendingQuestion extends OpenQuestion {
-  /** Name of its run, or the task if it has none. */
-  task: string;
-}
+/** One that waits, with the same. */
+export type PendingQuestion = OpenQuestion & { task: string };
 
 /** Waits for a person: a call for its approval, or another question for its answer. */
 export type Waiting = Approval | OpenQuestion;
 
 export const isQuestion = (one: Waiting): one is OpenQuestion => "question" in one;
 
+/** All that a run asked a person, answered or not, oldest first. */
+export const requestsOf = ({ approvals, questions }: Pick<RunView, "approvals" | "questions">): Waiting[] =>
+  [...approvals, ...questions].toSorted((one, other) => one.requestedAt - other.requestedAt);
+
 /** Everything that waits for a person, oldest first. */
-export const waitingIn = ({ approvals, questions }: Pick<RunView, "approvals" | "questions">): Waiting[] =>
-  [...approvals, ...questions]
-    .filter(({ status }) => status === "pending")
-    .toSorted((one, other) => one.requestedAt - other.requestedAt);
+export const waitingIn = (view: Pick<RunView, "approvals" | "questions">): Waiting[] =>
+  requestsOf(view).filter(({ status }) => status === "pending");
 
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
@@ -367,10 +356,6 @@ export interface RunView {
   models: ModelUsage[];
 }
 
-/** All that a run asked a person, answered or not, oldest first. */
-export const requestsOf = ({ approvals, questions }: RunView): Waiting[] =>
-  [...approvals, ...questions].toSorted((one, other) => one.requestedAt - other.requestedAt);
-
 /** Usage of one model in one part of a run. */
 export interface ModelUsage extends TokenUsage {
   /** The name that its provider reports; empty if it reports none. */
@@ -415,10 +400,7 @@ export function isFinal(status: RunStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-/**
- * The change that makes an open run's status agree with how many answers it waits for; `undefined`
- * when it agrees already.
- */
+/** The change of an open run's status that its number of open questions requires; `undefined`: none. */
 export function settle(status: OpenStatus, pending: number): Transition | undefined {
   if (status === "working" && pending > 0) return { from: "working", to: "input_required" };
   if (status === "input_required" && pending === 0) return { from: "input_required", to: "working" };

@@ -2,10 +2,7 @@
 import type { ChoiceProblem, RunChoices } from "./choices.ts";
 import type { Principal, Run, RunSummary } from "./run.ts";
 
-/**
- * Handling of occurrences that no server was there for: none is started, the newest one, or all of them, one after
- * the other, up to a limit.
- */
+/** Handling of missed occurrences: none is started, the newest one, or all in turn up to a limit. */
 export const CATCH_UP = ["skip", "one", "all"] as const;
 export type CatchUp = (typeof CATCH_UP)[number];
 
@@ -119,10 +116,7 @@ export interface Step {
   dueAt: number;
 }
 
-/**
- * `waits`: the earlier run has to end first. `stale`: another process was faster, or the schedule was changed.
- * Otherwise it is due at its next occurrence.
- */
+/** `waits`: the earlier run has to end first. `stale`: another process was faster, or the schedule has changed. */
 export type Advanced =
   | { kind: "started"; run: Run }
   | { kind: "skipped"; reason: SkipReason }

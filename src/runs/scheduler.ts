@@ -1,13 +1,13 @@
 /** Starts the runs of schedules when they are due. */
 import { monotonicClock } from "../core/clock.ts";
+import { coalesced } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
-import type { Logger } from "../core/logger.ts";
+import type { RunContext } from "./context.ts";
 import { lastTimes, nextTime } from "./cron.ts";
 import type { ScheduleRepository } from "./ports.ts";
-import type { Principal } from "./run.ts";
 import type { Occurrences, Schedule, Step } from "./schedule.ts";
-import { type SchedulesContext, startProblem } from "./schedules.ts";
-import type { Readiness, RunServiceOptions } from "./service.ts";
+import { type SchedulesContext, newRun, startProblem } from "./schedules.ts";
+import type { RunServiceOptions } from "./service.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
 /** An occurrence that starts no later than this was not missed. */
@@ -38,33 +38,24 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
   };
 }
 
-interface SchedulerOptions extends Omit<SchedulesContext, "schedules"> {
+type SchedulerContext = SchedulesContext & Pick<RunContext, "preflight" | "log">;
+
+interface SchedulerOptions extends Omit<SchedulerContext, "schedules"> {
   schedules: Pick<ScheduleRepository, "due" | "advance">;
-  /** Reason why no run of the principal can start now. */
-  preflight: (principal: Principal) => Promise<Readiness["refusal"]>;
   /** True if runs may be started now. */
   mayStart: () => boolean;
-  log: Logger;
   /** Longest time between two looks at the clock, in ms: it may be set, and the machine may sleep. */
   checkMs: number;
 }
 
 /** Begins to start the runs of schedules, if the service is to and works on runs. */
 export function openScheduler(
-  {
-    startsSchedules = false,
-    concurrentRuns,
-    mayClaim = () => true,
-    timing,
-    log,
-    ...options
-  }: RunServiceOptions,
-  context: SchedulesContext,
+  { startsSchedules = false, concurrentRuns, mayClaim = () => true, timing }: RunServiceOptions,
+  context: SchedulerContext,
 ): Scheduler | undefined {
   if (!startsSchedules || concurrentRuns === 0) return undefined;
-  const preflight = (principal: Principal) => options.preflight(principal);
   const checkMs = timing?.scheduleMs ?? 60_000;
-  const scheduler = new Scheduler({ ...context, preflight, mayStart: mayClaim, log, checkMs });
+  const scheduler = new Scheduler({ ...context, mayStart: mayClaim, checkMs });
   void scheduler.look();
   return scheduler;
 }
@@ -76,9 +67,7 @@ export function openScheduler(
 export class Scheduler {
   readonly #options: SchedulerOptions;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
-  /** Another look was asked for during the one under way. */
-  #isAskedAgain = false;
+  #looking: Promise<void> = Promise.resolve();
   /** When it last looked, by the monotonic clock. */
   #lookedAt = -Infinity;
   #review: NodeJS.Timeout | undefined;
@@ -90,30 +79,21 @@ export class Scheduler {
 
   /** Starts what is due, then waits for the next due time. Resolves when it has started all. */
   look(): Promise<void> {
-    if (this.#isClosed) return Promise.resolve();
-    if (this.#looking !== undefined) {
-      this.#isAskedAgain = true;
-      return this.#looking;
-    }
-    this.#looking = this.#lookNow();
-    return this.#looking;
+    return (this.#looking = this.#lookAgain());
   }
 
-  async #lookNow(): Promise<void> {
-    do {
-      this.#isAskedAgain = false;
-      clearTimeout(this.#timer);
-      clearTimeout(this.#review);
-      this.#review = undefined;
-      this.#lookedAt = monotonicClock();
-      const { next, isBlocked } = await this.#startDue().catch((error: unknown) => {
-        warnUnlessLocked(this.#options.log, "schedule.look_failed", { error });
-        return { next: undefined, isBlocked: true };
-      });
-      if (!this.#isAskedAgain) this.#wait(next, isBlocked);
-    } while (this.#isAskedAgain && !this.#isClosed);
-    this.#looking = undefined;
-  }
+  readonly #lookAgain = coalesced(async () => {
+    if (this.#isClosed) return;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#review);
+    this.#review = undefined;
+    this.#lookedAt = monotonicClock();
+    const { next, isBlocked } = await this.#startDue().catch((error: unknown) => {
+      warnUnlessLocked(this.#options.log, "schedule.look_failed", { error });
+      return { next: undefined, isBlocked: true };
+    });
+    this.#wait(next, isBlocked);
+  });
 
   /** After another process wrote: looks soon, but not each time. */
   review(): void {
@@ -150,11 +130,10 @@ export class Scheduler {
     const times: (number | undefined)[] = [];
     for (const schedule of due) {
       if (this.#isClosed) break;
-      const time = await this.#startRuns(schedule).catch((error: unknown) => {
+      const failed = (error: unknown): undefined => {
         warnUnlessLocked(log, "schedule.failed", { what: schedule.id, error });
-        return undefined;
-      });
-      times.push(time);
+      };
+      times.push(await this.#startRuns(schedule).catch(failed));
     }
     const known = [next, ...times].filter((time) => time !== undefined);
     return {
@@ -165,7 +144,7 @@ export class Scheduler {
 
   /** Brings a schedule up to date, and gives its next due time; `undefined`: it could not continue. */
   async #startRuns(due: Schedule): Promise<number | undefined> {
-    const { schedules, environment, openRuns, choices, preflight, clock, newId, log } = this.#options;
+    const { schedules, environment, choices, preflight, clock, log } = this.#options;
     let schedule = due;
     for (let step = stepOf(schedule, clock()); step !== undefined; step = stepOf(schedule, clock())) {
       const refusal = step.start && (await preflight(schedule.principal));
@@ -175,18 +154,9 @@ export class Scheduler {
         log.warn("schedule.not_started", { scheduleId: schedule.id, reason });
         return undefined;
       }
-      const ids = { runId: newId("run"), newThreadId: newId("thr") };
-      const outcome = await schedules.advance(
-        schedule,
-        { ...step, ...defined({ refused: problem?.skip }) },
-        {
-          ...ids,
-          environment,
-          openRuns,
-          changes: choices().changes,
-          now: clock(),
-        },
-      );
+      const fresh = newRun(environment, this.#options);
+      const next = { ...step, ...defined({ refused: problem?.skip }) };
+      const outcome = await schedules.advance(schedule, next, fresh);
       if (outcome.kind === "waits" || outcome.kind === "stale") return undefined;
       const facts = { scheduleId: schedule.id, dueAt: step.start?.from ?? step.skipped?.to };
       if (outcome.kind === "started") log.info("schedule.run_started", { ...facts, runId: outcome.run.id });

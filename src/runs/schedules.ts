@@ -1,7 +1,6 @@
 /** Adds schedules, and does with them what a person asks for. */
-import { type Clock, timeZone as serverZone } from "../core/clock.ts";
+import { timeZone as serverZone } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
-import type { IdSource } from "../core/ids.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -13,7 +12,8 @@ import {
   storableGoal,
 } from "./choices.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
-import type { ScheduleRepository } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { NewRun } from "./ports.ts";
 import { MAX_NAME, MAX_TASK, type Principal } from "./run.ts";
 import {
   CATCH_UP,
@@ -35,14 +35,10 @@ const DEFAULT_CATCH_UP = 10;
 /** Characters of a task that become the name of its schedule. */
 const MAX_DEFAULT_NAME = 60;
 
-export interface SchedulesContext {
-  schedules: ScheduleRepository;
-  environment: string;
-  openRuns: number | undefined;
-  choices: () => StartChoices;
-  newId: IdSource;
-  clock: Clock;
-}
+export type SchedulesContext = Pick<
+  RunContext,
+  "schedules" | "environment" | "openRuns" | "choices" | "newId" | "clock"
+>;
 
 /** The fields of a schedule that a person chooses. */
 type Chosen = Pick<
@@ -171,12 +167,10 @@ const forSchedules = ({ models, limits }: StartChoices): StartChoices => ({ mode
 
 type Refused = Exclude<ScheduleOutcome, { ok: true }>;
 
-const nameTaken = (name: string): Refused => ({
-  ok: false,
-  code: "name_taken",
-  field: "name",
-  message: `You have a schedule named "${shownName(name)}". Give this one another name.`,
-});
+function nameTaken(name: string): Refused {
+  const message = `You have a schedule named "${shownName(name)}". Give this one another name.`;
+  return { ok: false, code: "name_taken", field: "name", message };
+}
 
 /** Occurrences until now that start no run any more. */
 function missedOf(schedule: Schedule, now: number, reason: SkipReason): Skip | undefined {
@@ -220,27 +214,33 @@ const outcomeOf = (schedule: Schedule | undefined, id: string): ScheduleOutcome 
 
 const noSchedule = (id: string): string => `There is no schedule ${shownName(id)}.`;
 
+/** The new run of a schedule. */
+export const newRun = (
+  environment: string,
+  { openRuns, choices, newId, clock }: Omit<SchedulesContext, "schedules">,
+): NewRun => ({
+  runId: newId("run"),
+  newThreadId: newId("thr"),
+  environment,
+  openRuns,
+  changes: choices().changes,
+  now: clock(),
+});
+
 /** Starts a run of a schedule now, which changes nothing of its times. */
 export async function runScheduleNow(
   principal: Principal,
   id: string,
-  { schedules, openRuns, choices, newId, clock }: SchedulesContext,
+  context: SchedulesContext,
 ): Promise<RunNowOutcome> {
+  const { schedules, choices } = context;
   const schedule = await schedules.find(principal, id);
   if (schedule === undefined) return { ok: false, code: "not_found", message: noSchedule(id) };
   const problem = startProblem(schedule, choices());
   if (problem !== undefined) {
     return { ok: false, code: problem.code, message: `No run was started. ${problem.message}` };
   }
-  const ids = { runId: newId("run"), newThreadId: newId("thr") };
-  const { environment } = schedule;
-  const created = await schedules.runNow(schedule, {
-    ...ids,
-    environment,
-    openRuns,
-    changes: choices().changes,
-    now: clock(),
-  });
+  const created = await schedules.runNow(schedule, newRun(schedule.environment, context));
   if (created.kind === "created") return { ok: true, run: created.run };
   if (created.kind === "previous_open") {
     const message = `Run ${created.run.id} of this schedule has not ended, and it does not allow runs to overlap. Wait for it, or cancel it.`;

@@ -34,10 +34,7 @@ import type {
 import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
 import type { Answer, ReviewChoice } from "../tools/tool.ts";
 
-/**
- * Result of a start: a new run; a message to the run at work in the thread; or, for a repeated start, the earlier
- * result, found by its key or because no call had received it: nothing was changed.
- */
+/** Result of a start: a new run, a message to the one at work, or what an earlier equal start found. */
 export type Started = "started" | "told" | "existing" | "joined";
 
 export type StartOutcome =
@@ -126,8 +123,7 @@ export type LaterReviewOutcome =
       message: string;
     };
 
-export type DiscardOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
-
+/** Outcome of the deletion of a run, or of what it proposed. */
 export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
 
 export interface TellRequest {
@@ -205,10 +201,7 @@ interface RunReader extends Pick<
   ): Promise<RunEvent[] | undefined>;
   /** Events from the end of the journal, newest first. `undefined`: no such run. */
   recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
-  /**
-   * Follows the journal from `after`, also when another process works on the run. Ends after the
-   * final event, when `signal` aborts, or at once for an unknown run.
-   */
+  /** Follows the journal, also of work elsewhere, to the final event or until `signal` aborts. */
   watch(
     principal: Principal,
     runId: string,
@@ -262,10 +255,7 @@ interface RunStarter {
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
   /** Gives a run another name, and changes nothing else. Without a name, its task stands for it. False: no such run. */
   rename(principal: Principal, runId: string, name: string): Promise<boolean>;
-  /**
-   * Deletes a run that has ended, with its journal, approvals and result, and with the last run of a thread its
-   * conversation and files. Files in the workspace and memories stay.
-   */
+  /** Deletes an ended run with all that belongs to it. Files in the workspace and memories stay. */
   delete(principal: Principal, runId: string): Promise<DeleteOutcome>;
 }
 
@@ -303,10 +293,7 @@ interface RunDecider {
     approvalId: string,
     decision: PersonDecision,
   ): Promise<string | undefined>;
-  /**
-   * Applies changes that a run proposed, after its end: all that is chosen, or nothing. An open run is answered instead,
-   * when it asks for a review.
-   */
+  /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
   reviewChange(
     principal: Principal,
     runId: string,
@@ -314,7 +301,7 @@ interface RunDecider {
     by: string,
   ): Promise<LaterReviewOutcome>;
   /** Deletes what a run that has ended proposed and nobody applied. */
-  discardChange(principal: Principal, runId: string): Promise<DiscardOutcome>;
+  discardChange(principal: Principal, runId: string): Promise<DeleteOutcome>;
   /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
   answer(
     principal: Principal,
@@ -369,10 +356,7 @@ interface RunTiming {
 export interface RunServiceOptions {
   /** Storage of runs. It still belongs to the caller: close it after the service. */
   runs: RunRepository;
-  /**
-   * The agent to work on this run with; called once for each stretch of work. Background tasks of a run that work here
-   * at one time share the agent of one of them. `lender`: the models of the principal's clients.
-   */
+  /** The agent for a stretch of work; background tasks share one. `lender`: the models of the principal's clients. */
   agentFor(run: Run, lender: ModelLender): Promise<Agent>;
   /**
    * Gives the checkpoints of its agents, which are made durable before anything that relies on them is
@@ -400,10 +384,7 @@ export interface RunServiceOptions {
   model?: string;
   /** Returns what a start may choose for its run. Default: nothing. */
   choices?: () => StartChoices;
-  /**
-   * Names the working environment of this server's agents, such as the workspace and the model. Only servers with the
-   * same `environment` work on a run, so it never continues in another folder.
-   */
+  /** Names the workspace, model and so on of this server's agents. Only servers with the same work on a run. */
   environment: string;
   /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
   approvalDeadlineMs?: number;
@@ -417,15 +398,9 @@ export interface RunServiceOptions {
   mayClaim?: () => boolean;
   /** Number of runs to work on at once; the others wait. 0: only watches, and leaves the work to others. */
   concurrentRuns: number;
-  /**
-   * Maximum number of runs that one principal may have open, at work or waiting, when it starts another. Default: any
-   * number.
-   */
+  /** Most open runs of one principal, at work or waiting, when it starts another. Default: any number. */
   openRuns?: number;
-  /**
-   * Number of crashes of a server at work on one run, without ten minutes of work in between, after which the run fails
-   * with `server_crashes`. Default 10.
-   */
+  /** Server crashes on one run, without ten minutes of work in between, before it fails. Default 10. */
   crashLimit?: number;
   log: Logger;
   /** Default: the system's. */

@@ -1,6 +1,6 @@
 /** Links with which others look at one run, until they expire or are taken back. */
 import { randomBytes } from "node:crypto";
-import type { Principal } from "./run.ts";
+import { type Principal, noRun } from "./run.ts";
 
 export interface RunShare {
   id: string;
@@ -64,7 +64,7 @@ export async function share(
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0 };
   const isAdded = await rows.add(made);
-  if (isAdded === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  if (isAdded === undefined) return noRun(runId);
   return isAdded ? { ok: true, share: made } : { ok: false, code: "too_many", message: TOO_MANY };
 }
 

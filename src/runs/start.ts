@@ -1,40 +1,30 @@
-import type { Clock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
-import type { IdSource } from "../core/ids.ts";
 import { shownName, wellFormed } from "../core/text.ts";
 import { type StartChoices, choiceProblem, storableGoal } from "./choices.ts";
-import type { Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
+import type { RunContext } from "./context.ts";
+import type { Created, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
-import { type Principal, type Run, parsePoint } from "./run.ts";
-import type {
-  Readiness,
-  RunPoint,
-  RunServiceOptions,
-  StartOutcome,
-  TellOutcome,
-  TellRequest,
-} from "./service.ts";
+import { type Principal, type Run, noRun, parsePoint } from "./run.ts";
+import type { Readiness, RunPoint, StartOutcome, TellOutcome, TellRequest } from "./service.ts";
 
 /** A point of a thread is named by the thread and its number. */
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
-export interface ForkContext {
-  runs: RunRepository;
-  /** Without them there is nothing to begin another thread from. */
-  checkpoints: Checkpoints | undefined;
-  newId: IdSource;
-  now: number;
-}
+/** Without checkpoints there is nothing to begin another thread from. */
+type ThreadContext = Pick<RunContext, "runs" | "checkpoints">;
 
 /** The points of a thread, oldest first. */
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
-  { runs, checkpoints }: Pick<ForkContext, "runs" | "checkpoints">,
+  { runs, checkpoints }: ThreadContext,
 ): Promise<RunPoint[]> {
   const points: RunPoint[] = [];
   let runId: string | undefined;
-  for (const { number, time, messageId, summary } of await readPoints(threadId, checkpoints)) {
+  for (const { number, time, messageId, summary } of await readPoints(
+    threadId,
+    await checkpoints?.(principal),
+  )) {
     // A message to a run at work has an id as well, and began no run.
     const begins = messageId !== undefined && (await runs.read.run(principal, messageId)) !== undefined;
     if (begins) runId = messageId;
@@ -43,20 +33,18 @@ export async function pointsOfThread(
   return points;
 }
 
-/**
- * Makes a thread that begins as another was at `point`. It is noted first and belongs to nobody before its
- * run is stored: a copy that a crash left behind is found and deleted.
- */
+/** Makes a thread that begins at `point` of another. It is noted first, so that a crash leaves no lost copy. */
 async function forkThread(
   principal: Principal,
   point: { threadId: string; number: number },
-  { runs, checkpoints, newId, now }: ForkContext,
-): Promise<{ ok: true; threadId: string } | Extract<StartOutcome, { ok: false }>> {
+  { runs, newId, clock, ...context }: StartContext,
+): Promise<{ ok: true; threadId: string } | Refused> {
   const name = pointId(point.threadId, point.number);
+  const checkpoints = await context.checkpoints?.(principal);
   const found = (await readPoints(point.threadId, checkpoints)).find(({ number }) => number === point.number);
   if (found === undefined || checkpoints === undefined) return noPoint(name);
   const threadId = newId("thr");
-  await runs.beginCopy(principal, threadId, now);
+  await runs.beginCopy(principal, threadId, clock());
   if (!(await checkpoints.copyThread(point.threadId, threadId, found.checkpointId))) return noPoint(name);
   await checkpoints.sync();
   return { ok: true, threadId };
@@ -68,7 +56,9 @@ async function readPoints(threadId: string, checkpoints: Checkpoints | undefined
   return pointsOf(await checkpoints.steps(threadId));
 }
 
-const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
+type Refused = Extract<StartOutcome, { ok: false }>;
+
+const noPoint = (name: string): Refused => ({
   ok: false,
   code: "point_not_found",
   message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread lists those to choose from.`,
@@ -83,14 +73,14 @@ export async function tell(
   principal: Principal,
   runId: string,
   { text, idempotencyKey, call }: TellRequest & { call?: StartRequest },
-  { runs, newId, now }: { runs: RunRepository; newId: IdSource; now: number },
+  { runs, newId, clock }: Pick<RunContext, "runs" | "newId" | "clock">,
 ): Promise<TellOutcome> {
   const sent = await runs.send(principal, runId, {
     id: newId("msg"),
     // In the form in which they are read back, so that a repeated message is the same.
     text: wellFormed(text),
     idempotencyKey: idempotencyKey === undefined ? undefined : wellFormed(idempotencyKey),
-    now,
+    now: clock(),
     ...defined({ call }),
   });
   switch (sent.kind) {
@@ -98,15 +88,13 @@ export async function tell(
     case "repeated":
       return { ok: true, run: sent.run, repeated: sent.kind === "repeated" };
     case "not_found":
-      return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+      return noRun(runId);
     case "conflict":
       return { ok: false, code: "idempotency_conflict", message: keyConflict(sent.runId) };
-    case "ended":
-      return {
-        ok: false,
-        code: "ended",
-        message: `Run ${runId} has already ended (${sent.run.status}).${goesOn(sent.run)}`,
-      };
+    case "ended": {
+      const message = `Run ${runId} has already ended (${sent.run.status}).${goesOn(sent.run)}`;
+      return { ok: false, code: "ended", message };
+    }
   }
 }
 
@@ -115,15 +103,8 @@ const goesOn = ({ threadId, parent }: Run): string =>
     ? ` To continue, start a new run in its thread ${threadId}.`
     : ` It was a background task of run ${parent.runId}.`;
 
-export interface StartContext {
-  runs: RunRepository;
-  checkpoints: RunServiceOptions["checkpoints"];
-  preflight: () => Promise<Readiness["refusal"]>;
-  choices: () => StartChoices;
-  limits: Pick<NewRun, "environment" | "openRuns">;
-  newId: IdSource;
-  clock: Clock;
-}
+type StartContext = ThreadContext &
+  Pick<RunContext, "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock">;
 
 export const SHUTTING_DOWN: StartOutcome = {
   ok: false,
@@ -131,10 +112,7 @@ export const SHUTTING_DOWN: StartOutcome = {
   message: "The server is shutting down. Start the run again in a moment.",
 };
 
-/**
- * Stores a new run, or says why not; what comes into a thread at work is told to its run. A repeated request
- * finds its run even when no new one could start.
- */
+/** Stores a new run, or a message to the run at work in the thread. A repeated request finds its run. */
 export async function start(
   principal: Principal,
   given: StartRequest,
@@ -142,7 +120,7 @@ export async function start(
 ): Promise<StartOutcome> {
   const request = storable(given);
   for (;;) {
-    const obstacle = await context.runs.read.obstacle(principal, request, context.limits);
+    const obstacle = await context.runs.read.obstacle(principal, request, context);
     const met = obstacle ?? (await create(principal, request, context));
     if ("ok" in met) return met;
     // From now on the answer to this call counts, and not the one to a call before it.
@@ -164,23 +142,19 @@ function storable({ task, idempotencyKey, goal, ...rest }: StartRequest): StartR
 async function create(
   principal: Principal,
   request: StartRequest,
-  { runs, checkpoints, preflight, choices, limits, newId, clock }: StartContext,
-): Promise<Created | Extract<StartOutcome, { ok: false }>> {
-  const offered = choices();
-  const refusal = (await preflight()) ?? chosenProblem(request, offered);
+  context: StartContext,
+): Promise<Created | Refused> {
+  const { runs, environment, openRuns, newId, clock } = context;
+  const offered = context.choices();
+  const refusal = (await context.preflight(principal)) ?? chosenProblem(request, offered);
   if (refusal !== undefined) return { ok: false, code: refusal.code, message: refusal.message };
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
   const thread =
     point === undefined
       ? { ok: true as const, threadId: request.newThreadId ?? newId("thr") }
-      : await forkThread(principal, point, {
-          runs,
-          checkpoints: await checkpoints?.(principal),
-          newId,
-          now: clock(),
-        });
+      : await forkThread(principal, point, context);
   if (!thread.ok) return thread;
-  const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
+  const fresh = { environment, openRuns, runId: newId("run"), newThreadId: thread.threadId };
   return runs.create(principal, request, { ...fresh, changes: offered.changes, now: clock() });
 }
 
@@ -196,11 +170,11 @@ async function tellInstead(
   principal: Principal,
   run: Run,
   request: StartRequest,
-  { runs, newId, clock }: StartContext,
+  context: StartContext,
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
   const message = { text, ...defined({ idempotencyKey }), call: request };
-  const told = await tell(principal, run.id, message, { runs, newId, now: clock() });
+  const told = await tell(principal, run.id, message, context);
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
   return undefined;
@@ -216,20 +190,16 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
       return { ok: true, run: created.run, how: created.kind };
     case "conflict":
       return { ok: false, code: "idempotency_conflict", message: keyConflict(created.run.id) };
-    case "thread_not_found":
-      return {
-        ok: false,
-        code: "thread_not_found",
-        message: `There is no thread ${named}. Leave the thread out to start a new one.`,
-      };
+    case "thread_not_found": {
+      const message = `There is no thread ${named}. Leave the thread out to start a new one.`;
+      return { ok: false, code: "thread_not_found", message };
+    }
     case "too_many_open":
       return { ok: false, code: "too_many_open_runs", message: tooManyOpen(created.limit) };
-    case "copy_given_up":
-      return {
-        ok: false,
-        code: "point_not_found",
-        message: `Beginning a thread at ${named} took too long and was cancelled. Try again.`,
-      };
+    case "copy_given_up": {
+      const message = `Beginning a thread at ${named} took too long and was cancelled. Try again.`;
+      return { ok: false, code: "point_not_found", message };
+    }
   }
 }
 

@@ -1,69 +1,28 @@
 import { answer } from "./answer.ts";
-import type { Agent } from "../agent/agent.ts";
-import type { Backend } from "../backends/backend.ts";
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
-import { type IdSource, randomId } from "../core/ids.ts";
+import { systemClock } from "../core/clock.ts";
+import { randomId } from "../core/ids.ts";
 import { defined } from "../core/defined.ts";
 import { StorageError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { callTexts } from "./call-texts.ts";
-import type { StartChoices } from "./choices.ts";
-import { BACKGROUND_LENDER, type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
-import { type DecideContext, decide, problemOf, useAnswer } from "./decide.ts";
-import { type HoldContext, holderFor } from "./hold.ts";
-import { NO_OTHER_SERVERS, type OtherServers } from "./other-servers.ts";
-import {
-  type LaterContext,
-  countLeft,
-  discardChange,
-  deleteRun,
-  proposedChange,
-  reviewChange,
-} from "./later-review.ts";
+import { BACKGROUND_LENDER, NO_LENDER, lenderFor } from "./client-model.ts";
+import type { RunContext } from "./context.ts";
+import { decide, problemOf, useAnswer } from "./decide.ts";
+import { holderFor } from "./hold.ts";
+import { NO_OTHER_SERVERS } from "./other-servers.ts";
+import { countLeft, discardChange, deleteRun, proposedChange, reviewChange } from "./later-review.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
-import type {
-  RecentEvents,
-  RunListener,
-  RunRepository,
-  RunStatistics,
-  StartRequest,
-  WorkLog,
-} from "./ports.ts";
-import { type Orphans, type PrunePlan, type PruneReport, type Retention, keepHouse } from "./retention.ts";
-import { MAX_NAME, type ModelCall, type Principal, type Run, type RunHead, type RunView } from "./run.ts";
-import type {
-  RunNowOutcome,
-  ScheduleChanges,
-  ScheduleOutcome,
-  ScheduleRequest,
-  ScheduleView,
-} from "./schedule.ts";
+import type { RunListener } from "./ports.ts";
+import { type Orphans, type PruneReport, type Retention, keepHouse } from "./retention.ts";
+import { MAX_NAME, noRun } from "./run.ts";
 import { type Scheduler, openScheduler } from "./scheduler.ts";
-import {
-  type SchedulesContext,
-  addSchedule,
-  editSchedule,
-  pauseSchedule,
-  resumeSchedule,
-  runScheduleNow,
-} from "./schedules.ts";
-import type {
-  CancelOutcome,
-  DeleteOutcome,
-  MemorySearch,
-  Readiness,
-  RunPoint,
-  RunService,
-  RunServiceOptions,
-  StartOutcome,
-  TellOutcome,
-  TellRequest,
-} from "./service.ts";
-import { type RunShare, type ShareOutcome, type SharedRun, share } from "./shares.ts";
+import * as schedules from "./schedules.ts";
+import type { RunService, RunServiceOptions } from "./service.ts";
+import { share } from "./shares.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { type LiveText, LiveTexts } from "./live-texts.ts";
-import { RunViews } from "./run-views.ts";
+import { runViews } from "./run-views.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
 /** Opens the service and takes up what an earlier process left unfinished. */
@@ -71,22 +30,17 @@ export function createRunService(options: RunServiceOptions): RunService {
   return new Supervisor(options);
 }
 
-const NO_CHOICES = (): StartChoices => ({ models: [], limits: {} });
-
 const EVENTS_PER_PAGE = 1000;
 
 class Supervisor implements RunService {
   readonly news: RunService["news"];
+  readonly view: RunService["view"];
   readonly #options: RunServiceOptions;
-  readonly #clock: Clock;
-  readonly #newId: IdSource;
+  readonly #context: RunContext;
   readonly #feed = new ChangeFeed();
-  readonly #runs: RunRepository;
-  readonly #work: WorkLog;
   readonly #tails: SharedTails;
   readonly #texts = new LiveTexts(this.#feed);
   readonly #worker: Worker;
-  readonly #views: RunViews;
   readonly #closed = new AbortController();
   readonly #changes: { close(): void };
   readonly #heartbeat: NodeJS.Timeout;
@@ -96,273 +50,194 @@ class Supervisor implements RunService {
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
-    const { runs, log, environment, concurrentRuns, timing, checkpoints } = options;
-    const { pollMs = 100, heartbeatMs = 2000, leaseMs = 8000 } = timing ?? {};
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#newId = options.newId ?? randomId;
-    this.#runs = runs;
-    this.news = runs.news;
-    this.#views = new RunViews(runs.read);
-    this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
-    this.#work = runs.work({
+    const { runs, checkpoints, retention, log, environment, openRuns, proposals } = options;
+    const { pollMs = 100, heartbeatMs = 2000 } = options.timing ?? {};
+    const work = runs.work({
       syncCheckpoints: async () => (await checkpoints?.())?.sync(),
       deadlineMs: options.approvalDeadlineMs,
       questionDeadlineMs: options.questionDeadlineMs,
     });
-    this.#worker = new Worker({
-      runs,
-      work: this.#work,
-      agentFor: (run, worker) =>
-        options.agentFor(run, run.parent ? BACKGROUND_LENDER : lenderFor(worker, this.#lending)),
-      clock: this.#clock,
-      newId: this.#newId,
+    const storage = { runs, read: runs.read, schedules: runs.schedules, work, checkpoints, proposals };
+    this.#options = options;
+    this.#context = {
+      ...storage,
+      feed: this.#feed,
       log,
       environment,
-      concurrentRuns,
-      leaseMs,
-      crashLimit: options.crashLimit ?? 10,
-      mayClaim: options.mayClaim ?? (() => true),
-      checkpoints,
-      texts: this.#texts,
-      holderOf: (lease) => holderFor(lease, this.#holding),
-      proposals: options.proposals,
-    });
+      openRuns,
+      clock: options.clock ?? systemClock,
+      newId: options.newId ?? randomId,
+      choices: options.choices ?? (() => ({ models: [], limits: {} })),
+      preflight: (principal) => options.preflight(principal),
+      agentFor: (run) => options.agentFor(run, NO_LENDER),
+    };
+    this.news = runs.news;
+    this.view = runViews(runs.read);
+    this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
+    this.#worker = this.#newWorker();
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
     this.#worker.start();
-    this.#scheduler = openScheduler(options, this.#scheduling);
-    const { retention } = options;
+    this.#scheduler = openScheduler(options, this.#context);
     this.#housekeeping =
       retention && keepHouse((now) => this.#prune(retention, "keep", now), options, this.#closed.signal);
   }
 
-  async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
-    if (this.#closing !== undefined) return SHUTTING_DOWN;
-    const { checkpoints, environment, openRuns } = this.#options;
-    return start(principal, request, {
-      runs: this.#runs,
-      checkpoints,
-      preflight: () => this.#options.preflight(principal),
-      choices: this.#options.choices ?? NO_CHOICES,
-      limits: { environment, openRuns },
-      newId: this.#newId,
-      clock: this.#clock,
+  #newWorker(): Worker {
+    const options = this.#options;
+    const { timing: { leaseMs = 8000, lendMs = 30_000 } = {}, questionHoldMs = 600_000 } = options;
+    const lending = { ...this.#context, patienceMs: lendMs };
+    const holding = { ...this.#context, patienceMs: questionHoldMs };
+    return new Worker({
+      ...this.#context,
+      agentFor: (run, worker) =>
+        options.agentFor(run, run.parent ? BACKGROUND_LENDER : lenderFor(worker, lending)),
+      holderOf: (lease) => holderFor(lease, holding),
+      texts: this.#texts,
+      concurrentRuns: options.concurrentRuns,
+      leaseMs,
+      crashLimit: options.crashLimit ?? 10,
+      mayClaim: options.mayClaim ?? (() => true),
     });
   }
 
-  async readiness(principal: Principal): Promise<Readiness> {
-    const refusal = await this.#options.preflight(principal);
+  start: RunService["start"] = async (principal, request) =>
+    this.#closing === undefined ? start(principal, request, this.#context) : SHUTTING_DOWN;
+
+  readiness: RunService["readiness"] = async (principal) => {
+    const refusal = await this.#context.preflight(principal);
     return { ...defined({ model: this.#options.model, refusal }), ...this.#options.choices?.() };
-  }
+  };
 
-  answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
-    return this.#runs.answered(principal, runId, begunAt);
-  }
+  answered: RunService["answered"] = (...args) => this.#context.runs.answered(...args);
+  list: RunService["list"] = (principal, { limit, before }) =>
+    this.#context.read.list(principal, limit, before);
+  summaries: RunService["summaries"] = (principal, filter, { limit, before }) =>
+    this.#context.read.summaries(principal, filter, limit, before);
+  counts: RunService["counts"] = (principal) => this.#context.read.counts(principal);
+  pending: RunService["pending"] = (...args) => this.#context.read.pending(...args);
+  pendingQuestions: RunService["pendingQuestions"] = (...args) =>
+    this.#context.read.pendingQuestions(...args);
+  children: RunService["children"] = (...args) => this.#context.read.children(...args);
+  countPending: RunService["countPending"] = (principal) => this.#context.read.countPending(principal);
+  recentEvents: RunService["recentEvents"] = (...args) => this.#context.read.recent(...args);
+  modelCalls: RunService["modelCalls"] = (...args) => this.#context.read.modelCalls(...args);
 
-  view(principal: Principal, runId: string): Promise<RunView | undefined> {
-    return this.#views.of(principal, runId);
-  }
-
-  list(...[principal, { limit, before }]: Parameters<RunService["list"]>): Promise<RunHead[]> {
-    return this.#runs.read.list(principal, limit, before);
-  }
-
-  summaries(...[principal, filter, { limit, before }]: Parameters<RunService["summaries"]>) {
-    return this.#runs.read.summaries(principal, filter, limit, before);
-  }
-
-  counts: RunService["counts"] = (principal) => this.#runs.read.counts(principal);
-  pending: RunService["pending"] = (...request) => this.#runs.read.pending(...request);
-  pendingQuestions: RunService["pendingQuestions"] = (...request) =>
-    this.#runs.read.pendingQuestions(...request);
-  children: RunService["children"] = (...request) => this.#runs.read.children(...request);
-  countPending: RunService["countPending"] = (principal) => this.#runs.read.countPending(principal);
-
-  async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
-    const { after = 0, limit = EVENTS_PER_PAGE } = options;
-    const page = await this.#runs.read.journal(principal, runId, after, limit);
+  events: RunService["events"] = async (principal, runId, { after = 0, limit = EVENTS_PER_PAGE } = {}) => {
+    const page = await this.#context.read.journal(principal, runId, after, limit);
     return page && [...page.events];
-  }
+  };
 
-  recentEvents(principal: Principal, runId: string, wanted: RecentEvents) {
-    return this.#runs.read.recent(principal, runId, wanted);
-  }
+  watch: RunService["watch"] = (...args) => follow(...args, { feed: this.#feed, tails: this.#tails });
 
-  watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
-    return follow(principal, runId, options, { feed: this.#feed, tails: this.#tails });
-  }
+  watchLive: RunService["watchLive"] = (...args) =>
+    follow<LiveText>(...args, { feed: this.#feed, tails: this.#tails, texts: this.#texts });
 
-  watchLive(...[principal, runId, options]: Parameters<RunService["watchLive"]>) {
-    const sources = { feed: this.#feed, tails: this.#tails, texts: this.#texts };
-    return follow<LiveText>(principal, runId, options, sources);
-  }
+  watchStarts: RunService["watchStarts"] = (principal, { signal }) =>
+    followStarts(principal, signal, { runs: this.#context.read, feed: this.#feed });
 
-  watchStarts(principal: Principal, { signal }: { signal: AbortSignal }) {
-    return followStarts(principal, signal, { runs: this.#runs.read, feed: this.#feed });
-  }
+  points: RunService["points"] = async (principal, runId) => {
+    const run = await this.#context.read.run(principal, runId);
+    return run && pointsOfThread(principal, run.threadId, this.#context);
+  };
 
-  async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
-    const run = await this.#runs.read.run(principal, runId);
-    if (run === undefined) return undefined;
-    const checkpoints = await this.#options.checkpoints?.(principal);
-    return pointsOfThread(principal, run.threadId, { runs: this.#runs, checkpoints });
-  }
-
-  async callTexts(principal: Principal, runId: string, seq: number) {
-    const checkpoints = await this.#options.checkpoints?.(principal);
+  callTexts: RunService["callTexts"] = async (principal, runId, seq) => {
+    const { runs, checkpoints } = this.#context;
     const files = (id: string) => this.runFiles(principal, id);
-    return callTexts(principal, runId, seq, { runs: this.#runs, checkpoints, files });
-  }
+    return callTexts(principal, runId, seq, { runs, checkpoints: await checkpoints?.(principal), files });
+  };
 
-  async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {
-    return decide({ principal, runId, approvalId, decision, by }, this.#deciding);
-  }
+  decide: RunService["decide"] = async (principal, runId, approvalId, decision, by) =>
+    decide({ principal, runId, approvalId, decision, by }, this.#context);
 
-  problemOf(...[principal, runId, approvalId, decision]: Parameters<RunService["problemOf"]>) {
-    return problemOf({ principal, runId, approvalId, decision }, this.#deciding);
-  }
+  problemOf: RunService["problemOf"] = (principal, runId, approvalId, decision) =>
+    problemOf({ principal, runId, approvalId, decision }, this.#context);
 
-  answer(...[principal, runId, questionId, given, by]: Parameters<RunService["answer"]>) {
-    return answer({ principal, runId, questionId, answer: given, by }, this.#deciding);
-  }
+  answer: RunService["answer"] = (principal, runId, questionId, given, by) =>
+    answer({ principal, runId, questionId, answer: given, by }, this.#context);
 
-  async useAnswer(...[principal, runId, answer]: Parameters<RunService["useAnswer"]>) {
-    return useAnswer({ principal, runId, answer }, this.#deciding);
-  }
+  useAnswer: RunService["useAnswer"] = async (principal, runId, given) =>
+    useAnswer({ principal, runId, answer: given }, this.#context);
 
-  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    return this.#runs.read.modelCalls(principal, runId);
-  }
-
-  async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
-    const run = await this.#runs.read.run(principal, runId);
+  replyToModel: RunService["replyToModel"] = async (principal, runId, callId, reply) => {
+    const { runs, read, clock } = this.#context;
+    const run = await read.run(principal, runId);
     if (run === undefined) return noRun(runId);
-    const isFirst = await this.#runs.reply(run, callId, reply, this.#clock());
-    return { ok: true as const, repeated: !isFirst };
-  }
+    return { ok: true, repeated: !(await runs.reply(run, callId, reply, clock())) };
+  };
 
-  prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
-    return this.#prune(retention, orphans, this.#clock());
-  }
+  prune: RunService["prune"] = (retention, orphans = "keep") =>
+    this.#prune(retention, orphans, this.#context.clock());
 
-  async planPrune(retention: Retention): Promise<PrunePlan> {
-    const checkpoints = await this.#options.checkpoints?.();
-    return this.#runs.planPrune(retention, checkpoints, this.#clock());
-  }
+  planPrune: RunService["planPrune"] = async (retention) => {
+    const { runs, checkpoints, clock } = this.#context;
+    return runs.planPrune(retention, await checkpoints?.(), clock());
+  };
 
-  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
-    return tell(principal, runId, request, { runs: this.#runs, newId: this.#newId, now: this.#clock() });
-  }
+  tell: RunService["tell"] = (principal, runId, request) => tell(principal, runId, request, this.#context);
 
-  async cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome> {
-    const cancelled = await this.#runs.cancel(principal, runId, reason, this.#clock());
+  cancel: RunService["cancel"] = async (principal, runId, reason) => {
+    const cancelled = await this.#context.runs.cancel(principal, runId, reason, this.#context.clock());
     if (cancelled === undefined) return noRun(runId);
     await this.#worker.cancel(runId);
     return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
-  }
+  };
 
-  rename(principal: Principal, runId: string, name: string): Promise<boolean> {
-    const shown = oneLine(name, MAX_NAME);
-    return this.#runs.rename(principal, runId, shown === "" ? null : shown);
-  }
+  rename: RunService["rename"] = (principal, runId, name) =>
+    this.#context.runs.rename(principal, runId, oneLine(name, MAX_NAME) || null);
 
-  async share(principal: Principal, runId: string, milliseconds: number): Promise<ShareOutcome> {
-    const now = this.#clock();
-    return share(this.#runs.shares, { principal, runId, milliseconds, now });
-  }
+  share: RunService["share"] = async (principal, runId, milliseconds) =>
+    share(this.#context.runs.shares, { principal, runId, milliseconds, now: this.#context.clock() });
 
-  shares(principal: Principal, runId: string): Promise<RunShare[]> {
-    return this.#runs.shares.of(principal, runId, this.#clock());
-  }
+  shares: RunService["shares"] = (principal, runId) =>
+    this.#context.runs.shares.of(principal, runId, this.#context.clock());
 
-  unshare(principal: Principal, runId: string, shareId: string): Promise<boolean> {
-    return this.#runs.shares.remove(principal, runId, shareId);
-  }
+  unshare: RunService["unshare"] = (...args) => this.#context.runs.shares.remove(...args);
+  sharedRun: RunService["sharedRun"] = (id) => this.#context.runs.shares.find(id, this.#context.clock());
+  shareOpened: RunService["shareOpened"] = (shared) => this.#context.runs.shares.countOpening(shared);
+  proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#context);
+  reviewChange: RunService["reviewChange"] = (...args) => reviewChange(...args, this.#context);
+  discardChange: RunService["discardChange"] = (...args) => discardChange(...args, this.#context);
 
-  sharedRun(shareId: string): Promise<SharedRun | undefined> {
-    return this.#runs.shares.find(shareId, this.#clock());
-  }
+  delete: RunService["delete"] = (principal, runId) =>
+    deleteRun(principal, runId, { ...this.#context, prune: () => this.prune({}) });
 
-  shareOpened(shared: SharedRun): Promise<void> {
-    return this.#runs.shares.countOpening(shared);
-  }
-
-  proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#reviewing);
-  reviewChange: RunService["reviewChange"] = (...args) => reviewChange(...args, this.#reviewing);
-  discardChange: RunService["discardChange"] = (...args) => discardChange(...args, this.#reviewing);
-
-  delete(principal: Principal, runId: string): Promise<DeleteOutcome> {
-    const prune = () => this.#prune({}, "keep", this.#clock());
-    return deleteRun(principal, runId, { ...this.#reviewing, prune });
-  }
-
-  async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
-    const run = await this.#runs.read.run(principal, runId);
+  runFiles: RunService["runFiles"] = async (principal, runId) => {
+    const run = await this.#context.read.run(principal, runId);
     if (run === undefined) return undefined;
     // The tree as the run's agent sees it, with the thread's files as they are now.
-    const { files } = await (await this.#agentFor(run)).snapshot(run.threadId);
+    const { files } = await (await this.#context.agentFor(run)).snapshot(run.threadId);
     const source = await this.#options.treeWithThread(run);
     return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
-  }
+  };
 
-  files = (principal: Principal): Promise<Backend> => this.#options.tree(principal);
-  drawing = (principal: Principal): Promise<string> => this.#options.drawing(principal);
-  otherServers = async (): Promise<OtherServers> => this.#options.otherServers?.() ?? NO_OTHER_SERVERS;
+  files: RunService["files"] = (principal) => this.#options.tree(principal);
+  drawing: RunService["drawing"] = (principal) => this.#options.drawing(principal);
+  searchMemories: RunService["searchMemories"] = (...args) => this.#options.searchMemories(...args);
+  otherServers: RunService["otherServers"] = async () => this.#options.otherServers?.() ?? NO_OTHER_SERVERS;
 
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch> {
-    return this.#options.searchMemories(principal, query, limit);
-  }
-
-  async assertWritable(): Promise<void> {
+  assertWritable: RunService["assertWritable"] = async () => {
     if (this.#options.mayClaim?.() === false) {
-      throw new StorageError(
-        "storage_newer",
-        "A newer version of this program has changed the tables. Restart this server.",
-      );
+      const message = "A newer version of this program has changed the tables. Restart this server.";
+      throw new StorageError("storage_newer", message);
     }
-    await this.#runs.assertWritable();
-  }
+    await this.#context.runs.assertWritable();
+  };
 
-  statistics(): Promise<RunStatistics> {
-    return this.#runs.statistics();
-  }
-
-  listAll(limit: number): Promise<RunHead[]> {
-    return this.#runs.listAll(limit);
-  }
-
-  schedules(principal: Principal): Promise<ScheduleView[]> {
-    return this.#runs.schedules.list(principal);
-  }
-
-  allSchedules(): Promise<ScheduleView[]> {
-    return this.#runs.schedules.listAll();
-  }
-
-  async addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome> {
-    return this.#rescheduled(await addSchedule(principal, request, this.#scheduling));
-  }
-
-  async editSchedule(principal: Principal, id: string, changes: ScheduleChanges): Promise<ScheduleOutcome> {
-    return this.#rescheduled(await editSchedule(principal, id, changes, this.#scheduling));
-  }
-
-  pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome> {
-    return pauseSchedule(principal, id, this.#scheduling);
-  }
-
-  async resumeSchedule(principal: Principal, id: string): Promise<ScheduleOutcome> {
-    return this.#rescheduled(await resumeSchedule(principal, id, this.#scheduling));
-  }
-
-  removeSchedule(principal: Principal, id: string): Promise<boolean> {
-    return this.#runs.schedules.remove(principal, id);
-  }
-
-  runScheduleNow(principal: Principal, id: string): Promise<RunNowOutcome> {
-    return runScheduleNow(principal, id, this.#scheduling);
-  }
+  statistics: RunService["statistics"] = () => this.#context.runs.statistics();
+  listAll: RunService["listAll"] = (limit) => this.#context.runs.listAll(limit);
+  schedules: RunService["schedules"] = (principal) => this.#context.schedules.list(principal);
+  allSchedules: RunService["allSchedules"] = () => this.#context.schedules.listAll();
+  removeSchedule: RunService["removeSchedule"] = (...args) => this.#context.schedules.remove(...args);
+  addSchedule: RunService["addSchedule"] = (...args) =>
+    this.#rescheduled(schedules.addSchedule(...args, this.#context));
+  editSchedule: RunService["editSchedule"] = (...args) =>
+    this.#rescheduled(schedules.editSchedule(...args, this.#context));
+  pauseSchedule: RunService["pauseSchedule"] = (...args) => schedules.pauseSchedule(...args, this.#context);
+  resumeSchedule: RunService["resumeSchedule"] = (...args) =>
+    this.#rescheduled(schedules.resumeSchedule(...args, this.#context));
+  runScheduleNow: RunService["runScheduleNow"] = (...args) =>
+    schedules.runScheduleNow(...args, this.#context);
 
   async drain(milliseconds: number): Promise<void> {
     await this.#scheduler?.close();
@@ -401,61 +276,32 @@ class Supervisor implements RunService {
   }
 
   async #onHeartbeat(): Promise<void> {
+    const { runs, clock, log } = this.#context;
     await this.#worker.heartbeat();
     // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
-    for (const { runId, id } of await this.#runs.expire(this.#clock())) {
-      this.#options.log.info("question.deadline_passed", { runId, questionId: id });
+    for (const { runId, id } of await runs.expire(clock())) {
+      log.info("question.deadline_passed", { runId, questionId: id });
     }
   }
 
   /** A locked or full database now may be well at the next beat. */
   #failed(what: string, error: unknown): void {
-    warnUnlessLocked(this.#options.log, "runs.pulse_failed", { what, error });
+    warnUnlessLocked(this.#context.log, "runs.pulse_failed", { what, error });
   }
 
-  /** An agent for looking at a run or checking a call; it does no work. */
-  #agentFor(run: Run): Promise<Agent> {
-    return this.#options.agentFor(run, NO_LENDER);
-  }
-
-  get #lending(): LendingContext {
-    const patienceMs = this.#options.timing?.lendMs ?? 30_000;
-    return { work: this.#work, read: this.#runs.read, feed: this.#feed, clock: this.#clock, patienceMs };
-  }
-
-  get #holding(): HoldContext {
-    const patienceMs = this.#options.questionHoldMs ?? 600_000;
-    const common = { work: this.#work, read: this.#runs.read, feed: this.#feed, clock: this.#clock };
-    return { ...common, newId: this.#newId, patienceMs };
-  }
-
-  get #scheduling(): SchedulesContext {
-    const { environment, openRuns, choices = NO_CHOICES } = this.#options;
-    const { schedules } = this.#runs;
-    return { schedules, environment, openRuns, choices, newId: this.#newId, clock: this.#clock };
-  }
-
-  /** The next due time may be another one now. */
-  #rescheduled(outcome: ScheduleOutcome): ScheduleOutcome {
+  /** The next due time may be another one after this change. */
+  async #rescheduled<T>(change: Promise<T>): Promise<T> {
+    const outcome = await change;
     void this.#scheduler?.look();
     return outcome;
   }
 
-  get #reviewing(): LaterContext {
-    const { proposals, environment, log } = this.#options;
-    return { runs: this.#runs, proposals, environment, newId: this.#newId, log };
-  }
-
-  get #deciding(): DecideContext {
-    return { runs: this.#runs, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
-  }
-
   async #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
     const { sweepMemories } = this.#options;
-    const checkpoints = await this.#options.checkpoints?.();
-    const signal = this.#closed.signal;
-    await countLeft(this.#reviewing);
-    return this.#runs.prune(retention, { orphans, checkpoints, sweepMemories, now, signal });
+    const checkpoints = await this.#context.checkpoints?.();
+    const { signal } = this.#closed;
+    await countLeft(this.#context);
+    return this.#context.runs.prune(retention, { orphans, checkpoints, sweepMemories, now, signal });
   }
 
   async #close(): Promise<void> {
@@ -466,9 +312,3 @@ class Supervisor implements RunService {
     this.#feed.close();
   }
 }
-
-const noRun = (runId: string) => ({
-  ok: false as const,
-  code: "not_found" as const,
-  message: `There is no run ${runId}.`,
-});

@@ -45,10 +45,7 @@ export interface Checkpoints {
    */
   startOver(threadId: string, token: FencingToken): Promise<void>;
   deleteThread(threadId: string): Promise<void>;
-  /**
-   * Makes a thread small whose run has ended: deletes everything of its subagents except their messages. Leaves a
-   * thread unchanged that was taken with a later token.
-   */
+  /** Deletes all of a thread's subagents but their messages, unless it was taken with a later token. */
   tidyThread(threadId: string, token: FencingToken): Promise<void>;
   usedBytes(): Promise<number>;
   /** Gives free space back to the file system; gives its bytes. */

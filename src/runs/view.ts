@@ -166,10 +166,7 @@ type Subagent = Pick<SubagentView, "agent" | "name" | "description" | "status" |
   work: WorkFold;
 };
 
-/**
- * The parts of a RunView that follow from the journal, folded one event at a time: the cost of an event
- * does not depend on how many came before.
- */
+/** The parts of a RunView that follow from the journal, folded one event at a time, at a constant cost each. */
 export class RunFold {
   /** Sequence number of the newest event folded in. */
   lastSeq = 0;

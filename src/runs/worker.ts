@@ -2,7 +2,7 @@ import { AsyncResource } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { monotonicClock, isDoneWithin } from "../core/clock.ts";
-import { ownTurn } from "../core/concurrency.ts";
+import { coalesced, ownTurn } from "../core/concurrency.ts";
 import { Parked, StorageError, isLocked, codeOf } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Agent } from "../agent/agent.ts";
@@ -12,19 +12,13 @@ import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
 import type { Principal, Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
 
-/**
- * Names this process for others on the same machine: boot and process namespace, then the process id.
- * Empty where the system does not tell them (it is Linux's `/proc` that does).
- */
+/** Names this process for others on the machine by boot, process namespace and id. Empty without `/proc`. */
 export function processMark(): string {
   const machine = machineMark();
   return machine === undefined ? "" : `.${machine}.${process.pid}`;
 }
 
-/**
- * True if a marked owner has certainly ended: a process of this machine, in this boot and process namespace, whose id
- * is free. An id that was given to another process counts as running.
- */
+/** True if a marked owner has certainly ended: a process of this boot and namespace whose id is free. */
 export function isGone(owner: string): boolean {
   const [, machine, pid] = owner.split(".");
   if (machine === undefined || machine !== machineMark()) return false;
@@ -91,8 +85,8 @@ export class Worker {
   #watched = new Map<string, SeenLease & { forMs: number }>();
   /** When it last looked, by the monotonic clock. */
   #lookedAt = monotonicClock();
-  /** Runs are being claimed; `again`: another claim was requested during this one. */
-  #claiming: { done: Promise<void>; again: boolean } | undefined;
+  /** The claims under way. */
+  #claiming: Promise<void> = Promise.resolve();
   /** Does work outside of the call that led to it: an agent that starts a run in the background is not around it. */
   readonly #outside = AsyncResource.bind(<T>(work: () => T): T => work());
   /** Number of the last turn each principal had. */
@@ -115,20 +109,13 @@ export class Worker {
 
   /** Fills free slots with waiting runs. */
   pump(): void {
-    if (this.#claiming !== undefined) {
-      this.#claiming.again = true;
-      return;
-    }
-    const claiming = { done: Promise.resolve(), again: false };
-    this.#claiming = claiming;
-    claiming.done = this.#fill()
-      // The next heartbeat tries again.
-      .catch((error: unknown) => this.#options.log.warn("run.claim_failed", { error }))
-      .finally(() => {
-        this.#claiming = undefined;
-        if (claiming.again) this.pump();
-      });
+    this.#claiming = this.#claim();
   }
+
+  readonly #claim = coalesced(() =>
+    // The next heartbeat tries again.
+    this.#fill().catch((error: unknown) => this.#options.log.warn("run.claim_failed", { error })),
+  );
 
   async #fill(): Promise<void> {
     const { runs, work, clock, environment, leaseMs, crashLimit, log } = this.#options;
@@ -160,12 +147,8 @@ export class Worker {
       const now = clock();
       const at = monotonicClock();
       const slots = [...this.#slots.values()];
-      await runs.renew(
-        this.#owner,
-        slots.map(({ run }) => run.id),
-        now,
-        now + leaseMs,
-      );
+      const ids = slots.map(({ run }) => run.id);
+      await runs.renew(this.#owner, ids, now, now + leaseMs);
       for (const slot of slots) slot.renewedAt = at;
     }
     if (this.#closed) return;
@@ -174,10 +157,7 @@ export class Worker {
     this.pump();
   }
 
-  /**
-   * Stops work whose lease could not be renewed in time, because another server may continue it. The run then waits for
-   * storage to find out.
-   */
+  /** Stops work whose lease was not renewed in time: another server may continue it. The run waits for storage. */
   breakOffUnrenewed(failure: unknown = new StorageError("storage_io", NO_ANSWER)): void {
     const at = monotonicClock();
     for (const slot of this.#slots.values()) {
@@ -235,7 +215,7 @@ export class Worker {
   /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
   async close(): Promise<void> {
     this.#closed = true;
-    await isDoneWithin(STOP_MS, this.#claiming?.done ?? Promise.resolve());
+    await isDoneWithin(STOP_MS, this.#claiming);
     const slots = [...this.#slots.values()];
     for (const slot of slots) stopSlot(slot, "parked");
     await haveSettled(slots);

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { StorageError } from "../core/errors.ts";
+import { configAt } from "./checkpoints/address.ts";
 import { SEARCHED_LENGTH } from "./memories/text-query.ts";
 import type { Access } from "./postgres/access.ts";
 import { query, sendable } from "./postgres/engine.ts";
@@ -76,10 +77,8 @@ function assertQuiet(runs: Database): void {
   const leased = runs.prepare<[], number>("SELECT count(*) FROM runs WHERE lease_owner IS NOT NULL").pluck();
   const count = leased.get() ?? 0;
   if (count === 0) return;
-  throw new StorageError(
-    "storage_busy",
-    `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`,
-  );
+  const message = `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`;
+  throw new StorageError("storage_busy", message);
 }
 
 type Row = Readonly<Record<string, unknown>>;
@@ -125,12 +124,18 @@ async function insert(
   rows: readonly Row[],
 ): Promise<number> {
   const values = rows.flatMap((row) => names.map((name) => sendable(row[name])));
-  const places = rows.map(
-    (_, row) => `(${names.map((_name, column) => `$${row * names.length + column + 1}`).join(", ")})`,
-  );
-  const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`;
+  const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${placesFor(rows, names)} ON CONFLICT DO NOTHING`;
   return (await access.pool.query(text, values)).rowCount ?? 0;
 }
+
+/** The places of so many values of each row, such as `($1, $2), ($3, $4)`. */
+const placesFor = (rows: readonly Row[], { length }: readonly string[]): string =>
+  rows
+    .map(
+      (_, row) =>
+        `(${Array.from({ length }, (_value, column) => `$${row * length + column + 1}`).join(", ")})`,
+    )
+    .join(", ");
 
 /** @throws StorageError unless Postgres has these rows. A run may have continued since an earlier copy. */
 async function compare(
@@ -140,11 +145,8 @@ async function compare(
   rows: readonly Row[],
 ): Promise<void> {
   const fixed = FIXED[table] ?? [];
-  const places = rows.map(
-    (_, row) => `(${key.map((_name, column) => `$${row * key.length + column + 1}`).join(", ")})`,
-  );
   const { rows: stored } = await access.pool.query<Row>(
-    `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${places.join(", ")})`,
+    `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${placesFor(rows, key)})`,
     rows.flatMap((row) => key.map((name) => sendable(row[name]))),
   );
   const nameOf = (row: Row): string => JSON.stringify(key.map((name) => row[name]));
@@ -152,10 +154,8 @@ async function compare(
   for (const row of rows) {
     const other = found.get(nameOf(row));
     if (other !== undefined && fixed.every((name) => isSame(row[name], other[name]))) continue;
-    throw new StorageError(
-      "storage_corrupt",
-      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty schema, set by storageSchema.`,
-    );
+    const message = `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty schema, set by storageSchema.`;
+    throw new StorageError("storage_corrupt", message);
   }
 }
 
@@ -247,9 +247,7 @@ async function copyThreads(
     const copied = new Set<unknown>();
     for (const { namespace, id } of places.all(thread)) {
       signal.throwIfAborted();
-      const tuple = await from.getTuple({
-        configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
-      });
+      const tuple = await from.getTuple(configAt({ thread, namespace }, id));
       if (tuple !== undefined) await putTuple(tuple, to);
       copied.add(id);
     }

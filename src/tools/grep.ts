@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { byNumber } from "../core/by-identity.ts";
+import { byValue } from "../core/by-identity.ts";
 import type { GrepMatch, GrepResult } from "../backends/backend.ts";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, compileSearch, excerpt } from "../backends/search.ts";
@@ -104,7 +104,7 @@ function cutNotice(lines: number): string {
 
 const ELLIPSIS = "…";
 
-const schemaFor = byNumber((maxCount) =>
+const schemaFor = byValue((maxCount: number) =>
   z.strictObject({
     pattern: patternText().describe("Literal text, unless `regex`."),
     path: pathText().optional().describe("Directory or file. Default: /"),

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { z } from "zod";
-import { byNumber } from "../core/by-identity.ts";
+import { byValue } from "../core/by-identity.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { hasNul } from "../backends/mime.ts";
@@ -163,7 +163,7 @@ function howManyFit(pieces: readonly string[], room: number): number {
   return tooMany < 0 ? pieces.length : tooMany;
 }
 
-const schemaFor = byNumber((readLimit) =>
+const schemaFor = byValue((readLimit: number) =>
   z.strictObject({
     file_path: pathText(),
     offset: z.int().default(0).describe("First line, counted from 0."),

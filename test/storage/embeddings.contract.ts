@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/core/clock.ts";
 import { type Embedder, EmbeddingFailure } from "../../src/core/embedder.ts";
-import type { MemoryStore } from "../../src/storage/memories/contracts.ts";
-import { HybridSearch, type HybridStore } from "../../src/storage/memories/hybrid-search.ts";
-import type { PassageIndex } from "../../src/storage/memories/passages.ts";
+import type { EmbeddingIndex } from "../../src/storage/memories/embedding-index.ts";
+import { hybridSearch } from "../../src/storage/memories/hybrid-search.ts";
+import type { StoredMemories } from "../../src/storage/memories/store.ts";
 import { DOWN, embedAll, REFUSED, startWorker, TestEmbedder, untilEmbedded } from "./embeddings.ts";
 
 /** A store with the vectors of its items. */
 export interface KeptVectors {
-  store: MemoryStore & HybridStore;
-  indexOf(embedder: Embedder, clock?: Clock): PassageIndex;
+  store: StoredMemories;
+  indexOf(embedder: Embedder, clock?: Clock): EmbeddingIndex;
   forgetUnused(options: { usedBefore: number; signal: AbortSignal }): Promise<void>;
   /** The same, as another process has it. */
   again(): Promise<KeptVectors>;
@@ -20,7 +20,7 @@ export interface KeptVectors {
 const NOTES = ["notes"];
 const { signal } = new AbortController();
 
-const nearest = async (index: PassageIndex, kept: KeptVectors, query: string) => {
+const nearest = async (index: EmbeddingIndex, kept: KeptVectors, query: string) => {
   const near = await index.nearest(NOTES, query, 10, signal);
   return Promise.all(near.filter(({ likeness }) => likeness > 0.5).map(({ id }) => kept.keyOf(id)));
 };
@@ -33,9 +33,9 @@ export function embeddingsContract(name: string, open: () => Promise<KeptVectors
       for (const [key, content] of Object.entries(files)) await kept.store.put(NOTES, key, { content });
       const embedder = new TestEmbedder();
       const index = embeds ? await embedAll(kept, embedder) : kept.indexOf(embedder);
-      const search = new HybridSearch(() => kept.store, index);
+      const search = hybridSearch(() => kept.store, index);
       const found = async (query: string, limit = 10) => {
-        const { hits, note } = await search.search(NOTES, query, limit, signal);
+        const { hits, note } = await search(NOTES, query, limit, signal);
         return { keys: hits.map(({ key }) => key), hits, note };
       };
       return { embedder, found };

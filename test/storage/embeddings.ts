@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
 import { type Embedder, EmbeddingFailure, type EmbeddingPurpose } from "../../src/core/embedder.ts";
 import { EmbeddingWorker } from "../../src/storage/memories/embedding-worker.ts";
-import type { PassageIndex } from "../../src/storage/memories/passages.ts";
+import type { EmbeddingIndex } from "../../src/storage/memories/embedding-index.ts";
 import { meaningOf } from "../support/wire-server-embeddings.ts";
 
 /** A service in this process, which the test can take down. */
@@ -34,7 +34,7 @@ export const REFUSED: EmbeddingFailure = new EmbeddingFailure("model_error", "Th
 });
 
 /** A worker on `index` that the test's end closes. */
-export function startWorker(index: PassageIndex): EmbeddingWorker {
+export function startWorker(index: EmbeddingIndex): EmbeddingWorker {
   const worker = new EmbeddingWorker({ index, log: silentLogger, lookMs: 5 });
   onTestFinished(() => worker.close());
   return worker;
@@ -42,9 +42,9 @@ export function startWorker(index: PassageIndex): EmbeddingWorker {
 
 /** Embeds all that waits. */
 export async function embedAll(
-  kept: { indexOf(embedder: Embedder): PassageIndex },
+  kept: { indexOf(embedder: Embedder): EmbeddingIndex },
   embedder: Embedder,
-): Promise<PassageIndex> {
+): Promise<EmbeddingIndex> {
   const index = kept.indexOf(embedder);
   const worker = startWorker(index);
   await untilEmbedded(index);
@@ -52,6 +52,6 @@ export async function embedAll(
   return index;
 }
 
-export async function untilEmbedded(index: PassageIndex): Promise<void> {
+export async function untilEmbedded(index: EmbeddingIndex): Promise<void> {
   while ((await index.waiting(1)) > 0) await new Promise((resolve) => setTimeout(resolve, 2));
 }

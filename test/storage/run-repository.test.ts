@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
-import { StoredRuns } from "../../src/storage/sql/repository.ts";
+import { storedRuns } from "../../src/storage/sql/repository.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
@@ -30,10 +30,9 @@ const openFile = async (): Promise<RunData> => {
   const open = (): RunRepository => {
     const database = connect(file);
     const plain = sqliteRuns(database);
-    const recorded = new StoredRuns(sqliteEngine(recording(database)), {
+    const recorded = storedRuns(sqliteEngine(recording(database)), {
       prune: (...args) => plain.prune(...args),
       storedBytes: async () => 0,
-      orphans: async () => [],
       assertWritable: () => plain.assertWritable(),
       textIndex,
       watchOthers: (...args) => plain.watch(...args),

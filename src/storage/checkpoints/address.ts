@@ -29,3 +29,8 @@ export interface GraphAddress {
   thread: string;
   namespace: string;
 }
+
+/** The configuration that points to a checkpoint. */
+export const configAt = ({ thread, namespace }: GraphAddress, id: string | undefined): RunnableConfig => ({
+  configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
+});

@@ -44,10 +44,7 @@ export async function revive(
   });
 }
 
-/**
- * LangGraph's format before version 4 has the tasks to start among the writes of the checkpoint before: `writes`.
- * `first` makes the first version of a channel.
- */
+/** Before version 4, checkpoints had the tasks to start among the writes of the one before: `writes`. */
 export function addSends(
   checkpoint: Checkpoint,
   writes: readonly CheckpointPendingWrite[],

@@ -2,7 +2,17 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Embedder } from "../../core/embedder.ts";
-import { type Engine, type Statement, type Steps, all, change, first } from "../sql/steps.ts";
+import {
+  type Engine,
+  type Statement,
+  type Steps,
+  all,
+  change,
+  count,
+  exists,
+  first,
+  insert,
+} from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import { AFTER, IDS, IN_ORDER, type ItemPosition, idsOf, stretchOf } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
@@ -12,7 +22,6 @@ import {
   type NearPassage,
   Nearest,
   PASSAGES_LENGTH,
-  type PassageIndex,
   type UnembeddedItem,
   bytesOf,
   unitVector,
@@ -35,7 +44,7 @@ INSERT INTO store_unembedded (model, item) SELECT CAST(@model AS BIGINT), id FRO
 ON CONFLICT DO NOTHING`;
 const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
 const WAITING = `
-SELECT count(*) AS waiting FROM (SELECT 1 FROM store_unembedded WHERE model = @model LIMIT @limit) AS queue`;
+SELECT count(*) AS count FROM (SELECT 1 FROM store_unembedded WHERE model = @model LIMIT @limit) AS queue`;
 const CLAIM = `
 UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
   SELECT item FROM store_unembedded WHERE model = @model AND (due_at <= @now OR due_at > @until)
@@ -44,8 +53,6 @@ UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
 const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
 const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
 const CLEAR = "DELETE FROM store_passages WHERE item = @item AND model = @model";
-const PUT =
-  "INSERT INTO store_passages (item, model, number, vector) VALUES (@item, @model, @number, @vector)";
 const PASSAGES = `
 SELECT i.id, i.namespace, i.key, p.number, p.vector
 FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
@@ -67,8 +74,12 @@ interface ModelRow {
   dims: number | null;
 }
 
-/** A search compares all vectors below its prefix. Writes do not wait for the disk: what is lost is embedded again. */
-export class EmbeddingIndex implements PassageIndex {
+/**
+ * The vectors that one model gives to memories, and the queue of memories without one. Any number of processes work on
+ * the queue; one of them embeds each item. A search compares all vectors below its prefix. Writes do not wait for the
+ * disk: what is lost is embedded again.
+ */
+export class EmbeddingIndex {
   readonly embedder: Embedder;
   readonly #database: MemoryDatabase;
   readonly #engine: Engine;
@@ -81,6 +92,7 @@ export class EmbeddingIndex implements PassageIndex {
     this.#clock = clock;
   }
 
+  /** Counts the items in the queue, up to `limit`. */
   async waiting(limit: number): Promise<number> {
     const { id: model } = await this.#model();
     const old = () => this.#oldItems(model, 1);
@@ -88,8 +100,7 @@ export class EmbeddingIndex implements PassageIndex {
       await this.#engine.note(() => this.#fill(model));
       await ownTurn();
     }
-    const row = await this.#engine.read(() => first<{ waiting: number }>(WAITING, { model, limit }));
-    return row?.waiting ?? 0;
+    return this.#engine.read(() => count(WAITING, { model, limit }));
   }
 
   #oldItems(model: number, limit: number): Steps<{ id: number }[]> {
@@ -107,6 +118,7 @@ SELECT id FROM store_items WHERE id <= (SELECT to_fill FROM store_models WHERE i
     yield* change(FILLED, { model, last: last.id });
   }
 
+  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
   async claim(limit: number): Promise<UnembeddedItem[]> {
     if ((await this.waiting(1)) === 0) return [];
     const { id: model } = await this.#model();
@@ -123,15 +135,18 @@ WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
     });
   }
 
+  /** Gives items back that could not be embedded now. */
   async release(items: readonly UnembeddedItem[]): Promise<void> {
     const { id: model } = await this.#model();
     await this.#engine.note(() => change(RELEASE, { model, ids: idsOf(items) }));
   }
 
+  /** Removes items from the queue until they change; they have no vector then. */
   async giveUp(items: readonly UnembeddedItem[]): Promise<void> {
     await this.#store(items.map((item) => ({ item, vectors: [] })));
   }
 
+  /** Stores vectors of items. An item that has changed since stays in the queue. */
   async store(embedded: readonly EmbeddedItem[]): Promise<void> {
     const dims = embedded.flatMap(({ vectors }) => vectors).at(0)?.length;
     if (dims !== undefined) await this.#expectDims(dims);
@@ -151,14 +166,20 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     await this.#engine.note(function* () {
       for (const { item, vectors } of sorted) {
         const place = { model, item: item.id };
-        if ((yield* first(isCurrent, { item: item.id, version: item.version })) === undefined) continue;
+        if (!(yield* exists(isCurrent, { item: item.id, version: item.version }))) continue;
         yield* change(CLEAR, place);
-        for (const [number, vector] of vectors.entries()) yield* change(PUT, { ...place, number, vector });
+        for (const [number, vector] of vectors.entries())
+          yield* insert("store_passages", { ...place, number, vector });
         yield* change(DONE, { model, ids: idsOf([item]) });
       }
     });
   }
 
+  /**
+   * The items at or below the prefix that have a passage like the query, the most alike first.
+   *
+   * @throws {EmbeddingFailure} when the service cannot be asked
+   */
   async nearest(
     namespacePrefix: string[],
     query: string,
@@ -186,6 +207,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     }
   }
 
+  /** Notes that the model is in use: others are forgotten after a while. */
   async touch(): Promise<void> {
     await this.#model();
     await this.#engine.note(() => change(TOUCH, { name: this.embedder.name, now: this.#clock() }));

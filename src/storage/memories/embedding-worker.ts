@@ -2,7 +2,8 @@ import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promi
 import { EmbeddingFailure } from "../../core/embedder.ts";
 import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type EmbeddedItem, type PassageIndex, type UnembeddedItem, passagesOf } from "./passages.ts";
+import type { EmbeddingIndex } from "./embedding-index.ts";
+import { type EmbeddedItem, type UnembeddedItem, passagesOf } from "./passages.ts";
 
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;
@@ -16,7 +17,7 @@ const LONGEST_PAUSE_MS = 300_000;
 const TOUCH_MS = 3_600_000;
 
 export interface EmbeddingWorkerOptions {
-  index: PassageIndex;
+  index: EmbeddingIndex;
   log: Logger;
   /** Milliseconds between two looks at the queue. Default 2000. */
   lookMs?: number;
@@ -27,7 +28,7 @@ export interface EmbeddingWorkerOptions {
  * queue, and the pauses between tries get longer. Closing puts items under way back into the queue.
  */
 export class EmbeddingWorker {
-  readonly #index: PassageIndex;
+  readonly #index: EmbeddingIndex;
   readonly #log: Logger;
   readonly #lookMs: number;
   readonly #closed = new AbortController();

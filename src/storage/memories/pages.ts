@@ -23,60 +23,48 @@ interface Page<Row> {
 type Wanted = Stretch & { now: number };
 type ReadPage<Row> = (start: Start, page: Wanted & { limit: number }) => Promise<Page<Row>>;
 
-export class ItemPages {
-  readonly #database: MemoryDatabase;
-  readonly #sql: ItemStatements;
-
-  constructor(database: MemoryDatabase, sql: ItemStatements) {
-    this.#database = database;
-    this.#sql = sql;
-  }
-
-  /** Gives all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
-  async *of<Row>(
-    read: ReadPage<Row>,
-    wanted: Wanted,
-    { start = ">", most = MAX_COUNT }: { start?: Start; most?: number } = {},
-  ): AsyncGenerator<Row[]> {
-    let place: ItemPosition = wanted;
-    for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
-      const page = { ...wanted, namespace: place.namespace, key: place.key, limit };
-      const { rows, last, length } = await read(place === wanted ? start : ">", page);
-      yield rows;
-      if (last === undefined) return;
-      place = last;
-      limit = length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
-      await ownTurn();
-    }
-  }
-
-  readonly listed: ReadPage<ItemRow> = async (start, page) => {
-    const rows = await this.#read<ItemRow>(this.#sql.listed(start), page);
+export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStatements) {
+  const readRows = <Row extends object>(text: string, values: Statement["values"]): Promise<Row[]> =>
+    engine.read(() => all<Row>(text, values));
+  const listed: ReadPage<ItemRow> = async (start, page) => {
+    const rows = await readRows<ItemRow>(sql.listed(start), page);
     return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ value }) => value)) };
   };
-
   /** The texts that searches look at. */
-  readonly texts: ReadPage<TextRow> = async (start, page) => {
-    const rows = await this.#read<TextRow>(this.#sql.texts(start), page);
+  const texts: ReadPage<TextRow> = async (start, page) => {
+    const rows = await readRows<TextRow>(sql.texts(start), page);
     return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ body }) => body)) };
   };
-
   /** The items of one namespace whose stored value has one of the texts: in JSON, where each character has its escape. */
-  containing(texts: readonly string[]): ReadPage<ItemRow> {
-    const { extent, containing } = this.#sql;
-    const inJson = texts.map((text) => JSON.stringify(text).slice(1, -1));
-    const named = inJson.map((text, index) => [`text${index}`, this.#database.contains.value(text)]);
+  const containing = (wanted: readonly string[]): ReadPage<ItemRow> => {
+    const inJson = wanted.map((text) => JSON.stringify(text).slice(1, -1));
+    const named = Object.fromEntries(inJson.map((text, index) => [`text${index}`, contains.value(text)]));
     return async (start, page) => {
-      const [found] = await this.#read<{ last: string | null; bytes: number }>(extent(start), page);
+      const [found] = await readRows<{ last: string | null; bytes: number }>(sql.extent(start), page);
       if (found === undefined || found.last === null) return { rows: [], last: undefined, length: 0 };
-      const values = { ...page, last: found.last, ...Object.fromEntries(named) };
-      const rows = await this.#read<ItemRow>(containing(start, texts.length), values);
+      const values = { ...page, last: found.last, ...named };
+      const rows = await readRows<ItemRow>(sql.containing(start, wanted.length), values);
       return { rows, last: { namespace: page.namespace, key: found.last }, length: found.bytes };
     };
-  }
+  };
+  return { listed, texts, containing };
+}
 
-  #read<Row extends object>(sql: string, values: Statement["values"]): Promise<Row[]> {
-    return this.#database.engine.read(() => all<Row>(sql, values));
+/** Gives all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
+export async function* pagesOf<Row>(
+  read: ReadPage<Row>,
+  wanted: Wanted,
+  { start = ">", most = MAX_COUNT }: { start?: Start; most?: number } = {},
+): AsyncGenerator<Row[]> {
+  let place: ItemPosition = wanted;
+  for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
+    const page = { ...wanted, namespace: place.namespace, key: place.key, limit };
+    const { rows, last, length } = await read(place === wanted ? start : ">", page);
+    yield rows;
+    if (last === undefined) return;
+    place = last;
+    limit = length > PAGE_LENGTH ? Math.max(1, limit >> 1) : Math.min(limit * 2, LARGEST_PAGE);
+    await ownTurn();
   }
 }
 

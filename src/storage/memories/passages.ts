@@ -1,5 +1,4 @@
 /** Search by meaning: passages of the items' texts, and vectors of those passages. */
-import type { Embedder } from "../../core/embedder.ts";
 import { headOf } from "../../core/text.ts";
 import { snippetOf } from "./text-query.ts";
 
@@ -56,37 +55,6 @@ export interface UnembeddedItem {
   version: number;
   key: string;
   text: string;
-}
-
-/**
- * The vectors that one model gives to the items of a store, and the queue of items without one. Any number of
- * processes work on the queue; one of them embeds each item.
- */
-export interface PassageIndex {
-  readonly embedder: Embedder;
-  /** Counts the items in the queue, up to `limit`. */
-  waiting(limit: number): Promise<number>;
-  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
-  claim(limit: number): Promise<UnembeddedItem[]>;
-  /** Gives items back that could not be embedded now. */
-  release(items: readonly UnembeddedItem[]): Promise<void>;
-  /** Removes items from the queue until they change; they have no vector then. */
-  giveUp(items: readonly UnembeddedItem[]): Promise<void>;
-  /** Stores vectors of items. An item that has changed since stays in the queue. */
-  store(embedded: readonly EmbeddedItem[]): Promise<void>;
-  /**
-   * The items at or below the prefix that have a passage like the query, the most alike first.
-   *
-   * @throws {EmbeddingFailure} when the service cannot be asked
-   */
-  nearest(
-    namespacePrefix: string[],
-    query: string,
-    limit: number,
-    signal: AbortSignal,
-  ): Promise<NearPassage[]>;
-  /** Notes that the model is in use: others are forgotten after a while. */
-  touch(): Promise<void>;
 }
 
 /** Time during which no other process takes an item that one has taken, in ms. */

@@ -1,7 +1,6 @@
 /** The store of memories, whichever database has their tables. */
 import {
   BaseStore,
-  type GetOperation,
   type Item,
   type ListNamespacesOperation,
   type MatchCondition,
@@ -51,7 +50,7 @@ import {
   matchesFilter,
   rangeBelow,
 } from "./namespaces.ts";
-import { ItemPages } from "./pages.ts";
+import { itemPages, pagesOf } from "./pages.ts";
 import { type NearPassage, fuse, passageStart } from "./passages.ts";
 import { excerpt, fold, parseQuery } from "./text-query.ts";
 
@@ -91,7 +90,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   readonly #ttl: TtlConfig;
   readonly #writes: KeyedLock;
   readonly #sql: ItemStatements;
-  readonly #pages: ItemPages;
+  readonly #pages: ReturnType<typeof itemPages>;
   #sweptAt = 0;
 
   constructor(
@@ -105,7 +104,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     this.#ttl = ttl;
     this.#writes = writes;
     this.#sql = itemStatements(database);
-    this.#pages = new ItemPages(database, this.#sql);
+    this.#pages = itemPages(database, this.#sql);
   }
 
   /** The same for what is at and below a namespace, with writes of one item in the same order. */
@@ -132,10 +131,11 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   }
 
   /** Gives the result of one read; `undefined` for a put. */
-  async #resultOf(operation: Operation): Promise<unknown> {
-    if ("namespacePrefix" in operation) return this.#find(operation);
+  async #resultOf(operation: Operation & Lifetime): Promise<unknown> {
+    if ("namespacePrefix" in operation) return this.search(operation.namespacePrefix, operation);
     if ("value" in operation) return undefined;
-    return "key" in operation ? this.#get(operation) : this.#namespaces(operation);
+    if (!("key" in operation)) return this.#namespaces(operation);
+    return this.get(operation.namespace, operation.key, operation);
   }
 
   /** Does `work`, which writes these items; whoever comes later for one of them waits. */
@@ -226,20 +226,16 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     key: string,
     lifetime: Pick<Lifetime, "refreshTtl"> = {},
   ): Promise<Item | null> {
-    return this.#get({ namespace, key, ...lifetime });
-  }
-
-  async #get(operation: GetOperation & Lifetime): Promise<Item | null> {
-    const row = await this.#row(operation);
+    const row = await this.#row(namespace, key, lifetime.refreshTtl);
     return row === undefined ? null : itemOf(row);
   }
 
   async getVersioned(namespace: string[], key: string): Promise<VersionedItem | null> {
-    const row = await this.#row({ namespace, key });
+    const row = await this.#row(namespace, key);
     return row === undefined ? null : { ...itemOf(row), version: versionOf(row) };
   }
 
-  async #row({ namespace, key, refreshTtl }: GetOperation & Lifetime): Promise<ItemRow | undefined> {
+  async #row(namespace: string[], key: string, refreshTtl?: boolean): Promise<ItemRow | undefined> {
     const values = { namespace: encodeNamespace(namespace), key, now: this.#clock() };
     const [row] = await this.#read<ItemRow>(this.#sql.get, values);
     if (row !== undefined) await this.#refresh([row], refreshTtl);
@@ -269,7 +265,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const read = texts.length === 0 ? this.#pages.listed : this.#pages.containing(texts);
     const most = countOf(limit);
     const rows: ItemRow[] = [];
-    for await (const page of this.#pages.of(
+    for await (const page of pagesOf(
       read,
       { ...stretch, now: this.#clock() },
       { start: isBehind ? ">" : ">=", most },
@@ -286,23 +282,13 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     namespacePrefix: string[],
     options: Omit<SearchOperation, "namespacePrefix"> & Pick<Lifetime, "refreshTtl"> = {},
   ): Promise<SearchItem[]> {
-    return this.#find({ namespacePrefix, ...options });
-  }
-
-  async #find({
-    namespacePrefix,
-    query = "",
-    filter,
-    limit = 10,
-    offset = 0,
-    refreshTtl,
-  }: SearchOperation & Lifetime): Promise<SearchItem[]> {
+    const { query = "", filter, limit = 10, offset = 0, refreshTtl } = options;
     const range = rangeBelow(namespacePrefix);
     const [first, most] = [countOf(offset), countOf(limit)];
     const wanted = filter === undefined ? Math.min(first + most, MAX_COUNT) : MAX_COUNT;
     const pages =
       query === ""
-        ? this.#pages.of(this.#pages.listed, { ...stretchOf(range), now: this.#clock() }, { most: wanted })
+        ? pagesOf(this.#pages.listed, { ...stretchOf(range), now: this.#clock() }, { most: wanted })
         : this.#rankedPages(await this.#ranked(range, query, wanted));
     const found: (ItemRow & Pick<Ranked, "score">)[] = [];
     let skipped = 0;
@@ -356,7 +342,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     if (found.length > 0 || words.length === 0) return found;
     const inside: Ranked[] = [];
     const whole = { ...stretchOf(range), now: this.#clock() };
-    for await (const page of this.#pages.of(this.#pages.texts, whole)) {
+    for await (const page of pagesOf(this.#pages.texts, whole)) {
       for (const { id, key, body } of page) {
         const folded = fold(`${key}\n${body}`);
         if (words.every((word) => folded.includes(word))) inside.push({ id, score: 0 });
@@ -366,10 +352,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     return inside;
   }
 
-  /**
-   * The items at or below `namespacePrefix` that contain words of the query, with the text around the match; with `near`
-   * together with those, by reciprocal rank fusion.
-   */
+  /** Adds the items of `near`, if any, by reciprocal rank fusion. */
   async searchText(
     namespacePrefix: string[],
     query: string,

@@ -1,10 +1,7 @@
 /** In whose name statements are carried out: the server's own, or a principal's behind the second wall. */
 import type { Pool } from "pg";
 
-/**
- * Connections, and how transactions on them are confined. Without a role nobody is: `of` and `within` give the same
- * access, and a single statement needs no transaction.
- */
+/** Connections, and how transactions on them are confined. Without a role nobody is. */
 export class Access {
   readonly pool: Pool;
   /** The statement that confines a transaction, once it has begun. Absent: this access is the server's own. */

@@ -1,6 +1,7 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
-import { type PlacedSql, inPostgres } from "../sql/dialects.ts";
+import { byValue } from "../../core/by-identity.ts";
+import { inPostgres } from "../sql/dialects.ts";
 import type { Answer, Engine, Steps } from "../sql/steps.ts";
 import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
@@ -76,6 +77,9 @@ async function carryOut<T>(client: PoolClient, steps: Steps<T>): Promise<T> {
   return step.value;
 }
 
+/** The time of Postgres in milliseconds. */
+export const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 /** A statement that may take as long as its tables are large, unlike all others. */
 export const unhurried = (text: string): { text: string; query_timeout: number } => ({
   text,
@@ -104,12 +108,9 @@ function answerTo(access: Access, statement: GivenStatement): Promise<Answer> {
 }
 
 async function answerOf(connection: Pool | PoolClient, { sql, values }: GivenStatement): Promise<Answer> {
-  const { name, text, names } = prepared(sql);
-  const { rows, rowCount } = await connection.query<object>({
-    name,
-    text,
-    values: names.map((one) => sendable(values[one] ?? null)),
-  });
+  const { names, ...statement } = prepared(sql);
+  const sent = names.map((one) => sendable(values[one] ?? null));
+  const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });
   return { rows, changes: rowCount ?? 0 };
 }
 
@@ -119,18 +120,7 @@ export function sendable(value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
 }
 
-interface Prepared extends PlacedSql {
-  /** By which each connection knows it after the first time. */
-  name: string;
-}
+let named = 0;
 
-const statements = new Map<string, Prepared>();
-
-function prepared(sql: string): Prepared {
-  let statement = statements.get(sql);
-  if (statement === undefined) {
-    statement = { name: `deepagent_${statements.size}`, ...inPostgres(sql) };
-    statements.set(sql, statement);
-  }
-  return statement;
-}
+/** A statement with the name by which each connection knows it after the first time. */
+const prepared = byValue((sql: string) => ({ name: `deepagent_${named++}`, ...inPostgres(sql) }));

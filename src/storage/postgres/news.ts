@@ -6,10 +6,7 @@ import { monotonicClock } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
 import { postgresError } from "./errors.ts";
 
-/**
- * For how long changes are gathered, in milliseconds. A NOTIFY within the transaction of each change would make all
- * commits of the server wait for one another.
- */
+/** Time in ms to gather changes: with a NOTIFY in each transaction, all commits would wait for one another. */
 const GATHER_MS = 10;
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;

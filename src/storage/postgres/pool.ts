@@ -28,17 +28,13 @@ export interface Connections {
 export async function openPool(options: PostgresOptions): Promise<Connections> {
   const { url, schema = "deepagent", connections = 10, role } = options;
   if (!SCHEMA.test(schema)) {
-    throw new ConfigurationError(
-      "INVALID_CONFIG",
-      "The name of a Postgres schema has lowercase letters, digits and _ only, at most 40.",
-    );
+    const message = "The name of a Postgres schema has lowercase letters, digits and _ only, at most 40.";
+    throw new ConfigurationError("INVALID_CONFIG", message);
   }
   const { default: pg } = await import("pg").catch((error: unknown) => {
     if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ConfigurationError(
-      "INVALID_CONFIG",
-      "storage names a Postgres, which needs a package that is not installed: npm install pg.",
-    );
+    const message = "storage names a Postgres, which needs a package that is not installed: npm install pg.";
+    throw new ConfigurationError("INVALID_CONFIG", message);
   });
   const config: PoolConfig = {
     connectionString: url,

@@ -2,7 +2,7 @@
 import type { RateStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
-import { query, sendable } from "./engine.ts";
+import { NOW, query, sendable } from "./engine.ts";
 
 export const POSTGRES_RATES: readonly Migration[] = [
   {
@@ -17,8 +17,6 @@ CREATE UNLOGGED TABLE rate_buckets (
 );`,
   },
 ];
-
-const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /** Rows are locked in the order of their keys. What several servers allowed at once is owed, for a minute at most. */
 const SPEND = `

@@ -79,10 +79,8 @@ async function bringUp(
   );
   const version = found.rows[0]?.version ?? 0;
   if (version > migrations.length) {
-    throw new StorageError(
-      "storage_newer",
-      `The Postgres schema was written by a newer version of this program. Update this server.`,
-    );
+    const message = `The Postgres schema was written by a newer version of this program. Update this server.`;
+    throw new StorageError("storage_newer", message);
   }
   await client.query(REFUSE);
   for (const { version: next, sql } of migrations.slice(version)) {

@@ -3,7 +3,7 @@ import type { NewSession, OpenedSession, SessionStore, StoredSession } from "../
 import { type Steps, all, change } from "../sql/steps.ts";
 import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
-import { postgresEngine, query } from "./engine.ts";
+import { NOW, postgresEngine, query } from "./engine.ts";
 
 export const POSTGRES_SESSIONS: readonly Migration[] = [
   {
@@ -42,8 +42,6 @@ ALTER TABLE client_sessions DROP COLUMN servers;`,
 /** Subscriptions of one session, and characters of an address. */
 const MAX_SUBSCRIPTIONS = 1024;
 const MAX_URI = 2048;
-
-const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 const INSERT = `
 INSERT INTO client_sessions (id, principal, owner, opening, used)

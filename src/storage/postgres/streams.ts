@@ -1,5 +1,6 @@
 /** Messages sent to 2025-era sessions, in Postgres. */
 import { randomBytes } from "node:crypto";
+import { KeyedLock } from "../../core/concurrency.ts";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
@@ -39,23 +40,16 @@ DELETE FROM stream_events WHERE id <= (
   WHERE total > @characters)`;
 
 export function streamStore(access: Access): StreamStore {
-  /** The newest message of each session that is being stored: ids follow the order of the calls. */
-  const newest = new Map<string, Promise<unknown>>();
+  /** Ids of the messages of a session follow the order of the calls. */
+  const inOrder = new KeyedLock();
   const remove = async (where: string, values: Record<string, unknown>): Promise<void> =>
     void (await query(access, `DELETE FROM stream_events WHERE ${where}`, values));
   return {
-    append(sent) {
-      const { session, message } = sent;
-      const store = async (): Promise<number> => {
-        const [row] = await query<{ id: number }>(access, APPEND, { ...sent, size: message.length });
+    append: (sent) =>
+      inOrder.run(sent.session, async () => {
+        const [row] = await query<{ id: number }>(access, APPEND, { ...sent, size: sent.message.length });
         return row?.id ?? 0;
-      };
-      const stored = (newest.get(session) ?? Promise.resolve()).then(store, store);
-      newest.set(session, stored);
-      const forget = (): void => void (newest.get(session) === stored && newest.delete(session));
-      stored.then(forget, forget);
-      return stored;
-    },
+      }),
     dropUpTo: (session, id) => remove("session = @session AND id <= @id", { session, id }),
     streamOf: async (session, id) => {
       const sql = "SELECT stream FROM stream_events WHERE id = @id AND session = @session";
@@ -78,8 +72,6 @@ export async function secret(access: Access, name: string): Promise<Uint8Array> 
     "INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING",
     made,
   );
-  const [row] = await query<{ value: Uint8Array }>(access, "SELECT value FROM secrets WHERE name = @name", {
-    name,
-  });
-  return row?.value ?? made.value;
+  const sql = "SELECT value FROM secrets WHERE name = @name";
+  return (await query<{ value: Uint8Array }>(access, sql, { name }))[0]?.value ?? made.value;
 }

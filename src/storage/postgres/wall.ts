@@ -38,10 +38,7 @@ const POLICY = "deepagent_wall";
 /** Any number that no other program uses for an advisory lock. */
 const LOCK = 7_310_518_093_242;
 
-/**
- * Builds what is missing of the wall and tries it. Throws ConfigurationError when it does not hold, because a wall
- * that is only believed in is worse than none. Each table is locked for a moment.
- */
+/** Builds the missing parts of the wall and tries it. Throws ConfigurationError if it does not hold. */
 export async function buildWall(pool: Pool, schema: string, role: string): Promise<void> {
   const client = await pool.connect();
   try {
@@ -75,10 +72,8 @@ async function checkRole(client: PoolClient, role: string): Promise<void> {
   if (mine === true) return;
   const grant = `GRANT ${role} TO ${login}`;
   const todo = mine === null ? `CREATE ROLE ${role} NOLOGIN; ${grant}` : grant;
-  throw new ConfigurationError(
-    "INVALID_CONFIG",
-    `storageRole names a Postgres role that this server cannot use. Have an administrator run: ${todo};`,
-  );
+  const message = `storageRole names a Postgres role that this server cannot use. Have an administrator run: ${todo};`;
+  throw new ConfigurationError("INVALID_CONFIG", message);
 }
 
 /** Tables that lack their policy or the rights on them. */
@@ -102,8 +97,6 @@ async function checkEffect(client: PoolClient, role: string): Promise<void> {
   );
   await client.query("ROLLBACK");
   if (rows.length === 0) return;
-  throw new ConfigurationError(
-    "INVALID_CONFIG",
-    `storageRole names a Postgres role that row-level security does not bind, because it is a superuser, has BYPASSRLS or is a member of the owner of the tables. Name another role.`,
-  );
+  const message = `storageRole names a Postgres role that row-level security does not bind, because it is a superuser, has BYPASSRLS or is a member of the owner of the tables. Name another role.`;
+  throw new ConfigurationError("INVALID_CONFIG", message);
 }

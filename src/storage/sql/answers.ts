@@ -21,7 +21,7 @@ import { type AnyQuestionRow, toApproval, toQuestion } from "./rows.ts";
 import { makeRunnable } from "./leases.ts";
 import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
-import { type Steps, change } from "./steps.ts";
+import { type Steps, insert } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
@@ -34,10 +34,7 @@ const TOO_LATE: Decision = {
     "Do what is possible without it, and say in your answer what is left undone.",
 };
 
-/**
- * Stores a person's decision; the run can continue once its interrupt is decided completely. An answer after the
- * deadline is rejected: the deadline decides. `undefined`: it was decided or withdrawn before, and nothing changed.
- */
+/** Stores a decision, or that the deadline has passed. `undefined`: the call was not pending any more. */
 export function* decide(
   principal: Principal,
   { approval, decision }: DecidedCall,
@@ -45,38 +42,32 @@ export function* decide(
   now: number,
 ): Steps<Approval | undefined> {
   if ((yield* getToChange(principal, approval.runId)) === undefined) return undefined;
-  const isStored = isExpired(approval, now)
-    ? yield* store(approval, TOO_LATE, DEADLINE, now)
-    : yield* store(approval, decision, by, now);
-  return isStored ? yield* approvals.get(approval.runId, approval.id) : undefined;
+  const [stored, way] = isExpired(approval, now) ? [TOO_LATE, DEADLINE] : [decision, by];
+  if (!(yield* store(approval, stored, way, now))) return undefined;
+  return yield* approvals.get(approval.runId, approval.id);
 }
 
 /** Denies a call that nobody decided in time, and lets the agent continue without the answer to another question. */
 export function* expire(principal: Principal, row: AnyQuestionRow, now: number): Steps<boolean> {
-  if (row.kind !== "approval") {
-    return (
-      (yield* answer(principal, { question: toQuestion(row), answer: EXPIRED }, DEADLINE, now)) !== undefined
-    );
-  }
-  const call = { approval: toApproval(row), decision: TOO_LATE };
-  return (yield* decide(principal, call, DEADLINE, now)) !== undefined;
+  const expired =
+    row.kind === "approval"
+      ? yield* decide(principal, { approval: toApproval(row), decision: TOO_LATE }, DEADLINE, now)
+      : yield* answer(principal, { question: toQuestion(row), answer: EXPIRED }, DEADLINE, now);
+  return expired !== undefined;
 }
 
 const EXPIRED: Answer = { type: "expired" };
 
-/**
- * Stores the answer to a question; the run can continue. One that comes after the deadline is not stored: the deadline
- * decides. `undefined`: it was answered or withdrawn before, and nothing changed.
- */
+/** Stores an answer, or that the deadline has passed. `undefined`: the question was not pending any more. */
 export function* answer(
   principal: Principal,
   { question, answer: given }: AnsweredQuestion,
   by: string,
   now: number,
 ): Steps<OpenQuestion | undefined> {
-  const { runId, id, askedBy = runId, expiresAt = Infinity } = question;
+  const { runId, id, askedBy = runId } = question;
   if ((yield* getToChange(principal, runId)) === undefined) return undefined;
-  const [stored, way] = now >= expiresAt ? [EXPIRED, DEADLINE] : [given, by];
+  const [stored, way] = isExpired(question, now) ? [EXPIRED, DEADLINE] : [given, by];
   if (!(yield* questions.decide(question, stored, way, now))) return undefined;
   yield* journal.append(runId, answeredEntry(question, stored, way), now);
   yield* status.updateOpen(askedBy, now);
@@ -93,14 +84,10 @@ export function* use(run: Run, signed: SignedAnswer, now: number): Steps<Applied
   const reason = signed.problem ?? ((yield* takes(signed.id, run.id, now)) ? undefined : "replayed");
   if (reason === undefined) {
     const applied: AppliedAnswer = { decided: [], answered: [], replied: [] };
-    for (const call of signed.decisions)
-      applied.decided.push(yield* decide(run.principal, call, signed.by, now));
-    for (const one of signed.answers) {
-      applied.answered.push(yield* answer(run.principal, one, signed.by, now));
-    }
-    for (const { callId, reply: given } of signed.replies) {
-      applied.replied.push(yield* reply(run, callId, given, now));
-    }
+    const { by, decisions, answers, replies } = signed;
+    for (const call of decisions) applied.decided.push(yield* decide(run.principal, call, by, now));
+    for (const one of answers) applied.answered.push(yield* answer(run.principal, one, by, now));
+    for (const one of replies) applied.replied.push(yield* reply(run, one.callId, one.reply, now));
     return applied;
   }
   if (found !== undefined && !isFinal(found.status)) {
@@ -109,13 +96,8 @@ export function* use(run: Run, signed: SignedAnswer, now: number): Steps<Applied
   return undefined;
 }
 
-function* takes(id: string, runId: string, now: number): Steps<boolean> {
-  const changes = yield* change(
-    "INSERT INTO used_answers (id, run_id, used_at) VALUES (@id, @run_id, @now) ON CONFLICT (id) DO NOTHING",
-    { id, run_id: runId, now },
-  );
-  return changes === 1;
-}
+const takes = (id: string, runId: string, now: number): Steps<boolean> =>
+  insert("used_answers", { id, run_id: runId, used_at: now }, "ON CONFLICT (id) DO NOTHING");
 
 /** Stores a reply to a model call, if it is the first; the run can then continue. */
 export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {
@@ -127,7 +109,8 @@ export function* reply(run: Run, callId: string, given: SamplingReply, now: numb
   return true;
 }
 
-const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => now >= expiresAt;
+const isExpired = ({ expiresAt = Infinity }: Pick<Approval, "expiresAt">, now: number): boolean =>
+  now >= expiresAt;
 
 /** False when it was not pending any more. */
 function* store(approval: Approval, decision: PersonDecision, by: string, now: number): Steps<boolean> {

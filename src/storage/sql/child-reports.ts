@@ -1,4 +1,5 @@
 /** The end of a run that an agent started in the background, told to the one that started it. */
+import { defined } from "../../core/defined.ts";
 import { entryOf } from "../../runs/events.ts";
 import { childReport } from "../../runs/children.ts";
 import * as journal from "./journal.ts";
@@ -9,10 +10,7 @@ import * as questions from "./questions.ts";
 import { type RunRow, toRun } from "./rows.ts";
 import { type Steps, change } from "./steps.ts";
 
-/**
- * Stores the report of a child that has ended as a message to its parent, and lets the parent continue. Belongs into the
- * transaction that ends the child.
- */
+/** Reports the end of a child to its parent, which may continue. Belongs into the transaction that ends the child. */
 export function* reportEnd(row: RunRow, now: number): Steps<void> {
   const run = toRun(row);
   const { parent } = run;
@@ -20,16 +18,12 @@ export function* reportEnd(row: RunRow, now: number): Steps<void> {
   if (parent === undefined || self === undefined) return;
   const { status, report, message } = childReport(run);
   const { callId, name } = self;
-  const wasCancelled = run.status === "cancelled";
-  const ended = { agent: parent.agent, callId, name, status, report };
-  const cancelled = wasCancelled ? { cancelled: true as const } : {};
-  yield* journal.append(parent.runId, entryOf({ kind: "subagent_finished", ...ended, ...cancelled }), now);
-  const column = wasCancelled
-    ? "subagents_cancelled"
-    : status === "success"
-      ? "subagents_completed"
-      : "subagents_failed";
-  yield* change(`UPDATE runs SET ${column} = ${column} + 1 WHERE id = @id`, { id: parent.runId });
+  const ended = { kind: "subagent_finished" as const, agent: parent.agent, callId, name, status, report };
+  const cancelled = run.status === "cancelled" ? (true as const) : undefined;
+  yield* journal.append(parent.runId, entryOf({ ...ended, ...defined({ cancelled }) }), now);
+  const column = cancelled ? "cancelled" : status === "success" ? "completed" : "failed";
+  const sum = `subagents_${column}`;
+  yield* change(`UPDATE runs SET ${sum} = ${sum} + 1 WHERE id = @id`, { id: parent.runId });
   yield* messages.add(parent.runId, { id: run.id, text: message }, undefined, now);
   yield* wake(parent.runId, now);
 }

@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import type { Lease } from "../../runs/ports.ts";
 import * as leases from "./leases.ts";
-import { type Engine, type Steps, change, first } from "./steps.ts";
+import { type Engine, type Steps, change, first, insert } from "./steps.ts";
 
 interface EffectContext {
   engine: Engine;
@@ -15,10 +15,7 @@ interface EffectContext {
   onFailure: (error: unknown) => void;
 }
 
-/**
- * A call begins only under the lease, so that a server which lost the run changes nothing any more; how a call
- * ended is welcome from anyone.
- */
+/** A call begins only under the lease, so that a server that lost the run changes nothing; anyone may end it. */
 export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: EffectContext): EffectLog {
   const attempt = telling(onFailure);
   const IS_CALL = "run_id = @run_id AND call = @call";
@@ -29,11 +26,7 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
     );
   const begin = function* (call: CallIdentity, tool: string): Steps<void> {
     yield* leases.heldToChange(lease);
-    const values = { ...keyOf(lease, call), tool, now: clock() };
-    yield* change(
-      "INSERT INTO effects (run_id, call, tool, begun_at) VALUES (@run_id, @call, @tool, @now)",
-      values,
-    );
+    yield* insert("effects", { ...keyOf(lease, call), tool, begun_at: clock() });
   };
   // Does nothing for a call that has an outcome, or whose run has ended.
   const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>

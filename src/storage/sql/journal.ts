@@ -1,9 +1,11 @@
 /** The journals of runs. */
+import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import { type JournalEntry, type RunEvent, isRepeat } from "../../runs/events.ts";
 import type { RecentEvents } from "../../runs/ports.ts";
+import { valuesOf } from "./columns.ts";
 import { type EventRow, toEvent } from "./rows.ts";
-import { type Steps, all, change, first } from "./steps.ts";
+import { type Steps, all, first, insert } from "./steps.ts";
 
 /** Says if the journal has this already, and the kind of its newest event about the same. */
 export function* has(
@@ -29,19 +31,8 @@ export function* append(runId: string, entry: JournalEntry, now: number): Steps<
     { id: runId, now },
   );
   if (next === undefined) throw new Error(`There is no run ${runId} to write an event of.`);
-  yield* change(
-    `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
-     VALUES (@run_id, @seq, @time, @agent, @kind, @data, @identity)`,
-    {
-      run_id: runId,
-      seq: next.last_seq,
-      time: now,
-      agent: toJson(entry.agent),
-      kind: entry.kind,
-      data: toJson(entry.data),
-      identity: entry.identity ?? null,
-    },
-  );
+  const own = { run_id: runId, seq: next.last_seq, time: now };
+  yield* insert("run_events", { ...own, ...valuesOf(entry, "agent, kind, data, identity") });
   return next.last_seq;
 }
 
@@ -65,16 +56,11 @@ export function* recent(
     ...(agent === undefined ? [] : ["agent = @agent"]),
     ...(kinds === undefined ? [] : ["kind IN (SELECT value FROM json_each(@kinds))"]),
   ];
+  const chosen = defined({ agent: agent && toJson(agent), kinds: kinds && toJson(kinds) });
   const rows = yield* all<EventRow>(
     `SELECT run_id, seq, time, agent, kind, data FROM run_events
      WHERE ${wanted.join(" AND ")} ORDER BY seq DESC LIMIT @limit`,
-    {
-      run_id: runId,
-      before,
-      limit,
-      ...(agent === undefined ? {} : { agent: toJson(agent) }),
-      ...(kinds === undefined ? {} : { kinds: toJson(kinds) }),
-    },
+    { run_id: runId, before, limit, ...chosen },
   );
   return rows.map(toEvent);
 }

@@ -1,7 +1,4 @@
-/**
- * Leases, and the queue of runs that wait for a server. A run whose thread still has another run under a live lease
- * (cancelled, but not yet stopped) waits for that one.
- */
+/** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
 import {
   type ClaimRequest,
   type Lease,
@@ -12,7 +9,7 @@ import {
 import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
 import type { FailureDetails, OpenStatus } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
-import { type Steps, all, change, first } from "./steps.ts";
+import { type Steps, all, change, count, exists, first } from "./steps.ts";
 
 /** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
@@ -54,10 +51,8 @@ const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS 
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
 
 /** True if any waiting run could be taken by a server of this environment. */
-export function* anyWaiting(environment: string): Steps<boolean> {
-  const sql = `SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`;
-  return (yield* first(sql, { environment })) !== undefined;
-}
+export const anyWaiting = (environment: string): Steps<boolean> =>
+  exists(`SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`, { environment });
 
 /** Takes the run whose turn it is; `undefined` when none waits. */
 export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined> {
@@ -123,10 +118,8 @@ export function* queue(): Steps<{ waiting: number; since: number | null; atWork:
     `SELECT count(*) AS waiting, min(updated_at) AS since FROM runs
      WHERE environment > '' AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
   );
-  const leased = yield* first<{ count: number }>(
-    "SELECT count(*) AS count FROM runs INDEXED BY runs_leased WHERE lease_owner IS NOT NULL",
-  );
-  return { waiting: waiting?.waiting ?? 0, since: waiting?.since ?? null, atWork: leased?.count ?? 0 };
+  const leased = "SELECT count(*) AS count FROM runs INDEXED BY runs_leased WHERE lease_owner IS NOT NULL";
+  return { waiting: waiting?.waiting ?? 0, since: waiting?.since ?? null, atWork: yield* count(leased) };
 }
 
 /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
@@ -138,13 +131,12 @@ export function expired(now: number, leaseMs: number): Steps<SeenLease[]> {
 /** All leases, whoever has them. */
 export const leases = (): Steps<SeenLease[]> => all<SeenLease>(SEEN_LEASES);
 
+const RELEASE = "UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE";
+
 /** Takes a lease away from its owner, unless it was renewed since it was looked at. */
-export function* revoke({ runId, epoch, heartbeatAt }: SeenLease): Steps<void> {
-  yield* change(
-    `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL
-     WHERE id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeat_at`,
-    { id: runId, epoch, heartbeat_at: heartbeatAt },
-  );
+export function* revoke({ runId: id, epoch, heartbeatAt }: SeenLease): Steps<void> {
+  const isUnchanged = "id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeat_at";
+  yield* change(`${RELEASE} ${isUnchanged}`, { id, epoch, heartbeat_at: heartbeatAt });
 }
 
 /** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
@@ -169,16 +161,11 @@ export function* lockParent(runId: string): Steps<void> {
   yield { sql, values: { id: runId }, isLock: true };
 }
 
-export function* renew(
-  owner: string,
-  runIds: readonly string[],
-  now: number,
-  expiresAt: number,
-): Steps<void> {
+export function* renew(owner: string, runIds: readonly string[], now: number, expires: number): Steps<void> {
   yield* change(
     `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
      WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
-    { owner, ids: JSON.stringify(runIds), expires: expiresAt, now },
+    { owner, ids: JSON.stringify(runIds), expires, now },
   );
 }
 
@@ -187,10 +174,13 @@ export const ownedBy = (owner: string): Steps<OwnedRun[]> =>
 
 /** Does nothing when the lease is not held any more. */
 export function* release(lease: Lease): Steps<void> {
-  yield* change(
-    `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE ${IS_HELD}`,
-    valuesOf(lease),
-  );
+  yield* change(`${RELEASE} ${IS_HELD}`, valuesOf(lease));
+}
+
+/** Gives the lease of a run back that waits for what makes it runnable again. */
+export function* suspend(lease: Lease): Steps<void> {
+  yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: lease.runId });
+  yield* release(lease);
 }
 
 /** Lets a run that waits be worked on; belongs into the transaction of what it waited for. */

@@ -3,7 +3,7 @@ import type { AgentPath, InboxMessage } from "../../agent/agent.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 import type { RunInbox } from "../../runs/ports.ts";
 import type { Principal } from "../../runs/run.ts";
-import { type Engine, type Steps, all, change, first } from "./steps.ts";
+import { type Engine, type Steps, all, exists, first, insert } from "./steps.ts";
 
 interface MessageRow extends InboxMessage {
   number: number;
@@ -42,18 +42,13 @@ export function* add(
   key: string | undefined,
   now: number,
 ): Steps<void> {
-  yield* change(
-    `INSERT INTO run_messages (run_id, id, text, idempotency_key, created_at)
-     VALUES (@run_id, @id, @text, @key, @now)`,
-    { run_id: runId, id: message.id, text: message.text, key: key ?? null, now },
-  );
+  const { id, text } = message;
+  yield* insert("run_messages", { run_id: runId, id, text, idempotency_key: key ?? null, created_at: now });
 }
 
 /** True if the run was told this before. */
-export function* has(runId: string, id: string): Steps<boolean> {
-  const sql = "SELECT id FROM run_messages WHERE run_id = @run_id AND id = @id";
-  return (yield* first(sql, { run_id: runId, id })) !== undefined;
-}
+export const has = (runId: string, id: string): Steps<boolean> =>
+  exists("SELECT id FROM run_messages WHERE run_id = @run_id AND id = @id", { run_id: runId, id });
 
 /** Messages to earlier runs of the thread, read or not; oldest first. */
 export function* beforeRun(runId: string): Steps<InboxMessage[]> {
@@ -76,30 +71,21 @@ export function* hasNewerThan(runId: string, number: number): Steps<boolean> {
 }
 
 /** The messages of one run, with how far the agent has read. */
-export class StoredInbox implements RunInbox {
-  readonly #engine: Engine;
-  readonly #runId: string;
-  readonly #messages: InboxMessage[] = [];
-  read = 0;
-
-  constructor(engine: Engine, runId: string) {
-    this.#engine = engine;
-    this.#runId = runId;
-  }
-
-  async messages(): Promise<readonly InboxMessage[]> {
-    const rows = await this.#engine.read(() =>
-      all<MessageRow>(
-        `SELECT ${COLUMNS} FROM run_messages message ${CHILD}
-         WHERE message.run_id = @run_id AND message.number > @read ORDER BY message.number`,
-        { run_id: this.#runId, read: this.read },
-      ),
-    );
-    for (const row of rows) {
-      if (row.number <= this.read) continue; // another look was faster
-      this.#messages.push(toMessage(row));
-      this.read = row.number;
-    }
-    return this.#messages;
-  }
+export function storedInbox(engine: Engine, runId: string): RunInbox {
+  const given: InboxMessage[] = [];
+  const inbox = {
+    read: 0,
+    messages: async (): Promise<readonly InboxMessage[]> => {
+      const sql = `SELECT ${COLUMNS} FROM run_messages message ${CHILD}
+        WHERE message.run_id = @run_id AND message.number > @read ORDER BY message.number`;
+      const rows = await engine.read(() => all<MessageRow>(sql, { run_id: runId, read: inbox.read }));
+      for (const row of rows) {
+        if (row.number <= inbox.read) continue; // another look was faster
+        given.push(toMessage(row));
+        inbox.read = row.number;
+      }
+      return given;
+    },
+  };
+  return inbox;
 }

@@ -1,7 +1,4 @@
-/**
- * One step of a component's schema. Once released it never changes; the next change is a new step. It is made in
- * a transaction: either all of it happens or nothing.
- */
+/** One step of a component's schema, made in one transaction. Once released it never changes. */
 export interface Migration {
   /** Counts from 1 without gaps. */
   version: number;

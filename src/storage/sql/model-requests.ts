@@ -1,7 +1,4 @@
-/**
- * Model calls of runs that clients answer. A call is open while it has no reply and the last who worked on the run
- * asked for it.
- */
+/** Model calls that clients answer. One is open without a reply if the last worker of the run asked for it. */
 import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
 import type { ModelCall, OpenModelCall, Principal } from "../../runs/run.ts";

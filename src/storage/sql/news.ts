@@ -8,15 +8,23 @@ import {
   type Settled,
   type Unreachable,
   type WaitingNews,
-  type OccurrenceQuery,
-  type Subscription,
   newsOf,
   targetOf,
 } from "../../runs/news.ts";
-import { type Principal, nameOf } from "../../runs/run.ts";
+import { fieldsOf } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
-import { type Engine, type Steps, all, change, first } from "./steps.ts";
+import {
+  type Engine,
+  type Steps,
+  all,
+  change,
+  count,
+  first,
+  insert,
+  ofPrincipal,
+  ofServer,
+} from "./steps.ts";
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, toNews } from "./subscriptions.ts";
 
@@ -37,24 +45,13 @@ interface NewsRow {
   dead_at: number | null;
 }
 
-type NamedRow = NewsRow & Pick<RunRow, "name" | "task">;
-
-const toWaiting = (row: NamedRow): WaitingNews => ({
-  number: row.number,
-  target: row.target,
-  type: row.type,
-  runId: row.run_id,
-  name: nameOf({ task: row.task, ...(row.name === null ? {} : { name: row.name }) }),
-  createdAt: row.created_at,
-  attempts: row.attempts,
-  ...(row.problem === null ? {} : { problem: row.problem }),
+const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews => ({
+  ...fieldsOf(row, "number, target, type, run_id, created_at, attempts, problem"),
+  name: row.name ?? row.task,
   ...(row.dead_at === null ? { dueAt: row.due_at } : {}),
 });
 
-/**
- * Writes an event with a message for each rule and subscription that wants it. Belongs into the transaction of what it
- * tells of.
- */
+/** Writes an event with its messages. Belongs into the transaction of what it tells of. */
 export function* append(
   { id, environment, principal }: Pick<RunRow, "id" | "environment" | "principal">,
   entry: JournalEntry,
@@ -64,11 +61,8 @@ export function* append(
   for (const type of newsOf(entry)) {
     for (const { target, types } of rules) {
       if (!types.includes(type)) continue;
-      yield* change(
-        `INSERT INTO news_deliveries (run_id, seq, type, target, environment, created_at, due_at)
-         VALUES (@run_id, @seq, @type, @target, @environment, @now, @now)`,
-        { run_id: id, seq, type, target, environment, now },
-      );
+      const message = { run_id: id, seq, type, target, environment, created_at: now, due_at: now };
+      yield* insert("news_deliveries", message);
     }
     yield* change(
       `INSERT INTO news_deliveries (run_id, seq, type, target, environment, created_at, due_at)
@@ -109,32 +103,18 @@ function* settle(
   { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
   settled: Settled,
 ): Steps<void> {
-  const own = "number = @number AND attempts = @attempts AND dead_at IS NULL";
-  const values = { number, attempts };
-  switch (settled.kind) {
-    case "delivered":
-      yield* change(`DELETE FROM news_deliveries WHERE ${own}`, values);
-      return;
-    case "again": {
-      const { dueAt, problem } = settled;
-      const sql = `UPDATE news_deliveries SET due_at = @due_at, problem = @problem WHERE ${own}`;
-      yield* change(sql, { ...values, due_at: dueAt, problem });
-      return;
-    }
-    case "broken_off":
-      yield* change(`UPDATE news_deliveries SET due_at = @now, attempts = attempts - 1 WHERE ${own}`, {
-        ...values,
-        now: settled.now,
-      });
-      return;
-    case "dead": {
-      const { now, problem } = settled;
-      const sql = `UPDATE news_deliveries SET dead_at = @now, problem = @problem WHERE ${own}`;
-      yield* change(sql, { ...values, now, problem });
-      yield* dropOldestDead(target);
-    }
-  }
+  const { kind, ...facts } = settled;
+  const isOwn = "number = @number AND attempts = @attempts AND dead_at IS NULL";
+  yield* change(`${SETTLED[kind]} WHERE ${isOwn}`, { number, attempts, ...facts });
+  if (kind === "dead") yield* dropOldestDead(target);
 }
+
+const SETTLED: Readonly<Record<Settled["kind"], string>> = {
+  delivered: "DELETE FROM news_deliveries",
+  again: "UPDATE news_deliveries SET due_at = @dueAt, problem = @problem",
+  broken_off: "UPDATE news_deliveries SET due_at = @now, attempts = attempts - 1",
+  dead: "UPDATE news_deliveries SET dead_at = @now, problem = @problem",
+};
 
 const dropOldestDead = (target: string) =>
   change(
@@ -156,7 +136,7 @@ function* postpone({ target, environment, now, dueAt, problem }: Unreachable): S
 }
 
 function* list(limit: number): Steps<WaitingNews[]> {
-  const rows = yield* all<NamedRow>(
+  const rows = yield* all<Parameters<typeof toWaiting>[0]>(
     `SELECT d.*, r.name, r.task FROM news_deliveries AS d JOIN runs AS r ON r.id = d.run_id
      ORDER BY (d.dead_at IS NULL), d.number LIMIT @limit`,
     { limit },
@@ -173,96 +153,62 @@ function* ofThese(sql: string, numbers: readonly number[] | undefined, now: numb
   return count;
 }
 
-export class StoredNews implements NewsRepository {
-  readonly #engine: Engine;
-  #rules: readonly NewsRule[] = [];
-  #posted = (): void => undefined;
+const due = (environment: string): Steps<{ target: string; dueAt: number }[]> =>
+  all(
+    `SELECT target, min(due_at) AS "dueAt" FROM news_deliveries
+     WHERE dead_at IS NULL AND environment = @environment GROUP BY target`,
+    { environment },
+  );
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
-  }
+const retry = (numbers: readonly number[] | undefined, now: number): Steps<number> =>
+  ofThese("UPDATE news_deliveries SET dead_at = NULL, attempts = 0, due_at = @now", numbers, now);
 
-  open(rules: readonly NewsRule[], posted: () => void): { close(): void } {
-    this.#rules = rules;
-    this.#posted = posted;
-    return { close: () => void ((this.#rules = []), (this.#posted = () => undefined)) };
-  }
+const drop = (numbers: readonly number[] | undefined): Steps<number> =>
+  ofThese("DELETE FROM news_deliveries", numbers, 0);
 
+const countDead = (): Steps<number> =>
+  count(
+    `SELECT count(*) AS count FROM news_deliveries
+     WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`,
+  );
+
+export interface StoredNews extends NewsRepository {
   /** Those of this process. */
-  get rules(): readonly NewsRule[] {
-    return this.#rules;
-  }
-
+  readonly rules: readonly NewsRule[];
   /** After a transaction that may have written messages. */
-  posted(): void {
-    this.#posted();
-  }
+  posted(): void;
+  deleteExpired(now: number): Promise<void>;
+}
 
-  due(environment: string): Promise<{ target: string; dueAt: number }[]> {
-    const sql = `SELECT target, min(due_at) AS "dueAt" FROM news_deliveries
-      WHERE dead_at IS NULL AND environment = @environment GROUP BY target`;
-    return this.#engine.read(() => all<{ target: string; dueAt: number }>(sql, { environment }));
-  }
-
-  claim(place: { target: string; environment: string }, now: number, until: number) {
-    return this.#engine.note(() => claim(place, now, until));
-  }
-
-  settle(outgoing: Pick<Outgoing, "number" | "attempts" | "target">, settled: Settled): Promise<void> {
-    return this.#engine.note(() => settle(outgoing, settled));
-  }
-
-  postpone(unreachable: Unreachable): Promise<void> {
-    return this.#engine.note(() => postpone(unreachable));
-  }
-
-  occurrences(principal: Principal, query: OccurrenceQuery) {
-    return this.#engine.of(principal).read(() => subscriptions.occurrences(principal, query));
-  }
-
-  subscription(principal: Principal, id: string, now: number): Promise<Subscription | undefined> {
-    return this.#engine.of(principal).read(() => subscriptions.find(principal, id, now));
-  }
-
-  async subscribe(...[subscription, terms]: Parameters<NewsRepository["subscribe"]>) {
-    const add = () => subscriptions.add(subscription, terms);
-    const added = await this.#engine.of(subscription.principal).write(add);
-    this.#posted();
-    return added;
-  }
-
-  unsubscribe(principal: Principal, id: string): Promise<boolean> {
-    return this.#engine.of(principal).write(() => subscriptions.remove(principal, id));
-  }
-
-  subscriptionById(id: string): Promise<Subscription | undefined> {
-    return this.#engine.read(() => subscriptions.findAnyones(id));
-  }
-
-  deleteExpired(now: number): Promise<void> {
-    return this.#engine.write(() => subscriptions.removeExpired(now));
-  }
-
-  hasSubscriptions(now: number): Promise<boolean> {
-    return this.#engine.read(() => subscriptions.anyOpen(now));
-  }
-
-  list(limit: number): Promise<WaitingNews[]> {
-    return this.#engine.read(() => list(limit));
-  }
-
-  retry(numbers: readonly number[] | undefined, now: number): Promise<number> {
-    const sql = "UPDATE news_deliveries SET dead_at = NULL, attempts = 0, due_at = @now";
-    return this.#engine.write(() => ofThese(sql, numbers, now));
-  }
-
-  drop(numbers: readonly number[] | undefined): Promise<number> {
-    return this.#engine.write(() => ofThese("DELETE FROM news_deliveries", numbers, 0));
-  }
-
-  async countDead(): Promise<number> {
-    const sql = `SELECT count(*) AS count FROM news_deliveries
-      WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`;
-    return (await this.#engine.read(() => first<{ count: number }>(sql)))?.count ?? 0;
-  }
+export function storedNews(engine: Engine): StoredNews {
+  const nobody = { rules: [], posted: () => undefined };
+  let receiver: Pick<StoredNews, "rules" | "posted"> = nobody;
+  const { occurrences, find, findAnyones, anyOpen, remove, removeExpired } = subscriptions;
+  return {
+    get rules() {
+      return receiver.rules;
+    },
+    posted: () => receiver.posted(),
+    open: (rules, posted) => {
+      receiver = { rules, posted };
+      return { close: () => void (receiver = nobody) };
+    },
+    subscribe: async (subscription, terms) => {
+      const add = () => subscriptions.add(subscription, terms);
+      const added = await engine.of(subscription.principal).write(add);
+      receiver.posted();
+      return added;
+    },
+    ...ofPrincipal(engine, "read", { occurrences, subscription: find }),
+    ...ofPrincipal(engine, "write", { unsubscribe: remove }),
+    ...ofServer(engine, "read", {
+      due,
+      list,
+      countDead,
+      subscriptionById: findAnyones,
+      hasSubscriptions: anyOpen,
+    }),
+    ...ofServer(engine, "write", { retry, drop, deleteExpired: removeExpired }),
+    ...ofServer(engine, "note", { claim, settle, postpone }),
+  };
 }

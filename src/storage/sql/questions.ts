@@ -2,9 +2,11 @@
 import type { Decision, QuestionReply } from "../../agent/agent.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
-import type { OpenQuestion, PendingQuestion, Principal } from "../../runs/run.ts";
+import type { ApprovalStatus, OpenQuestion, Principal } from "../../runs/run.ts";
 import type { Answer } from "../../tools/tool.ts";
+import { valuesOf } from "./columns.ts";
 import {
+  ASKED,
   type AnyQuestionRow,
   type ApprovalRow,
   type Asker,
@@ -13,33 +15,10 @@ import {
   toApproval,
   toQuestion,
 } from "./rows.ts";
-import { type Steps, all, change, first } from "./steps.ts";
+import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
 /** Answers by interrupt, ready to resume with. */
 export type Answers = Record<string, QuestionReply>;
-
-/** False when it is stored already, answered or not. */
-export function* add(asked: OpenQuestion): Steps<boolean> {
-  const changes = yield* change(
-    `INSERT INTO questions (run_id, id, interrupt_id, position, agent, tool, args, preview, allowed_decisions,
-       status, requested_at, expires_at, kind, body, asked_by)
-     VALUES (@run_id, @id, @id, 0, @agent, '', '{}', '{}', '[]', @status, @requested_at, @expires_at, @kind, @body,
-       @asked_by)
-     ON CONFLICT (run_id, id) DO NOTHING`,
-    {
-      run_id: asked.runId,
-      id: asked.id,
-      agent: toJson(asked.agent),
-      status: asked.status,
-      requested_at: asked.requestedAt,
-      expires_at: asked.expiresAt ?? null,
-      kind: asked.question.kind,
-      body: toJson(asked.question),
-      asked_by: asked.askedBy ?? null,
-    },
-  );
-  return changes === 1;
-}
 
 /** Condition of questions of an asker, and the values for it. */
 const ofAsker = ({ root, asker }: Asker) => ({
@@ -47,19 +26,52 @@ const ofAsker = ({ root, asker }: Asker) => ({
   values: { run_id: root, ...defined({ asker }) },
 });
 
-const IS_OTHER = "kind <> 'approval'";
+const PENDING_OF_PRINCIPAL = `FROM runs JOIN questions ON run_id = runs.id
+  WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
+    AND questions.status = 'pending'`;
 
-export function* get(runId: string, id: string): Steps<OpenQuestion | undefined> {
-  const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND ${IS_OTHER}`;
-  const row = yield* first<QuestionRow>(sql, { run_id: runId, id });
-  return row && toQuestion(row);
+/** Reads one kind of questions; `isOne` is its condition. */
+export function readersOf<Read extends (row: never) => object>(isOne: string, read: Read) {
+  const toOne = (row: object) => read(row as never) as ReturnType<Read>; // a row of the kind that it reads
+  const find = function* (
+    condition: string,
+    values: Statement["values"],
+  ): Steps<ReturnType<Read> | undefined> {
+    const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND ${isOne}${condition}`;
+    const row = yield* first(sql, values);
+    return row && toOne(row);
+  };
+  const list = function* (sql: string, values: Statement["values"]) {
+    const rows = yield* all<{ task: string }>(sql, values);
+    return rows.map((row) => ({ ...toOne(row), task: row.task }));
+  };
+  return {
+    get: (runId: string, id: string) => find("", { run_id: runId, id }),
+    /** The same, if the run is the principal's. */
+    getOf: (principal: Principal, runId: string, id: string) =>
+      find(` AND ${IS_OF_PRINCIPAL}`, { run_id: runId, id, principal }),
+    /** Those of any run of the principal, oldest first. */
+    pendingOf: (principal: Principal, limit: number) =>
+      list(
+        `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} AND ${isOne}
+         ORDER BY questions.number LIMIT @limit`,
+        { principal, limit },
+      ),
+  };
 }
 
-/** The same, if the run is the principal's. */
-export function* getOf(principal: Principal, runId: string, id: string): Steps<OpenQuestion | undefined> {
-  const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND ${IS_OTHER} AND ${IS_OF_PRINCIPAL}`;
-  const row = yield* first<QuestionRow>(sql, { run_id: runId, id, principal });
-  return row && toQuestion(row);
+const IS_OTHER = "kind <> 'approval'";
+export const { get, getOf, pendingOf } = readersOf(IS_OTHER, toQuestion);
+
+/** The columns of other questions that only approvals fill. */
+const NO_CALL = { position: 0, tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" };
+
+/** False when it is stored already, answered or not. */
+export function add(asked: OpenQuestion): Steps<boolean> {
+  const { id, status, question } = asked;
+  const own = { interrupt_id: id, status, kind: question.kind, body: toJson(question) };
+  const row = { ...valuesOf(asked, ASKED), ...NO_CALL, ...own };
+  return insert("questions", row, "ON CONFLICT (run_id, id) DO NOTHING");
 }
 
 /** Oldest first. */
@@ -68,72 +80,57 @@ export function* ofRun(runId: string): Steps<OpenQuestion[]> {
   return (yield* all<QuestionRow>(sql, { run_id: runId })).map(toQuestion);
 }
 
-export const PENDING_OF_PRINCIPAL = `FROM runs JOIN questions ON run_id = runs.id
-  WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
-    AND questions.status = 'pending'`;
-
-/** Those of any run of the principal, oldest first. */
-export function* pendingOf(principal: Principal, limit: number): Steps<PendingQuestion[]> {
-  const rows = yield* all<QuestionRow & { task: string }>(
-    `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} AND ${IS_OTHER}
-     ORDER BY questions.number LIMIT @limit`,
-    { principal, limit },
-  );
-  return rows.map((row) => ({ ...toQuestion(row), task: row.task }));
-}
-
 /** Compare-and-set: false when it was not pending any more. */
-export function* decide(
-  { runId, id }: OpenQuestion,
-  answer: Answer,
+export const decide = (question: OpenQuestion, answer: Answer, by: string, now: number): Steps<boolean> => {
+  const isAnswer = answer.type !== "decline" && answer.type !== "expired";
+  return settle(question, { status: isAnswer ? "approved" : "rejected", decision: answer }, by, now);
+};
+
+/** Stores a decision on a question of any kind, unless it is not pending any more. */
+export function* settle(
+  { runId, id }: Pick<OpenQuestion, "runId" | "id">,
+  { status, decision }: { status: ApprovalStatus; decision: Decision | Answer },
   by: string,
   now: number,
 ): Steps<boolean> {
-  const isAnswer = answer.type !== "decline" && answer.type !== "expired";
   const changes = yield* change(
-    `UPDATE questions SET status = @status, decided_at = @now, decided_by = @by, decision = @answer
+    `UPDATE questions SET status = @status, decided_at = @now, decided_by = @by, decision = @decision
      WHERE run_id = @run_id AND id = @id AND status = 'pending'`,
-    { run_id: runId, id, status: isAnswer ? "approved" : "rejected", now, by, answer: toJson(answer) },
+    { run_id: runId, id, status, now, by, decision: toJson(decision) },
   );
   return changes === 1;
 }
 
 /** Approvals are counted too. */
-export function* countPendingOf(principal: Principal): Steps<number> {
-  const sql = `SELECT count(*) AS pending ${PENDING_OF_PRINCIPAL}`;
-  return (yield* first<{ pending: number }>(sql, { principal }))?.pending ?? 0;
-}
+export const countPendingOf = (principal: Principal): Steps<number> =>
+  count(`SELECT count(*) AS count ${PENDING_OF_PRINCIPAL}`, { principal });
 
 /** Counts for all principals. The index of undelivered questions has the pending ones and few others. */
-export function* countAllPending(): Steps<number> {
-  const sql = "SELECT count(*) AS pending FROM questions WHERE delivered = 0 AND status = 'pending'";
-  return (yield* first<{ pending: number }>(sql))?.pending ?? 0;
-}
+export const countAllPending = (): Steps<number> =>
+  count("SELECT count(*) AS count FROM questions WHERE delivered = 0 AND status = 'pending'");
 
-export function* countPending(whose: Asker): Steps<number> {
+export function countPending(whose: Asker): Steps<number> {
   const { condition, values } = ofAsker(whose);
-  const sql = `SELECT count(*) AS pending FROM questions
-    WHERE ${condition} AND delivered = 0 AND status = 'pending'`;
-  return (yield* first<{ pending: number }>(sql, values))?.pending ?? 0;
+  const isPending = "delivered = 0 AND status = 'pending'";
+  return count(`SELECT count(*) AS count FROM questions WHERE ${condition} AND ${isPending}`, values);
 }
 
 /** Pending questions of all runs whose deadline has passed, approvals among them, and whose they are. */
-export function* expired(now: number): Steps<(AnyQuestionRow & { principal: Principal })[]> {
-  return yield* all<AnyQuestionRow & { principal: Principal }>(
+export const expired = (now: number): Steps<(AnyQuestionRow & { principal: Principal })[]> =>
+  all(
     `SELECT questions.*, principal FROM questions JOIN runs ON runs.id = run_id
      WHERE questions.status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now`,
     { now },
   );
-}
 
 /** Withdraws what is pending, except for the interrupts that are still open; gives what it withdrew. */
-export function* withdraw(
+export function withdraw(
   whose: Asker,
   now: number,
   openInterrupts: readonly string[] = [],
 ): Steps<AnyQuestionRow[]> {
   const { condition, values } = ofAsker(whose);
-  return yield* all<AnyQuestionRow>(
+  return all<AnyQuestionRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
      WHERE ${condition} AND delivered = 0 AND status = 'pending'
        AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
@@ -146,19 +143,15 @@ const HELD = "held_%";
 
 /** Ends a question of a call at work, or all of them; gives those that nobody had answered. */
 export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<QuestionRow[]> {
-  const { condition, values: ofWhom } = ofAsker(whose);
-  const own = id === undefined ? "" : "AND id = @id";
-  const values = { ...ofWhom, now, ...(id === undefined ? {} : { id }) };
+  const { condition, values } = ofAsker(whose);
+  const isOne = `${condition} AND id LIKE '${HELD}'${id === undefined ? "" : " AND id = @id"}`;
+  const which = { ...values, ...defined({ id }) };
   const withdrawn = yield* all<QuestionRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
-     WHERE ${condition} AND status = 'pending' AND id LIKE '${HELD}' ${own} RETURNING *`,
-    values,
+     WHERE ${isOne} AND status = 'pending' RETURNING *`,
+    { ...which, now },
   );
-  const { now: _now, ...which } = values;
-  yield* change(
-    `UPDATE questions SET delivered = 1 WHERE ${condition} AND delivered = 0 AND id LIKE '${HELD}' ${own}`,
-    which,
-  );
+  yield* change(`UPDATE questions SET delivered = 1 WHERE ${isOne} AND delivered = 0`, which);
   return withdrawn;
 }
 

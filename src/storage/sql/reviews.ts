@@ -1,7 +1,7 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
 import type { ReviewOutcome, RunReviews } from "../../runs/proposals.ts";
-import type { OpenQuestion, Principal } from "../../runs/run.ts";
+import type { Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
@@ -19,7 +19,7 @@ interface ReviewsContext {
 export function storedReviews({ engine, runId, write }: ReviewsContext): RunReviews {
   return {
     answered: () =>
-      engine.read(function* (): Steps<OpenQuestion | undefined> {
+      engine.read(function* () {
         const row = yield* first<QuestionRow>(
           `SELECT * FROM questions WHERE run_id = @run_id AND kind = 'review' AND delivered = 0
              AND status IN ('approved', 'rejected') ORDER BY number LIMIT 1`,
@@ -29,10 +29,8 @@ export function storedReviews({ engine, runId, write }: ReviewsContext): RunRevi
       }),
     settle: ({ id }, outcome, { told, now }) =>
       write(function* (row) {
-        yield* change("UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id", {
-          run_id: runId,
-          id,
-        });
+        const settled = "UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id";
+        yield* change(settled, { run_id: runId, id });
         const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
         yield* journal.append(runId, entry, now);
         yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
@@ -68,13 +66,10 @@ export function* noteAfterEnd(principal: Principal, runId: string, unapplied: nu
   yield* noteInThread(runId, unapplied);
 }
 
-/** Runs of an environment that ended with changes which nobody has counted. */
-export const uncounted = (
-  environment: string,
-  limit: number,
-): Steps<{ id: string; principal: Principal }[]> =>
+/** Some runs of an environment that ended with changes which nobody has counted. */
+export const uncounted = (environment: string): Steps<{ id: string; principal: Principal }[]> =>
   all(
     `SELECT id, principal FROM runs WHERE changes = 'propose' AND unapplied IS NULL AND ended_at > 0
-       AND environment = @environment ORDER BY number LIMIT @limit`,
-    { environment, limit },
+       AND environment = @environment ORDER BY number LIMIT 20`,
+    { environment },
   );

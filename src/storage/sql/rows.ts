@@ -15,6 +15,7 @@ import type {
 } from "../../runs/run.ts";
 import type { Answer, CallPreview, Question, Todo } from "../../tools/tool.ts";
 import { type Json, fromJson } from "../../core/json.ts";
+import { type ColumnsOf, fieldsOf } from "./columns.ts";
 
 /** Condition for rows with a `run_id`. */
 export const IS_OF_PRINCIPAL =
@@ -27,7 +28,6 @@ export interface RunRow {
   thread_id: string;
   principal: string;
   environment: string;
-  idempotency_key: string | null;
   task: string;
   name: string | null;
   model: string | null;
@@ -52,7 +52,6 @@ export interface RunRow {
   last_seq: number;
   input_handed_over: 0 | 1;
   runnable: 0 | 1;
-  runnable_since: number;
   in_flight: 0 | 1 | 2;
   lease_owner: string | null;
   lease_epoch: number;
@@ -61,9 +60,6 @@ export interface RunRow {
   crashes: number;
   claimed_at: number | null;
   forked_from: string | null;
-  traceparent: string | null;
-  unanswered_call: string | null;
-  asked_at: number | null;
   cost_nanos: number;
   unpriced_calls: number;
   subagents_started: number;
@@ -74,7 +70,6 @@ export interface RunRow {
   schedule_name: string | null;
   occurrence: number | null;
   parent_id: string | null;
-  parent_call: string | null;
   agent: Json<AgentPath> | null;
 }
 
@@ -142,163 +137,75 @@ export type QuestionRow = Omit<ApprovalRow, "decision"> & {
 /** A row of `questions`, of either kind. */
 export type AnyQuestionRow = (ApprovalRow & { kind: "approval" }) | QuestionRow;
 
-export function toRun(row: RunRow): Run {
+/** Columns that are fields of a run, and those that it is also made of where its answer does not matter. */
+const HEAD = "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name";
+export const HEAD_COLUMNS =
+  `${HEAD}, lease_expires_at, runnable, schedule_id, schedule_name, occurrence` as const;
+export type HeadRow = Pick<RunRow, ColumnsOf<typeof HEAD_COLUMNS>>;
+
+export function toRunHead(row: HeadRow): RunHead {
+  const { schedule_id: id, schedule_name: name, lease_expires_at: leasedUntil } = row;
+  const occurrence = row.occurrence === null ? {} : { dueAt: row.occurrence };
   return {
-    id: row.id,
-    threadId: row.thread_id,
-    principal: row.principal,
-    environment: row.environment,
-    task: row.task,
-    status: row.status,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    todos: fromJson(row.todos),
-    usage: {
-      inputTokens: row.input_tokens,
-      outputTokens: row.output_tokens,
-      cachedInputTokens: row.cached_input_tokens,
-    },
-    lastSeq: row.last_seq,
-    ...(row.name === null ? {} : { name: row.name }),
-    ...(row.model === null ? {} : { model: row.model }),
-    ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
-    ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
-    ...(row.changes === null ? {} : { changes: row.changes }),
-    ...(row.unapplied === null ? {} : { unapplied: row.unapplied }),
-    ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
-    ...waitingOf(row),
-    ...scheduleOf(row),
-    ...(row.parent_id === null || row.agent === null
-      ? {}
-      : { parent: { runId: row.parent_id, agent: fromJson(row.agent) } }),
-    ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
-    ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
+    ...fieldsOf(row, HEAD),
+    ...(leasedUntil === null ? {} : { leasedUntil }),
+    // A run that nobody may work on waits for people, and is `input_required`, or for its children.
+    ...(row.status === "working" && row.runnable === 0 ? { waitsForChildren: true } : {}),
+    ...(id === null ? {} : { schedule: { id, name: name ?? "", ...occurrence } }),
   };
 }
 
-/** A run that nobody may work on waits for people, and is `input_required`, or for its children. */
-const waitingOf = ({
-  status,
-  runnable,
-}: Pick<RunRow, "status" | "runnable">): Pick<Run, "waitsForChildren"> =>
-  status === "working" && runnable === 0 ? { waitsForChildren: true } : {};
+const USAGE = "input_tokens, output_tokens, cached_input_tokens";
 
-function scheduleOf({
-  schedule_id: id,
-  schedule_name: name,
-  occurrence,
-}: Pick<RunRow, "schedule_id" | "schedule_name" | "occurrence">): Pick<Run, "schedule"> {
-  if (id === null) return {};
-  return { schedule: { id, name: name ?? "", ...(occurrence === null ? {} : { dueAt: occurrence }) } };
+export function toRun(row: RunRow): Run {
+  const { parent_id: runId, agent } = row;
+  return {
+    ...toRunHead(row),
+    ...fieldsOf(row, "todos, model, limits, goal, changes, unapplied, forked_from"),
+    usage: fieldsOf(row, USAGE),
+    ...(runId === null || agent === null ? {} : { parent: { runId, agent: fromJson(agent) } }),
+    ...(row.ended_at === null ? {} : outcomeOf(row)),
+  };
 }
 
-/** The columns of a run that are read where its answer does not matter. */
-export const HEAD_COLUMNS = `id, thread_id, principal, environment, task, name, status, created_at, updated_at,
-  last_seq, lease_expires_at, runnable, schedule_id, schedule_name, occurrence`;
+/** The end of a run. While the run works, `answer` holds the newest text, in case the run breaks off. */
+function outcomeOf(row: RunRow): Partial<Run> {
+  const { failure_reason: reason, failure_message: message } = row;
+  return {
+    ...fieldsOf(row, "ended_at, answer, structured, stop_reason, cancel_reason"),
+    ...(reason === null ? {} : { failure: { reason, message: message ?? "" } }),
+  };
+}
 
-export type HeadRow = Pick<
-  RunRow,
-  | "id"
-  | "thread_id"
-  | "principal"
-  | "environment"
-  | "task"
-  | "name"
-  | "status"
-  | "created_at"
-  | "updated_at"
-  | "last_seq"
-  | "lease_expires_at"
-  | "runnable"
-  | "schedule_id"
-  | "schedule_name"
-  | "occurrence"
->;
-
-export const toRunHead = (row: HeadRow): RunHead => ({
-  id: row.id,
-  threadId: row.thread_id,
-  principal: row.principal,
-  environment: row.environment,
-  task: row.task,
-  status: row.status,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-  lastSeq: row.last_seq,
-  ...(row.name === null ? {} : { name: row.name }),
-  ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
-  ...waitingOf(row),
-  ...scheduleOf(row),
-});
-
-/** The columns that a list shows of a run, beside its head. */
-export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_tokens, cached_input_tokens,
-  cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed, subagents_cancelled,
-  stop_reason, failure_reason,
+/** The columns that a list shows of a run. */
+const SUBAGENTS = "subagents_started, subagents_completed, subagents_failed, subagents_cancelled";
+const SUMMED =
+  `${HEAD_COLUMNS}, ${USAGE}, ${SUBAGENTS}, cost_nanos, unpriced_calls, ended_at, stop_reason, failure_reason` as const;
+export const SUMMARY_COLUMNS = `${SUMMED},
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
   (SELECT count(*) FROM questions WHERE run_id = runs.id AND delivered = 0 AND questions.status = 'pending') AS pending`;
 
-export type SummaryRow = HeadRow &
-  Pick<
-    RunRow,
-    | "ended_at"
-    | "input_tokens"
-    | "output_tokens"
-    | "cached_input_tokens"
-    | "cost_nanos"
-    | "unpriced_calls"
-    | "subagents_started"
-    | "subagents_completed"
-    | "subagents_failed"
-    | "subagents_cancelled"
-    | "stop_reason"
-    | "failure_reason"
-  > & { outcome: string | null; pending: number };
+export type SummaryRow = Pick<RunRow, ColumnsOf<typeof SUMMED>> & { outcome: string | null; pending: number };
 
-export function toSummary(row: SummaryRow): RunSummary {
-  return {
-    ...toRunHead(row),
-    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
-    usage: {
-      inputTokens: row.input_tokens,
-      outputTokens: row.output_tokens,
-      cachedInputTokens: row.cached_input_tokens,
-    },
-    costUsd: row.cost_nanos / NANOS,
-    hasUnknownCost: row.unpriced_calls > 0,
-    subagents: subagentsOf(row),
-    pending: row.pending,
-    ...(row.outcome === null ? {} : { outcome: row.outcome }),
-    ...(row.stop_reason === null ? {} : { stopReason: row.stop_reason }),
-    ...(row.failure_reason === null ? {} : { failure: { reason: row.failure_reason } }),
-  };
-}
+export const toSummary = (row: SummaryRow): RunSummary => ({
+  ...toRunHead(row),
+  ...fieldsOf(row, "ended_at, outcome, stop_reason, pending"),
+  usage: fieldsOf(row, USAGE),
+  costUsd: row.cost_nanos / NANOS,
+  hasUnknownCost: row.unpriced_calls > 0,
+  subagents: subagentsOf(row),
+  ...(row.failure_reason === null ? {} : { failure: { reason: row.failure_reason } }),
+});
 
 /** A subagent that had not ended with its run has failed, or was cancelled. */
 function subagentsOf(row: SummaryRow): RunSummary["subagents"] {
-  const [completed, failed] = [row.subagents_completed, row.subagents_failed];
-  const cancelled = row.subagents_cancelled;
+  const { subagents_completed: completed, subagents_failed: failed, subagents_cancelled: cancelled } = row;
   const open = Math.max(0, row.subagents_started - completed - failed - cancelled);
   if (row.ended_at === null) return { completed, failed, cancelled, open };
   return row.status === "cancelled"
     ? { completed, failed, cancelled: cancelled + open, open: 0 }
     : { completed, failed: failed + open, cancelled, open: 0 };
-}
-
-/** The end of a run. While the run works, `answer` holds the newest text, in case the run breaks off. */
-function outcome(
-  row: RunRow,
-): Pick<Run, "answer" | "structured" | "stopReason" | "failure" | "cancelReason"> {
-  return {
-    ...(row.answer === null ? {} : { answer: row.answer }),
-    ...(row.structured === null ? {} : { structured: fromJson(row.structured) }),
-    ...(row.stop_reason === null ? {} : { stopReason: row.stop_reason }),
-    ...(row.failure_reason === null
-      ? {}
-      : { failure: { reason: row.failure_reason, message: row.failure_message ?? "" } }),
-    ...(row.cancel_reason === null ? {} : { cancelReason: row.cancel_reason }),
-  };
 }
 
 /** Throws SyntaxError when no version wrote such an event. */
@@ -309,27 +216,18 @@ export function toEvent(row: EventRow): RunEvent {
   return event;
 }
 
-export function toApproval(row: ApprovalRow): Approval {
-  return {
-    id: row.id,
-    runId: row.run_id,
-    interruptId: row.interrupt_id,
-    index: row.position,
-    agent: fromJson(row.agent),
-    ...(row.asked_by === null ? {} : { askedBy: row.asked_by }),
-    tool: row.tool,
-    args: fromJson(row.args),
-    preview: fromJson(row.preview),
-    allowedDecisions: fromJson(row.allowed_decisions),
-    ...(row.same === null ? {} : { same: fromJson(row.same) }),
-    status: row.status,
-    requestedAt: row.requested_at,
-    ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
-    ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
-    ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
-    ...(row.decision === null ? {} : { decision: fromJson(row.decision) }),
-  };
-}
+/** Columns that approvals and other questions have in common, before they are answered and after. */
+export const ASKED = "run_id, id, agent, requested_at, expires_at, asked_by";
+const DECIDED = `${ASKED}, decided_at, decided_by` as const;
+/** Columns of approvals alone. */
+export const CALL = "interrupt_id, tool, args, preview, allowed_decisions, same, status";
+
+export const toApproval = (row: ApprovalRow): Approval => ({
+  ...fieldsOf(row, DECIDED),
+  ...fieldsOf(row, CALL),
+  ...fieldsOf(row, "decision"),
+  index: row.position,
+});
 
 const STATUSES: Readonly<Record<ApprovalStatus, QuestionStatus>> = {
   pending: "pending",
@@ -339,18 +237,9 @@ const STATUSES: Readonly<Record<ApprovalStatus, QuestionStatus>> = {
   withdrawn: "withdrawn",
 };
 
-export function toQuestion(row: QuestionRow): OpenQuestion {
-  return {
-    id: row.id,
-    runId: row.run_id,
-    agent: fromJson(row.agent),
-    ...(row.asked_by === null ? {} : { askedBy: row.asked_by }),
-    question: fromJson(row.body),
-    status: STATUSES[row.status],
-    requestedAt: row.requested_at,
-    ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
-    ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
-    ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
-    ...(row.decision === null ? {} : { answer: fromJson(row.decision) }),
-  };
-}
+export const toQuestion = (row: QuestionRow): OpenQuestion => ({
+  ...fieldsOf(row, DECIDED),
+  question: fromJson(row.body),
+  status: STATUSES[row.status],
+  ...(row.decision === null ? {} : { answer: fromJson(row.decision) }),
+});

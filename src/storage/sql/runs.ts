@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
-import { canonicalJson, toJson } from "../../core/json.ts";
+import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
 import {
@@ -18,6 +18,7 @@ import {
 } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import { cancelChildren } from "./children.ts";
+import { valuesOf } from "./columns.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import {
@@ -33,39 +34,53 @@ import {
 } from "./rows.ts";
 import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
-import { addThread, takeCopy } from "./threads.ts";
+import { addThread, begunAt, takeCopy } from "./threads.ts";
 import { withdraw } from "./withdraw.ts";
-import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import {
+  type Statement,
+  type Steps,
+  all,
+  change,
+  count,
+  exists,
+  first,
+  insert,
+  lockPrincipal,
+} from "./steps.ts";
 
-export function* get(principal: Principal, runId: string): Steps<Run | undefined> {
-  const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal";
-  const row = yield* first<RunRow>(sql, { id: runId, principal });
+const OWN = "id = @id AND principal = @principal";
+
+/** The run that meets a condition. */
+export function* runWhere(condition: string, values: Statement["values"]): Steps<Run | undefined> {
+  const row = yield* first<RunRow>(`SELECT * FROM runs WHERE ${condition}`, values);
   return row && toRun(row);
 }
 
+export const get = (principal: Principal, id: string): Steps<Run | undefined> =>
+  runWhere(OWN, { id, principal });
+
 /** The same, but locks the row until the transaction ends, and before it that of the run that started it. */
-export function* getToChange(principal: Principal, runId: string): Steps<Run | undefined> {
-  yield* lockParent(runId);
-  const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal FOR UPDATE";
-  const row = yield* first<RunRow>(sql, { id: runId, principal });
-  return row && toRun(row);
+export function* getToChange(principal: Principal, id: string): Steps<Run | undefined> {
+  yield* lockParent(id);
+  return yield* runWhere(`${OWN} FOR UPDATE`, { id, principal });
 }
 
 export function* head(principal: Principal, runId: string): Steps<RunHead | undefined> {
-  const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE id = @id AND principal = @principal`;
-  const row = yield* first<HeadRow>(sql, { id: runId, principal });
+  const row = yield* first<HeadRow>(`SELECT ${HEAD_COLUMNS} FROM runs WHERE ${OWN}`, {
+    id: runId,
+    principal,
+  });
   return row && toRunHead(row);
 }
 
-/** Newest first; an unknown `before` counts as none. */
+/** End of a selection of the principal's runs, newest first; an unknown `before` counts as none. */
+const BEFORE = `number < coalesce(
+  (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
+  ORDER BY number DESC LIMIT @limit`;
+
 export function* list(principal: Principal, limit: number, before?: string): Steps<RunHead[]> {
-  const rows = yield* all<HeadRow>(
-    `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND parent_id IS NULL AND number < coalesce(
-       (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
-     ORDER BY number DESC LIMIT @limit`,
-    { principal, before: before ?? null, limit },
-  );
-  return rows.map(toRunHead);
+  const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND parent_id IS NULL AND ${BEFORE}`;
+  return (yield* all<HeadRow>(sql, { principal, before: before ?? null, limit })).map(toRunHead);
 }
 
 /** The newest runs of all principals. The condition makes it read no more rows than it gives. */
@@ -82,13 +97,8 @@ export function* summaries(
   before?: string,
 ): Steps<RunSummary[]> {
   const { condition, values } = ownedRuns(principal, filter);
-  const rows = yield* all<SummaryRow>(
-    `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND number < coalesce(
-       (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
-     ORDER BY number DESC LIMIT @limit`,
-    { ...values, before: before ?? null, limit },
-  );
-  return rows.map(toSummary);
+  const sql = `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND ${BEFORE}`;
+  return (yield* all<SummaryRow>(sql, { ...values, before: before ?? null, limit })).map(toSummary);
 }
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
@@ -138,38 +148,29 @@ export const countNext = (after: number): Steps<{ status: RunStatus; count: numb
 const HAS_LEASED_CHILD =
   "EXISTS (SELECT 1 FROM runs child WHERE child.parent_id = runs.id AND child.lease_owner IS NOT NULL)";
 
-/**
- * Condition of runs that may be forgotten: nobody is still stopping them, they go with no other run, and all that they
- * proposed is applied.
- */
+/** True of runs that nobody is stopping, that go with no other run, and whose changes are all applied. */
 export const IS_FORGETTABLE = `lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}
   AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id)
   AND (changes IS NULL OR unapplied = 0)`;
 
 /** Counts runs that ended before then and may be forgotten. */
-export function* countForgettable(endedBefore: number): Steps<number> {
-  const sql = `SELECT count(*) AS count FROM runs WHERE ended_at < @before AND ${IS_FORGETTABLE}`;
-  return (yield* first<{ count: number }>(sql, { before: endedBefore }))?.count ?? 0;
-}
+export const countForgettable = (before: number): Steps<number> =>
+  count(`SELECT count(*) AS count FROM runs WHERE ended_at < @before AND ${IS_FORGETTABLE}`, { before });
 
-export function* countUnfinished(): Steps<number> {
-  const sql = "SELECT count(*) AS count FROM runs WHERE ended_at IS NULL";
-  return (yield* first<{ count: number }>(sql))?.count ?? 0;
-}
+export const countUnfinished = (): Steps<number> =>
+  count("SELECT count(*) AS count FROM runs WHERE ended_at IS NULL");
 
 /** The run that the principal started with this key. */
 function* startedWith(principal: Principal, key: string | undefined): Steps<Run | undefined> {
   if (key === undefined) return undefined;
-  const sql = "SELECT * FROM runs WHERE principal = @principal AND idempotency_key = @key";
-  const row = yield* first<RunRow>(sql, { principal, key });
-  return row && toRun(row);
+  return yield* runWhere("principal = @principal AND idempotency_key = @key", { principal, key });
 }
 
 /** Finds the obstacle to a start with this request, without changing anything; `undefined`: there is none. */
 export function* obstacle(
   principal: Principal,
   request: StartRequest,
-  { environment, openRuns }: Pick<NewRun, "environment" | "openRuns">,
+  { environment, openRuns: limit = Number.MAX_SAFE_INTEGER }: Pick<NewRun, "environment" | "openRuns">,
 ): Steps<Obstacle | undefined> {
   const { task, threadId, idempotencyKey } = request;
   const same = yield* startedWith(principal, idempotencyKey);
@@ -190,26 +191,16 @@ export function* obstacle(
     // The thread of a child belongs to its subagent and to its parent, which reads it.
     const sql = `SELECT id FROM threads WHERE id = @id AND principal = @principal
       AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id AND parent_id IS NOT NULL)`;
-    if ((yield* first(sql, { id: point?.threadId ?? threadId, principal })) === undefined) {
-      return { kind: "thread_not_found" };
-    }
-    const busy = point === undefined ? yield* openIn(principal, threadId) : undefined;
+    const isTheirs = yield* exists(sql, { id: point?.threadId ?? threadId, principal });
+    if (!isTheirs) return { kind: "thread_not_found" };
+    const isOpen =
+      "thread_id = @thread AND status IN ('working', 'input_required') AND principal = @principal";
+    const busy = point === undefined ? yield* runWhere(isOpen, { thread: threadId, principal }) : undefined;
     if (busy !== undefined) return { kind: "thread_busy", run: busy };
   }
-  return yield* crowd(principal, openRuns);
-}
-
-function* openIn(principal: Principal, threadId: string): Steps<Run | undefined> {
-  const sql = `SELECT * FROM runs WHERE thread_id = @thread AND status IN ('working', 'input_required')
-    AND principal = @principal`;
-  const row = yield* first<RunRow>(sql, { thread: threadId, principal });
-  return row && toRun(row);
-}
-
-function* crowd(principal: Principal, limit = Number.MAX_SAFE_INTEGER): Steps<Obstacle | undefined> {
-  const sql =
-    "SELECT id FROM runs WHERE principal = @principal AND ended_at IS NULL AND parent_id IS NULL LIMIT 1 OFFSET @offset";
-  const isFull = (yield* first(sql, { principal, offset: limit - 1 })) !== undefined;
+  const sql = `SELECT id FROM runs WHERE principal = @principal AND ended_at IS NULL AND parent_id IS NULL
+    LIMIT 1 OFFSET @offset`;
+  const isFull = yield* exists(sql, { principal, offset: limit - 1 });
   return isFull ? { kind: "too_many_open", limit } : undefined;
 }
 
@@ -228,29 +219,19 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   if (isFork && !(yield* takeCopy(principal, fresh.newThreadId))) return { kind: "copy_given_up" };
   const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
   if (threadId !== named) yield* addThread(principal, threadId, fresh.now);
-  yield* change(
-    `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-       updated_at, runnable_since, forked_from, model, limits, goal, changes, schedule_id, schedule_name, occurrence)
-     VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
-       @now, @now, @forked_from, @model, @limits, @goal, @changes, @schedule_id, @schedule_name, @occurrence)`,
-    {
-      id: fresh.runId,
-      thread_id: threadId,
-      principal,
-      environment: fresh.environment,
-      idempotency_key: request.idempotencyKey ?? null,
-      task: request.task,
-      now: fresh.now,
-      forked_from: isFork ? named : null,
-      model: request.model ?? null,
-      limits: request.limits === undefined ? null : toJson(request.limits),
-      goal: request.goal === undefined ? null : toJson([...request.goal]),
-      changes: (request.changes ?? fresh.changes) === "propose" ? "propose" : null,
-      schedule_id: fresh.schedule?.id ?? null,
-      schedule_name: fresh.schedule?.name ?? null,
-      occurrence: fresh.schedule?.dueAt ?? null,
-    },
-  );
+  yield* insert("runs", {
+    ...begunAt(fresh.now),
+    id: fresh.runId,
+    thread_id: threadId,
+    principal,
+    environment: fresh.environment,
+    ...valuesOf(request, "task, idempotency_key, model, limits, goal"),
+    forked_from: isFork ? named : null,
+    changes: (request.changes ?? fresh.changes) === "propose" ? "propose" : null,
+    schedule_id: fresh.schedule?.id ?? null,
+    schedule_name: fresh.schedule?.name ?? null,
+    occurrence: fresh.schedule?.dueAt ?? null,
+  });
   yield* noteCall(principal, fresh.runId, request);
   const data = { ...(isFork ? { forkedFrom: named } : {}), ...defined({ schedule: fresh.schedule?.name }) };
   yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
@@ -286,9 +267,7 @@ function* addMessage(
   return { kind: "sent", run: yield* existing(principal, runId) };
 }
 
-/**
- * `ended`: it had ended before, and nothing changed. `children` end with it. The server that works on it keeps its lease until it has stopped.
- */
+/** `ended`: it had ended before. `children` end with it. A server that works on it keeps its lease until it stops. */
 export function* cancel(
   principal: Principal,
   runId: string,
@@ -309,20 +288,16 @@ export function* cancel(
 
 /** False: no such run. */
 export function* rename(principal: Principal, runId: string, name: string | null): Steps<boolean> {
-  const sql = "UPDATE runs SET name = @name WHERE id = @id AND principal = @principal";
-  return (yield* change(sql, { id: runId, principal, name })) > 0;
+  return (yield* change(`UPDATE runs SET name = @name WHERE ${OWN}`, { id: runId, principal, name })) > 0;
 }
 
 /** Takes a run away from its principal, so that nobody finds it any more. It is then the first to be pruned. */
 export const DISOWN = "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0";
 
-/**
- * Disowns a run that has ended, and its children. False: somebody works on them or is stopping them, it is a child
- * itself, or there is no such run.
- */
+/** Disowns a run that has ended, and its children. False: somebody works on them, or it is a child or missing. */
 export function* disown(principal: Principal, runId: string): Steps<boolean> {
-  const sql = `${DISOWN} WHERE id = @id AND principal = @principal AND parent_id IS NULL AND ended_at IS NOT NULL
-    AND lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}`;
+  const sql = `${DISOWN} WHERE ${OWN} AND parent_id IS NULL AND ended_at IS NOT NULL AND lease_owner IS NULL
+    AND NOT ${HAS_LEASED_CHILD}`;
   if ((yield* change(sql, { id: runId, principal })) === 0) return false;
   yield* change(`${DISOWN} WHERE parent_id = @id AND principal = @principal`, { id: runId, principal });
   return true;
@@ -344,40 +319,32 @@ function* unansweredRun(
 ): Steps<Run | undefined> {
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return undefined;
-  const row = yield* first<RunRow>(
-    `SELECT * FROM runs WHERE principal = @principal AND unanswered_call = @call AND environment = @environment
+  return yield* runWhere(
+    `principal = @principal AND unanswered_call = @call AND environment = @environment
        AND (ended_at IS NULL OR (status = 'completed' AND ended_at > @since))
      ORDER BY number DESC LIMIT 1`,
     { principal, call: digestOf(request), environment, since: askedAt - RECENT_MS },
   );
-  return row && toRun(row);
 }
 
 /** The call that makes this request waits for the run. One with an idempotency key finds it by that. */
 export function* noteCall(principal: Principal, runId: string, request: StartRequest): Steps<void> {
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return;
-  yield* change(
-    "UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE id = @id AND principal = @principal",
-    { id: runId, principal, call: digestOf(request), at: askedAt },
-  );
+  const sql = `UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE ${OWN}`;
+  yield* change(sql, { id: runId, principal, call: digestOf(request), at: askedAt });
 }
 
 /** True if the newest call for the run began by `begunAt` and was not answered. */
-export function* isUnanswered(principal: Principal, runId: string, begunAt: number): Steps<boolean> {
-  const row = yield* first(
-    `SELECT id FROM runs WHERE id = @id AND principal = @principal AND unanswered_call IS NOT NULL
-       AND asked_at <= @begun_at`,
-    { id: runId, principal, begun_at: begunAt },
-  );
-  return row !== undefined;
-}
+export const isUnanswered = (principal: Principal, id: string, begunAt: number): Steps<boolean> =>
+  exists(`SELECT id FROM runs WHERE ${OWN} AND unanswered_call IS NOT NULL AND asked_at <= @begunAt`, {
+    id,
+    principal,
+    begunAt,
+  });
 
-export function* forgetCall(principal: Principal, runId: string): Steps<void> {
-  yield* change(
-    "UPDATE runs SET unanswered_call = NULL, asked_at = NULL WHERE id = @id AND principal = @principal",
-    { id: runId, principal },
-  );
+export function* forgetCall(principal: Principal, id: string): Steps<void> {
+  yield* change(`UPDATE runs SET unanswered_call = NULL, asked_at = NULL WHERE ${OWN}`, { id, principal });
 }
 
 /** Requests with other choices are other requests. */

@@ -1,6 +1,6 @@
 /** Schedules over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import { defined } from "../../core/defined.ts";
-import { type Json, fromJson, toJson } from "../../core/json.ts";
+import { type Json, canonicalJson, toJson } from "../../core/json.ts";
 import type { Changes, RunLimits } from "../../runs/choices.ts";
 import type { Created, NewRun, ScheduleRepository } from "../../runs/ports.ts";
 import type { Principal, Run, RunSummary } from "../../runs/run.ts";
@@ -14,9 +14,21 @@ import type {
   SkipReason,
   Step,
 } from "../../runs/schedule.ts";
-import { type RunRow, SUMMARY_COLUMNS, type SummaryRow, toRun, toSummary } from "./rows.ts";
-import { create } from "./runs.ts";
-import { type Engine, type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import { fieldsOf, valuesOf } from "./columns.ts";
+import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
+import { create, runWhere } from "./runs.ts";
+import {
+  type Engine,
+  type Steps,
+  all,
+  change,
+  exists,
+  first,
+  insert,
+  lockPrincipal,
+  ofPrincipal,
+  ofServer,
+} from "./steps.ts";
 
 /** Newest runs and skips of a schedule that are shown with it. */
 const SHOWN = 5;
@@ -43,39 +55,19 @@ interface ScheduleRow {
   changes: Changes | null;
 }
 
+const ADDED = "id, principal, environment, created_at";
+/** Columns that a person can change. */
+const CHOSEN =
+  "name, task, expression, time_zone, catch_up, catch_up_limit, due_at, model, limits, goal, changes";
+
 const toSchedule = (row: ScheduleRow): Schedule => ({
-  id: row.id,
-  principal: row.principal,
-  environment: row.environment,
-  name: row.name,
-  task: row.task,
-  expression: row.expression,
-  timeZone: row.time_zone,
-  catchUp: row.catch_up,
-  catchUpLimit: row.catch_up_limit,
+  ...fieldsOf(row, `${ADDED}, ${CHOSEN}, paused_at`),
   overlap: row.overlap === 1,
-  createdAt: row.created_at,
-  ...(row.paused_at === null ? {} : { pausedAt: row.paused_at }),
-  dueAt: row.due_at,
-  ...(row.model === null ? {} : { model: row.model }),
-  ...(row.limits === null ? {} : { limits: fromJson(row.limits) }),
-  ...(row.goal === null ? {} : { goal: fromJson(row.goal) }),
-  ...(row.changes === null ? {} : { changes: row.changes }),
 });
 
-const toColumns = (schedule: Schedule) => ({
-  name: schedule.name,
-  task: schedule.task,
-  expression: schedule.expression,
-  time_zone: schedule.timeZone,
-  catch_up: schedule.catchUp,
-  catch_up_limit: schedule.catchUpLimit,
+const chosenIn = (schedule: Schedule) => ({
+  ...valuesOf(schedule, CHOSEN),
   overlap: Number(schedule.overlap),
-  due_at: schedule.dueAt,
-  model: schedule.model ?? null,
-  limits: schedule.limits === undefined ? null : toJson(schedule.limits),
-  goal: schedule.goal === undefined ? null : toJson([...schedule.goal]),
-  changes: schedule.changes ?? null,
 });
 
 const OWN = "id = @id AND principal = @principal";
@@ -83,24 +75,11 @@ const OWN = "id = @id AND principal = @principal";
 function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
   const { principal, name } = schedule;
   yield* lockPrincipal(principal);
-  const others = yield* all<{ name: string }>("SELECT name FROM schedules WHERE principal = @principal", {
-    principal,
-  });
+  const sql = "SELECT name FROM schedules WHERE principal = @principal";
+  const others = yield* all<{ name: string }>(sql, { principal });
   if (others.some((other) => other.name === name)) return "name_taken";
   if (others.length >= most) return "too_many";
-  yield* change(
-    `INSERT INTO schedules (id, principal, environment, name, task, expression, time_zone, catch_up, catch_up_limit,
-       overlap, created_at, due_at, model, limits, goal, changes)
-     VALUES (@id, @principal, @environment, @name, @task, @expression, @time_zone, @catch_up, @catch_up_limit,
-       @overlap, @created_at, @due_at, @model, @limits, @goal, @changes)`,
-    {
-      id: schedule.id,
-      principal,
-      environment: schedule.environment,
-      created_at: schedule.createdAt,
-      ...toColumns(schedule),
-    },
-  );
+  yield* insert("schedules", { ...valuesOf(schedule, ADDED), ...chosenIn(schedule) });
   return "added";
 }
 
@@ -112,29 +91,24 @@ function* edit(
   const { id, principal, name } = after;
   yield* lockPrincipal(principal);
   const stored = yield* findToChange(before);
-  if (stored === undefined || toJson(stored) !== toJson(before)) return "stale";
+  if (stored === undefined || canonicalJson(stored) !== canonicalJson(before)) return "stale";
   const others = "SELECT id FROM schedules WHERE principal = @principal AND name = @name AND id <> @id";
-  if ((yield* first(others, { principal, name, id })) !== undefined) return "name_taken";
+  if (yield* exists(others, { principal, name, id })) return "name_taken";
   if (skipped !== undefined) yield* skip(id, skipped, skipped.reason);
-  yield* change(
-    `UPDATE schedules SET name = @name, task = @task, expression = @expression, time_zone = @time_zone,
-       catch_up = @catch_up, catch_up_limit = @catch_up_limit, overlap = @overlap, due_at = @due_at,
-       model = @model, limits = @limits, goal = @goal, changes = @changes WHERE id = @id`,
-    { id, ...toColumns(after) },
-  );
+  const values = chosenIn(after);
+  const changes = Object.keys(values).map((column) => `${column} = @${column}`);
+  yield* change(`UPDATE schedules SET ${changes.join(", ")} WHERE id = @id`, { id, ...values });
   return "edited";
 }
 
-function* find(principal: Principal, id: string): Steps<Schedule | undefined> {
-  const row = yield* first<ScheduleRow>(`SELECT * FROM schedules WHERE ${OWN}`, { id, principal });
+function* find(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
+  const row = yield* first<ScheduleRow>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
   return row && toSchedule(row);
 }
 
 /** The same, but locks the row until the transaction ends. */
-function* findToChange({ principal, id }: Pick<Schedule, "principal" | "id">): Steps<Schedule | undefined> {
-  const row = yield* first<ScheduleRow>(`SELECT * FROM schedules WHERE ${OWN} FOR UPDATE`, { id, principal });
-  return row && toSchedule(row);
-}
+const findToChange = ({ principal, id }: Pick<Schedule, "principal" | "id">): Steps<Schedule | undefined> =>
+  find(principal, id, " FOR UPDATE");
 
 function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   const views: ScheduleView[] = [];
@@ -155,11 +129,15 @@ function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   return views;
 }
 
-const viewsOf = (principal: Principal) =>
-  function* (): Steps<ScheduleView[]> {
-    const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
-    return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
-  };
+function* viewsOf(principal: Principal): Steps<ScheduleView[]> {
+  const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
+  return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
+}
+
+function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
+  const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
+  return (yield* change(sql, { id, principal, now })) > 0;
+}
 
 function* due(environment: string, now: number) {
   const isActive = "environment = @environment AND paused_at IS NULL";
@@ -178,10 +156,8 @@ function* resume(given: Schedule, dueAt: number, skipped: Skip | undefined): Ste
   const schedule = yield* findToChange(given);
   if (schedule?.pausedAt !== given.pausedAt || schedule?.dueAt !== given.dueAt) return false;
   if (skipped !== undefined) yield* skip(given.id, skipped, skipped.reason);
-  yield* change("UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id", {
-    id: given.id,
-    due_at: dueAt,
-  });
+  const sql = "UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id";
+  yield* change(sql, { id: given.id, due_at: dueAt });
   return true;
 }
 
@@ -200,11 +176,8 @@ function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason
     { id, to, before: before ?? null, reason },
   );
   if (extended > 0) return;
-  yield* change(
-    `INSERT INTO schedule_skips (schedule_id, due_at, last_due_at, reason) VALUES (@id, @from, @to, @reason)
-     ON CONFLICT DO NOTHING`,
-    { id, from, to, reason },
-  );
+  const fresh = { schedule_id: id, due_at: from, last_due_at: to, reason };
+  yield* insert("schedule_skips", fresh, "ON CONFLICT DO NOTHING");
   yield* change(
     `DELETE FROM schedule_skips WHERE schedule_id = @id AND due_at <= (SELECT due_at FROM schedule_skips
        WHERE schedule_id = @id ORDER BY due_at DESC LIMIT 1 OFFSET ${KEPT_SKIPS})`,
@@ -212,12 +185,11 @@ function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason
   );
 }
 
-function* openRunOf({ id, principal }: Schedule): Steps<Run | undefined> {
-  const row = yield* first<RunRow>(
-    "SELECT * FROM runs WHERE principal = @principal AND ended_at IS NULL AND schedule_id = @id LIMIT 1",
-    { id, principal },
-  );
-  return row && toRun(row);
+/** The open run that keeps a schedule from starting another. */
+function* openRunOf({ id, principal, overlap }: Schedule): Steps<Run | undefined> {
+  if (overlap) return undefined;
+  const isOpen = "principal = @principal AND ended_at IS NULL AND schedule_id = @id LIMIT 1";
+  return yield* runWhere(isOpen, { id, principal });
 }
 
 /** The fields that decide when a schedule starts a run, and whether it may. */
@@ -247,8 +219,8 @@ function* startOrSkip(
   const { id, name, catchUp, principal } = schedule;
   // After the clock was set back, a schedule that was paused and resumed comes to its occurrences again.
   const known = "SELECT id FROM runs WHERE schedule_id = @id AND occurrence = @start";
-  if ((yield* first(known, { id, start: start.from })) !== undefined) return { kind: "stale" };
-  const open = schedule.overlap ? undefined : yield* openRunOf(schedule);
+  if (yield* exists(known, { id, start: start.from })) return { kind: "stale" };
+  const open = yield* openRunOf(schedule);
   let reason = refused;
   if (reason === undefined && open !== undefined) {
     if (open.status === "working" && catchUp === "all") return { kind: "waits" };
@@ -272,84 +244,51 @@ const requestOf = ({ task, model, limits, goal, changes }: Schedule) => ({
   ...defined({ model, limits, goal, changes }),
 });
 
-function* runNow(given: Schedule, fresh: NewRun): Steps<Created | { kind: "previous_open"; run: Run }> {
+type RunNow = Created | { kind: "previous_open"; run: Run };
+
+function* runNow(given: Schedule, fresh: NewRun): Steps<RunNow> {
   const schedule = (yield* findToChange(given)) ?? given;
-  const open = schedule.overlap ? undefined : yield* openRunOf(schedule);
+  const open = yield* openRunOf(schedule);
   if (open !== undefined) return { kind: "previous_open", run: open };
   const { id, name, principal } = schedule;
   return yield* create(principal, requestOf(schedule), { ...fresh, schedule: { id, name } });
 }
 
-export class StoredSchedules implements ScheduleRepository {
-  readonly #engine: Engine;
-  readonly #started: (runId: string) => void;
-  readonly #withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>;
-
-  /** `started` is told of a new run after it is stored. */
-  constructor(
-    engine: Engine,
-    started: (runId: string) => void,
-    withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
-  ) {
-    this.#engine = engine;
-    this.#started = started;
-    this.#withPlaces = withPlaces;
-  }
-
-  add(schedule: Schedule, most: number) {
-    return this.#engine.of(schedule.principal).write(() => add(schedule, most));
-  }
-
-  find(principal: Principal, id: string): Promise<Schedule | undefined> {
-    return this.#engine.of(principal).read(() => find(principal, id));
-  }
-
-  async list(principal: Principal): Promise<ScheduleView[]> {
-    return this.#placed(await this.#engine.of(principal).read(viewsOf(principal)));
-  }
-
-  async listAll(): Promise<ScheduleView[]> {
-    const sql = "SELECT DISTINCT principal FROM schedules ORDER BY principal";
-    const principals = await this.#engine.read(() => all<{ principal: Principal }>(sql));
-    return (await Promise.all(principals.map(({ principal }) => this.list(principal)))).flat();
-  }
-
-  edit(before: Schedule, after: Schedule, skipped: Skip | undefined) {
-    return this.#engine.of(after.principal).write(() => edit(before, after, skipped));
-  }
-
-  async pause(principal: Principal, id: string, now: number): Promise<boolean> {
-    const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
-    return (await this.#engine.of(principal).write(() => change(sql, { id, principal, now }))) > 0;
-  }
-
-  resume(schedule: Schedule, dueAt: number, skipped: Skip | undefined): Promise<boolean> {
-    return this.#engine.of(schedule.principal).write(() => resume(schedule, dueAt, skipped));
-  }
-
-  remove(principal: Principal, id: string): Promise<boolean> {
-    return this.#engine.of(principal).write(() => remove(principal, id));
-  }
-
-  due(environment: string, now: number) {
-    return this.#engine.read(() => due(environment, now));
-  }
-
-  async advance(schedule: Schedule, step: Step, fresh: NewRun): Promise<Advanced> {
-    const write = () => advance(schedule, step, fresh);
-    const outcome = await this.#engine.of(schedule.principal).write(write);
-    if (outcome.kind === "started") this.#started(outcome.run.id);
+/** `started` is told of a new run after it is stored. */
+export function storedSchedules(
+  engine: Engine,
+  started: (runId: string) => void,
+  withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
+): ScheduleRepository {
+  /** Carries out what may start a run. */
+  const starting = async <T extends Advanced | RunNow>(
+    schedule: Schedule,
+    steps: () => Steps<T>,
+  ): Promise<T> => {
+    const outcome = await engine.of(schedule.principal).write(steps);
+    if (outcome.kind === "started" || outcome.kind === "created") started(outcome.run.id);
     return outcome;
-  }
-
-  async runNow(schedule: Schedule, fresh: NewRun) {
-    const outcome = await this.#engine.of(schedule.principal).write(() => runNow(schedule, fresh));
-    if (outcome.kind === "created") this.#started(outcome.run.id);
-    return outcome;
-  }
-
-  async #placed(views: ScheduleView[]): Promise<ScheduleView[]> {
-    const placed = await this.#withPlaces(views.flatMap(({ runs }) => runs));
+  };
+  const list = async (principal: Principal): Promise<ScheduleView[]> => {
+    const views = await engine.of(principal).read(() => viewsOf(principal));
+    const placed = await withPlaces(views.flatMap(({ runs }) => runs));
     return views.map((view) => ({ ...view, runs: placed.splice(0, view.runs.length) }));
-  }
+  };
+  return {
+    ...ofPrincipal(engine, "read", { find }),
+    ...ofPrincipal(engine, "write", { pause, remove }),
+    ...ofServer(engine, "read", { due }),
+    list,
+    listAll: async () => {
+      const sql = "SELECT DISTINCT principal FROM schedules ORDER BY principal";
+      const principals = await engine.read(() => all<{ principal: Principal }>(sql));
+      return (await Promise.all(principals.map(({ principal }) => list(principal)))).flat();
+    },
+    add: (schedule, most) => engine.of(schedule.principal).write(() => add(schedule, most)),
+    edit: (before, after, skipped) => engine.of(after.principal).write(() => edit(before, after, skipped)),
+    resume: (schedule, dueAt, skipped) =>
+      engine.of(schedule.principal).write(() => resume(schedule, dueAt, skipped)),
+    advance: (schedule, step, fresh) => starting(schedule, () => advance(schedule, step, fresh)),
+    runNow: (schedule, fresh) => starting(schedule, () => runNow(schedule, fresh)),
+  };
 }

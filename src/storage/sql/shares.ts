@@ -1,8 +1,21 @@
 /** Links with which others look at a run. */
 import { MAX_SHARES, type RunShare, type ShareRows, type SharedRun } from "../../runs/shares.ts";
 import type { Principal } from "../../runs/run.ts";
+import { fieldsOf } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
-import { type Engine, type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import {
+  type Engine,
+  type Steps,
+  all,
+  change,
+  count,
+  exists,
+  first,
+  insert,
+  lockPrincipal,
+  ofPrincipal,
+  ofServer,
+} from "./steps.ts";
 
 interface ShareRow {
   id: string;
@@ -13,44 +26,27 @@ interface ShareRow {
   opened: number;
 }
 
-const toShare = (row: Omit<ShareRow, "run_id" | "principal">): RunShare => ({
-  id: row.id,
-  createdAt: row.created_at,
-  expiresAt: row.expires_at,
-  opened: row.opened,
-});
+const SHARE = "id, created_at, expires_at, opened";
 
 /** Rows of links that have expired are deleted with the next one of their run. */
 function* add({ id, runId, principal, createdAt, expiresAt }: SharedRun): Steps<boolean | undefined> {
   yield* lockPrincipal(principal);
-  const run = yield* first("SELECT id FROM runs WHERE id = @run AND principal = @principal", {
-    run: runId,
-    principal,
-  });
-  if (run === undefined) return undefined;
-  yield* change("DELETE FROM run_shares WHERE run_id = @run AND expires_at <= @now", {
-    run: runId,
-    now: createdAt,
-  });
-  const found = yield* first<{ count: number }>(
-    "SELECT count(*) AS count FROM run_shares WHERE run_id = @run",
-    { run: runId },
-  );
-  if ((found?.count ?? 0) >= MAX_SHARES) return false;
-  yield* change(
-    "INSERT INTO run_shares (id, run_id, created_at, expires_at) VALUES (@id, @run, @created_at, @expires_at)",
-    { id, run: runId, created_at: createdAt, expires_at: expiresAt },
-  );
-  return true;
+  const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
+  if (!(yield* exists(run, { run: runId, principal }))) return undefined;
+  const expired = "DELETE FROM run_shares WHERE run_id = @run AND expires_at <= @now";
+  yield* change(expired, { run: runId, now: createdAt });
+  const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
+  if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
+  return yield* insert("run_shares", { id, run_id: runId, created_at: createdAt, expires_at: expiresAt });
 }
 
 function* of(principal: Principal, runId: string, now: number): Steps<RunShare[]> {
   const rows = yield* all<ShareRow>(
-    `SELECT id, created_at, expires_at, opened FROM run_shares
+    `SELECT ${SHARE} FROM run_shares
      WHERE run_id = @run AND expires_at > @now AND ${IS_OF_PRINCIPAL} ORDER BY created_at, id`,
     { run: runId, now, principal },
   );
-  return rows.map(toShare);
+  return rows.map((row) => fieldsOf(row, SHARE));
 }
 
 function* remove(principal: Principal, runId: string, id: string): Steps<boolean> {
@@ -64,7 +60,7 @@ function* find(id: string, now: number): Steps<SharedRun | undefined> {
      FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.id = @id AND s.expires_at > @now`,
     { id, now },
   );
-  return row && { ...toShare(row), runId: row.run_id, principal: row.principal };
+  return row && fieldsOf(row, `${SHARE}, run_id, principal`);
 }
 
 function* countOpening({ id }: SharedRun): Steps<void> {
@@ -72,10 +68,10 @@ function* countOpening({ id }: SharedRun): Steps<void> {
 }
 
 export const shareRows = (engine: Engine): ShareRows => ({
-  add: (share) => engine.of(share.principal).write(() => add(share)),
-  of: (principal, runId, now) => engine.of(principal).read(() => of(principal, runId, now)),
-  remove: (principal, runId, id) => engine.of(principal).write(() => remove(principal, runId, id)),
+  ...ofPrincipal(engine, "read", { of }),
+  ...ofPrincipal(engine, "write", { remove }),
   // Nobody is known yet who asks.
-  find: (id, now) => engine.read(() => find(id, now)),
+  ...ofServer(engine, "read", { find }),
+  add: (share) => engine.of(share.principal).write(() => add(share)),
   countOpening: (share) => engine.of(share.principal).note(() => countOpening(share)),
 });

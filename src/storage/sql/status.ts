@@ -1,9 +1,9 @@
 /** The only writer of `runs.status`: takes legal transitions alone, and each only from the status it starts at. */
 import type { EarlierEnd } from "../../agent/agent.ts";
-import { toJson } from "../../core/json.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import { reportEnd } from "./child-reports.ts";
+import { valuesOf } from "./columns.ts";
 import * as questions from "./questions.ts";
 import * as models from "./model-requests.ts";
 import { type RunRow, treeOf } from "./rows.ts";
@@ -34,7 +34,8 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
 
 /**
  * Makes the status of an open run, and of the one that started it, agree with what they wait for: approvals, a client's
- * model. A run also waits for what those ask that it started. Gives the status it has then. Belongs into the transaction of what it waits for.
+ * model. A run also waits for what those ask that it started. Gives the status it has then. Belongs into the transaction
+ * of what it waits for.
  */
 export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
   const { id: runId, parent_id: parent, status } = row;
@@ -58,23 +59,19 @@ type OpenRow = Pick<RunRow, "id" | "parent_id"> & { status: OpenStatus };
 
 /** Ends a run. Its pending approvals must have been withdrawn. */
 export function* end(runId: string, transition: Transition, ending: Ending): Steps<void> {
-  const { now, answer, structured, stopReason, failure, cancelReason } = ending;
+  const { now } = ending;
   const row = yield* first<RunRow>(
     `UPDATE runs SET status = @to, updated_at = @now, ended_at = @now,
        answer = coalesce(@answer, answer), structured = @structured, stop_reason = @stop_reason,
-       failure_reason = @failure_reason, failure_message = @failure_message,
-       cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
+       failure_reason = @reason, failure_message = @message, cancel_reason = @cancel_reason,
+       runnable = 0, in_flight = 0
      WHERE id = @id AND status = @from RETURNING *`,
     {
       id: runId,
-      ...transition,
       now,
-      answer: answer ?? null,
-      structured: structured === undefined ? null : toJson(structured),
-      stop_reason: stopReason ?? null,
-      failure_reason: failure?.reason ?? null,
-      failure_message: failure?.message ?? null,
-      cancel_reason: cancelReason ?? null,
+      ...transition,
+      ...valuesOf(ending, "answer, structured, stop_reason, cancel_reason"),
+      ...valuesOf(ending.failure ?? {}, "reason, message"),
     },
   );
   if (row === undefined) throw notFrom(runId, transition);

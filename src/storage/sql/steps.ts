@@ -56,8 +56,56 @@ export function* change(sql: string, values: Statement["values"] = {}): Steps<nu
   return (yield { sql, values }).changes;
 }
 
+/** Inserts a row; false if `onConflict` kept it from that. */
+export function* insert(table: string, values: Statement["values"], onConflict = ""): Steps<boolean> {
+  const names = Object.keys(values);
+  const places = names.map((name) => `@${name}`).join(", ");
+  const sql = `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${onConflict}`;
+  return (yield* change(sql, values)) === 1;
+}
+
+/** True if there is a row. */
+export function* exists(sql: string, values: Statement["values"] = {}): Steps<boolean> {
+  return (yield* first(sql, values)) !== undefined;
+}
+
+/** The number in the column `count`. */
+export function* count(sql: string, values: Statement["values"] = {}): Steps<number> {
+  return (yield* first<{ count: number }>(sql, values))?.count ?? 0;
+}
+
 /** Keeps other transactions from starting runs of the principal until this one ends. Comes before a run is locked. */
 export function* lockPrincipal(principal: Principal): Steps<void> {
   const sql = "SELECT pg_advisory_xact_lock(hashtextextended(@principal, 0))";
   yield { sql, values: { principal }, isLock: true };
 }
+
+type StepsByName = Readonly<Record<string, (...args: never[]) => Steps<unknown>>>;
+type OwnedSteps = Readonly<Record<string, (principal: Principal, ...args: never[]) => Steps<unknown>>>;
+type Way = "read" | "write" | "note";
+
+/** Functions that make steps as methods that carry them out, with the same arguments. */
+type Methods<Made extends StepsByName> = {
+  [Name in keyof Made]: Made[Name] extends (...args: infer Args) => Steps<infer T>
+    ? (...args: Args) => Promise<T>
+    : never;
+};
+
+function methodsOf<Made extends StepsByName>(
+  steps: Made,
+  carryOut: (args: never[], work: () => Steps<unknown>) => Promise<unknown>,
+): Methods<Made> {
+  const methods = Object.entries(steps).map(([name, make]) => [
+    name,
+    (...args: never[]) => carryOut(args, () => make(...args)),
+  ]);
+  return Object.fromEntries(methods) as Methods<Made>; // by the names and arguments of `steps`
+}
+
+/** Methods in the name of the principal that is their first argument. */
+export const ofPrincipal = <Made extends OwnedSteps>(engine: Engine, way: Way, steps: Made): Methods<Made> =>
+  methodsOf(steps, ([principal = ""], work) => engine.of(principal)[way](work));
+
+/** Methods in the name of the server itself. */
+export const ofServer = <Made extends StepsByName>(engine: Engine, way: Way, steps: Made): Methods<Made> =>
+  methodsOf(steps, (_args, work) => engine[way](work));

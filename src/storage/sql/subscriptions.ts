@@ -9,11 +9,13 @@ import {
   newsId,
   targetOf,
 } from "../../runs/news.ts";
+import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
+import { fieldsOf, valuesOf } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
-import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import { type Steps, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 interface SubscriptionRow {
   id: string;
@@ -25,11 +27,7 @@ interface SubscriptionRow {
   expires_at: number;
 }
 
-const toSubscription = ({ run_id: runId, expires_at: expiresAt, ...row }: SubscriptionRow): Subscription => ({
-  ...row,
-  expiresAt,
-  ...(runId === null ? {} : { runId }),
-});
+const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at";
 
 export type NamedEventRow = EventRow & Pick<RunRow, "thread_id" | "name" | "task" | "schedule_name">;
 
@@ -60,13 +58,7 @@ function wanted(principal: Principal, { type, runId, since, limit }: OccurrenceQ
   return {
     sql: `FROM run_events AS e INDEXED BY run_events_news JOIN runs AS r ON r.id = e.run_id
       WHERE ${conditions.join(" AND ")}`,
-    values: {
-      principal,
-      since,
-      limit,
-      kinds: toJson(KINDS[type]),
-      ...(runId === undefined ? {} : { run_id: runId }),
-    },
+    values: { principal, since, limit, kinds: toJson(KINDS[type]), ...defined({ run_id: runId }) },
   };
 }
 
@@ -104,24 +96,22 @@ export function* find(principal: Principal, id: string, now: number): Steps<Subs
     "SELECT * FROM news_subscriptions WHERE id = @id AND principal = @principal AND expires_at > @now",
     { id, principal, now },
   );
-  return row && toSubscription(row);
+  return row && fieldsOf(row, SUBSCRIPTION);
 }
 
 export function* findAnyones(id: string): Steps<Subscription | undefined> {
   const row = yield* first<SubscriptionRow>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
-  return row && toSubscription(row);
+  return row && fieldsOf(row, SUBSCRIPTION);
 }
 
-export function* anyOpen(now: number): Steps<boolean> {
-  const sql = "SELECT id FROM news_subscriptions WHERE expires_at > @now LIMIT 1";
-  return (yield* first(sql, { now })) !== undefined;
-}
+export const anyOpen = (now: number): Steps<boolean> =>
+  exists("SELECT id FROM news_subscriptions WHERE expires_at > @now LIMIT 1", { now });
 
 /** Expired ones of the principal are deleted on the way, with the messages on their way. */
 export function* add(
   ...[subscription, { most, now, since }]: Parameters<RunNews["subscribe"]>
 ): Steps<{ isTruncated: boolean } | undefined> {
-  const { id, principal, type, runId, url, secret, expiresAt } = subscription;
+  const { id, principal } = subscription;
   yield* lockPrincipal(principal);
   const known = yield* all<Pick<SubscriptionRow, "id" | "expires_at">>(
     "SELECT id, expires_at FROM news_subscriptions WHERE principal = @principal",
@@ -131,11 +121,10 @@ export function* add(
   const open = known.filter((one) => one.expires_at > now);
   const isNew = open.every((one) => one.id !== id);
   if (open.length - (isNew ? 0 : 1) >= most) return undefined;
-  yield* change(
-    `INSERT INTO news_subscriptions (id, principal, type, run_id, url, secret, expires_at)
-     VALUES (@id, @principal, @type, @run_id, @url, @secret, @expires_at)
-     ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at`,
-    { id, principal, type, run_id: runId ?? null, url, secret, expires_at: expiresAt },
+  yield* insert(
+    "news_subscriptions",
+    valuesOf(subscription, SUBSCRIPTION),
+    "ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at",
   );
   const isMissed = isNew && since !== undefined;
   return { isTruncated: isMissed && (yield* sendMissed(subscription, since, now)) };
@@ -144,14 +133,16 @@ export function* add(
 /** Removes those of all principals, with the messages on their way. */
 export function* removeExpired(now: number): Steps<void> {
   const sql = "DELETE FROM news_subscriptions WHERE expires_at <= @now RETURNING id";
-  for (const { id } of yield* all<{ id: string }>(sql, { now }))
-    yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
+  for (const { id } of yield* all<{ id: string }>(sql, { now })) yield* dropMessages(id);
 }
+
+const dropMessages = (id: string): Steps<number> =>
+  change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
 
 /** Removes it with the messages on their way; false: the principal has none of this id. */
 export function* remove(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM news_subscriptions WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id, principal })) === 0) return false;
-  yield* change("DELETE FROM news_deliveries WHERE target = @target", { target: targetOf(id) });
+  yield* dropMessages(id);
   return true;
 }

@@ -1,17 +1,10 @@
 /** The threads of runs. */
 import type { Principal } from "../../runs/run.ts";
-import { type Steps, change } from "./steps.ts";
+import { type Steps, change, insert } from "./steps.ts";
 
-/**
- * Notes a thread that is being made as a copy of another. Its checkpoints may be stored elsewhere, so the note is
- * here before they are, until the thread is in use or given up.
- */
+/** Notes a thread that is being copied before its checkpoints are stored, until it is in use or given up. */
 export function* beginCopy(principal: Principal, id: string, now: number): Steps<void> {
-  yield* change("INSERT INTO thread_copies (id, principal, begun_at) VALUES (@id, @principal, @now)", {
-    id,
-    principal,
-    now,
-  });
+  yield* insert("thread_copies", { id, principal, begun_at: now });
 }
 
 /** False if the copy was given up in between. */
@@ -21,9 +14,13 @@ export function* takeCopy(principal: Principal, id: string): Steps<boolean> {
 }
 
 export function* addThread(principal: Principal, id: string, now: number): Steps<void> {
-  yield* change("INSERT INTO threads (id, principal, created_at) VALUES (@id, @principal, @now)", {
-    id,
-    principal,
-    now,
-  });
+  yield* insert("threads", { id, principal, created_at: now });
 }
+
+/** The values of a run that begins. */
+export const begunAt = (now: number) => ({
+  status: "working",
+  created_at: now,
+  updated_at: now,
+  runnable_since: now,
+});

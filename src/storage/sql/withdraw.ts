@@ -4,10 +4,7 @@ import * as questions from "./questions.ts";
 import { type Asker, toApproval, toQuestion } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
-/**
- * Withdraws what is pending, but for the interrupts that are still open, with an event for each. Belongs into the
- * transaction of what made it needless.
- */
+/** Withdraws what is pending, but for open interrupts. Belongs into the transaction of what made it needless. */
 export function* withdraw(
   whose: Asker,
   by: string,

@@ -1,18 +1,7 @@
 /** Reads and writes of a run by the holder of its lease. */
 import { createHash } from "node:crypto";
-import type {
-  AgentInput,
-  AgentPath,
-  ChildRuns,
-  EffectLog,
-  HitlRequest,
-  PendingInterrupt,
-  PendingQuestion,
-  SamplingReply,
-  SamplingRequest,
-  TracePlace,
-} from "../../agent/agent.ts";
-import { type Clock, shortTime } from "../../core/clock.ts";
+import type { AgentPath, PendingInterrupt, PendingQuestion, SamplingReply } from "../../agent/agent.ts";
+import { shortTime } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import {
   approvalId,
@@ -22,31 +11,20 @@ import {
   decidedEntry,
   requestedEntry,
 } from "../../runs/asked-events.ts";
-import { type JournalEntry, answerExcerpt } from "../../runs/events.ts";
+import { answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
-import type { RunReviews } from "../../runs/proposals.ts";
 import type {
   CompleteOutcome,
-  Delivered,
   Lease,
   PauseOutcome,
-  Paused,
   RunInbox,
-  RunResult,
+  RunListener,
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";
-import {
-  DEADLINE,
-  type FailureDetails,
-  type OpenQuestion,
-  breakOff,
-  isCut,
-  isWithin,
-  sameAs,
-} from "../../runs/run.ts";
+import { DEADLINE, type FailureDetails, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
-import { StoredChildren, cancelChildren, hasOpenChildren } from "./children.ts";
+import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
@@ -56,7 +34,6 @@ import * as news from "./news.ts";
 import * as questions from "./questions.ts";
 import { storedReviews } from "./reviews.ts";
 import { withdraw } from "./withdraw.ts";
-import type { Answer } from "../../tools/tool.ts";
 import { type Asker, NANOS, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
@@ -71,15 +48,19 @@ function* isRepeated(root: string, { id, request }: PendingInterrupt): Steps<boo
 }
 
 /** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
-function* withdrawOf(whose: Asker & { root: string }, agent: AgentPath, now: number): Steps<boolean> {
+function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean> {
   if ((yield* questions.countPending(whose)) === 0) return false;
   const { root } = whose;
   const calls = (yield* approvals.ofRun(root)).map(({ agent: of, interruptId: id }) => ({ of, id }));
   const asked = [...calls, ...(yield* questions.ofRun(root)).map(({ agent: of, id }) => ({ of, id }))];
   const others = asked.filter(({ of }) => !isWithin(agent, of));
   if (others.length === asked.length) return false;
-  const open = others.map(({ id }) => id);
-  yield* withdraw(whose, "agent", now, open);
+  yield* withdraw(
+    whose,
+    "agent",
+    now,
+    others.map(({ id }) => id),
+  );
   return true;
 }
 
@@ -102,16 +83,8 @@ function* ask(
 ): Steps<void> {
   const { afterMs = deadlineMs }: { afterMs?: number } = question.kind === "ask" ? question : {};
   const expiresAt = afterMs === undefined ? {} : { expiresAt: now + afterMs };
-  const asked: OpenQuestion = {
-    id,
-    runId: rootOf(run),
-    agent,
-    ...askedBy(run),
-    question,
-    status: "pending",
-    requestedAt: now,
-    ...expiresAt,
-  };
+  const place = { id, runId: rootOf(run), agent, ...askedBy(run) };
+  const asked = { ...place, question, status: "pending" as const, requestedAt: now, ...expiresAt };
   if (yield* questions.add(asked)) yield* news.append(rootRow(run), askedEntry(asked), { now, rules });
 }
 
@@ -139,6 +112,14 @@ export function* fail(
   return cancelled;
 }
 
+/** Ends the held question of this id, or all of them; `by` withdraws those that nobody has answered. */
+function* endHeld(row: leases.OpenRunRow, id: string | undefined, by: string, now: number): Steps<void> {
+  for (const one of yield* questions.endHeld(askerOf(row), id, now)) {
+    yield* journal.append(rootOf(row), answeredEntry(toQuestion(one), undefined, by), now);
+  }
+  yield* status.update(row, now);
+}
+
 /** A run that starts a minute or more after its schedule's time. */
 const LATE_MS = 60_000;
 
@@ -151,32 +132,33 @@ const lateNote = ({
     ? ""
     : `\n\n[This run of a schedule was due at ${shortTime(occurrence)} and starts late.]`;
 
+/** Work on a row that a lease holds. */
+type Work<T> = (row: leases.OpenRunRow) => Steps<T>;
+
 /** The port of `runs/ports.ts` over an engine. */
 export class StoredWork implements WorkLog {
   readonly #engine: Engine;
-  readonly #changed: (runId: string, isClaimable: boolean) => void;
+  readonly #changed: RunListener["changed"];
   readonly #news: news.StoredNews;
   readonly #syncCheckpoints: () => Promise<void>;
-  readonly #deadlineMs: number | undefined;
-  readonly #questionDeadlineMs: number | undefined;
+  readonly #options: WorkOptions;
 
-  /** `changed` is told of every change, after it is stored. `isClaimable`: the run may be worked on from now on. */
+  /** `changed` is told of every change, after it is stored. */
   constructor(
     engine: Engine,
-    changed: (runId: string, isClaimable: boolean) => void,
+    changed: RunListener["changed"],
     posted: news.StoredNews,
-    { syncCheckpoints, deadlineMs, questionDeadlineMs }: WorkOptions,
+    options: WorkOptions,
   ) {
     this.#engine = engine;
     this.#changed = changed;
     this.#news = posted;
-    this.#syncCheckpoints = syncCheckpoints ?? (async () => undefined);
-    this.#deadlineMs = deadlineMs;
-    this.#questionDeadlineMs = questionDeadlineMs;
+    this.#syncCheckpoints = options.syncCheckpoints ?? (async () => undefined);
+    this.#options = options;
   }
 
-  record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
-    return this.#note(lease, function* (row) {
+  record: WorkLog["record"] = (lease, entry, now) =>
+    this.#note(lease, function* (row) {
       const root = rootOf(row);
       const { isKnown, latest } = yield* journal.has(root, entry);
       if (isKnown) return;
@@ -186,7 +168,7 @@ export class StoredWork implements WorkLog {
       }
       const { effect } = entry;
       if (effect === undefined) return;
-      const { subagent, cost = 0 } = effect;
+      const { subagent, cost = 0, todos, answer, usage } = effect;
       yield* change(
         `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
            input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
@@ -197,11 +179,11 @@ export class StoredWork implements WorkLog {
         {
           id: row.id,
           root,
-          todos: effect.todos === undefined ? null : toJson(effect.todos),
-          answer: effect.answer ?? null,
-          input: effect.usage?.inputTokens ?? 0,
-          output: effect.usage?.outputTokens ?? 0,
-          cached: effect.usage?.cachedInputTokens ?? 0,
+          answer: answer ?? null,
+          todos: todos === undefined ? null : toJson(todos),
+          input: usage?.inputTokens ?? 0,
+          output: usage?.outputTokens ?? 0,
+          cached: usage?.cachedInputTokens ?? 0,
           cost: cost === "unknown" ? 0 : Math.round(cost * NANOS),
           unpriced: Number(cost === "unknown"),
           started: Number(subagent === "begun" && latest !== "subagent_queued"),
@@ -210,52 +192,34 @@ export class StoredWork implements WorkLog {
         },
       );
     });
-  }
 
-  requestApprovals(
-    lease: Lease,
-    agent: AgentPath,
-    interruptId: string,
-    request: HitlRequest,
-    now: number,
-  ): Promise<void> {
+  requestApprovals: WorkLog["requestApprovals"] = (lease, agent, interruptId, request, now) => {
     const ask = (row: leases.OpenRunRow) => this.#ask(row, { id: interruptId, request }, agent, now);
     return this.#announce(lease, function* (row) {
       yield* ask(row);
       yield* status.update(row, now);
     });
-  }
+  };
 
-  askQuestion(lease: Lease, asked: PendingQuestion, now: number): Promise<void> {
-    const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
+  askQuestion: WorkLog["askQuestion"] = (lease, asked, now) => {
+    const times = this.#times(now);
     return this.#announce(lease, function* (row) {
       yield* ask(row, asked, times);
       yield* status.update(row, now);
     });
-  }
+  };
 
-  takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined> {
-    return this.#write(lease, function* (row) {
-      const root = rootOf(row);
-      for (const one of yield* questions.endHeld(askerOf(row), questionId, now)) {
-        yield* journal.append(root, answeredEntry(toQuestion(one), undefined, DEADLINE), now);
-      }
-      yield* status.update(row, now);
-      return (yield* questions.get(root, questionId))?.answer;
+  takeHeld: WorkLog["takeHeld"] = (lease, questionId, now) =>
+    this.#write(lease, function* (row) {
+      yield* endHeld(row, questionId, DEADLINE, now);
+      return (yield* questions.get(rootOf(row), questionId))?.answer;
     });
-  }
 
-  forgetHeld(lease: Lease, now: number): Promise<void> {
-    return this.#note(lease, function* (row) {
-      for (const one of yield* questions.endHeld(askerOf(row), undefined, now)) {
-        yield* journal.append(rootOf(row), answeredEntry(toQuestion(one), undefined, "end of the call"), now);
-      }
-      yield* status.update(row, now);
-    });
-  }
+  forgetHeld: WorkLog["forgetHeld"] = (lease, now) =>
+    this.#note(lease, (row) => endHeld(row, undefined, "end of the call", now));
 
-  async nextInput(lease: Lease): Promise<AgentInput> {
-    return this.#engine.of(lease.principal).read(function* (): Steps<AgentInput> {
+  nextInput: WorkLog["nextInput"] = (lease) =>
+    this.#engine.of(lease.principal).read(function* () {
       const row = yield* leases.held(lease);
       const answers = yield* questions.undelivered(askerOf(row));
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
@@ -264,44 +228,34 @@ export class StoredWork implements WorkLog {
       const task = row.task + lateNote(row);
       return { kind: "task", task, after, told: yield* messages.beforeRun(row.id) };
     });
-  }
 
   /** Keeps a run's spans in one trace, whichever process works on it. */
-  tracePlace({ principal, runId }: Lease): TracePlace {
+  tracePlace: WorkLog["tracePlace"] = ({ principal, runId: id }) => {
     const engine = this.#engine.of(principal);
     const trace = () =>
-      first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id: runId });
-    const begin = (traceparent: string) =>
-      change("UPDATE runs SET traceparent = @traceparent WHERE id = @id AND traceparent IS NULL", {
-        id: runId,
-        traceparent,
-      });
+      first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id });
+    const begin = "UPDATE runs SET traceparent = @traceparent WHERE id = @id AND traceparent IS NULL";
     return {
       before: async () => (await engine.read(trace))?.traceparent ?? undefined,
-      began: async (traceparent) => void (await engine.note(() => begin(traceparent))),
+      began: async (traceparent) => void (await engine.note(() => change(begin, { id, traceparent }))),
     };
-  }
+  };
 
-  async hasAnswers({ principal, runId: asker, rootId: root }: Lease): Promise<boolean> {
+  hasAnswers: WorkLog["hasAnswers"] = async ({ principal, runId: asker, rootId: root }) => {
     const answers = await this.#engine.of(principal).read(() => questions.undelivered({ root, asker }));
     return Object.keys(answers).length > 0;
-  }
+  };
 
-  async markHandedOver(lease: Lease): Promise<void> {
+  markHandedOver: WorkLog["markHandedOver"] = async (lease) => {
     await this.#syncCheckpoints();
     return this.#note(lease, function* ({ id }) {
       yield* change("UPDATE runs SET input_handed_over = 1 WHERE id = @id", { id });
     });
-  }
+  };
 
-  pause(
-    lease: Lease,
-    { interrupts: open, questions: others, modelAwaited, childAwaited }: Paused,
-    delivered: readonly Delivered[],
-    inbox: RunInbox,
-    now: number,
-  ): Promise<PauseOutcome> {
-    const times = { now, deadlineMs: this.#questionDeadlineMs, rules: this.#news.rules };
+  pause: WorkLog["pause"] = (lease, paused, delivered, inbox, now) => {
+    const { interrupts: open, questions: others, modelAwaited, childAwaited } = paused;
+    const times = this.#times(now);
     const askApproval = (row: leases.OpenRunRow, asked: PendingInterrupt) =>
       this.#ask(row, asked, asked.request.agent ?? [], now);
     return this.#announce(lease, function* (row): Steps<PauseOutcome> {
@@ -326,18 +280,14 @@ export class StoredWork implements WorkLog {
       if (childAwaited && (yield* hasNews(row.id, inbox))) return "answered";
       const isAsked = (yield* questions.countPending(whose)) > 0;
       if (!isAsked && !modelAwaited && !childAwaited) return "stuck";
-      yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
-      yield* leases.release(lease);
+      yield* leases.suspend(lease);
       return "waiting";
     });
-  }
+  };
 
-  inbox(lease: Lease): RunInbox {
-    return new messages.StoredInbox(this.#engine.of(lease.principal), lease.runId);
-  }
+  inbox: WorkLog["inbox"] = ({ principal, runId }) => messages.storedInbox(this.#engine.of(principal), runId);
 
-  async complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<CompleteOutcome> {
-    const { answer, structured, stopReason } = result;
+  complete: WorkLog["complete"] = async (lease, { answer, structured, stopReason }, inbox, now) => {
     const { rules } = this.#news;
     let cancelled: string[] = [];
     const outcome = await this.#announce(lease, function* (row): Steps<CompleteOutcome> {
@@ -347,8 +297,7 @@ export class StoredWork implements WorkLog {
       if (stopReason !== undefined && !isCut(stopReason))
         cancelled = yield* cancelChildren(row.id, "The run that started it ended.", now);
       else if (yield* hasOpenChildren(row.id)) {
-        yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
-        yield* leases.release(lease);
+        yield* leases.suspend(lease);
         return "waiting";
       }
       yield* withdraw(treeOf(row), "agent", now);
@@ -366,44 +315,40 @@ export class StoredWork implements WorkLog {
     });
     for (const id of cancelled) this.#changed(id, true);
     return outcome;
-  }
+  };
 
-  reviews(lease: Lease): RunReviews {
-    const { runId } = lease;
+  reviews: WorkLog["reviews"] = (lease) => {
     const engine = this.#engine.of(lease.principal);
-    return storedReviews({ engine, runId, write: (work) => this.#write(lease, work) });
-  }
+    return storedReviews({ engine, runId: lease.runId, write: (work) => this.#write(lease, work) });
+  };
 
-  children(lease: Lease, clock: Clock, newThreadId: () => string): ChildRuns {
-    return new StoredChildren(lease, {
+  children: WorkLog["children"] = (lease, clock, newThreadId) =>
+    storedChildren(lease, {
       engine: this.#engine.of(lease.principal),
       write: (work) => this.#write(lease, work),
       changed: (runId) => this.#changed(runId, true),
       clock,
       newThreadId,
     });
-  }
 
   /** The id is made of what is asked: a call that is made again after a crash or a pause finds its reply. */
-  async askModel(lease: Lease, request: SamplingRequest, now: number) {
+  askModel: WorkLog["askModel"] = async (lease, request, now) => {
     const id = createHash("sha256").update(toJson(request)).digest("base64url");
     const ask = () => models.ask(lease.runId, id, request, now);
     const reply = await this.#unlessReplied(lease, id, "model_requested", now, ask);
     return reply === undefined ? { id } : { id, reply };
-  }
+  };
 
-  awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined> {
-    const wait = () => models.wait(lease.runId, callId);
-    return this.#unlessReplied(lease, callId, "model_awaited", now, wait);
-  }
+  awaitModel: WorkLog["awaitModel"] = (lease, callId, now) =>
+    this.#unlessReplied(lease, callId, "model_awaited", now, () => models.wait(lease.runId, callId));
 
-  async fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
+  fail: WorkLog["fail"] = async (lease, failure, now) => {
     const { rules } = this.#news;
     const cancelled = await this.#announce(lease, () => fail(lease, failure, { now, rules }));
     for (const id of cancelled) this.#changed(id, true);
-  }
+  };
 
-  async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
+  park: WorkLog["park"] = async (lease, stopped, now) => {
     await this.#syncCheckpoints(); // the next server must find the agent's last writes
     await this.#note(lease, function* ({ id, parent_id }) {
       yield* change("UPDATE runs SET in_flight = 2 WHERE id = @id", { id });
@@ -411,12 +356,12 @@ export class StoredWork implements WorkLog {
       if (stopped) yield* leases.release(lease);
       else yield* leases.fenceOff(lease);
     });
-  }
+  };
 
-  effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
+  effectLog: WorkLog["effectLog"] = (lease, clock, onFailure) => {
     const engine = this.#engine.of(lease.principal);
     return storedEffects(lease, { engine, sync: this.#syncCheckpoints, clock, onFailure });
-  }
+  };
 
   /** Gives the reply of a model call, or does `work` with an event and the status that follows from it. */
   #unlessReplied(
@@ -436,6 +381,10 @@ export class StoredWork implements WorkLog {
     });
   }
 
+  #times(now: number): AskTimes {
+    return { now, deadlineMs: this.#options.questionDeadlineMs, rules: this.#news.rules };
+  }
+
   /** Stores what an interrupt asks, and decides what a person approved for the whole run; the rest stays as it is. */
   *#ask(
     row: leases.OpenRunRow,
@@ -443,7 +392,7 @@ export class StoredWork implements WorkLog {
     agent: AgentPath,
     now: number,
   ): Steps<void> {
-    const times = { now, deadlineMs: this.#deadlineMs };
+    const times = { now, deadlineMs: this.#options.deadlineMs };
     for (const asked of approvalsOf(rootOf(row), id, agent, request, times)) {
       const approval = { ...asked, ...askedBy(row) };
       if (!(yield* approvals.add(approval))) continue;
@@ -459,7 +408,7 @@ export class StoredWork implements WorkLog {
   }
 
   /** Durable at once, because someone is told of it or acts on it. */
-  async #write<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
+  async #write<T>(lease: Lease, work: Work<T>): Promise<T> {
     await this.#syncCheckpoints();
     const result = await this.#engine.of(lease.principal).write(() => underLease(lease, work));
     this.#tell(lease);
@@ -467,14 +416,14 @@ export class StoredWork implements WorkLog {
   }
 
   /** The same for changes that may be news. */
-  async #announce<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
+  async #announce<T>(lease: Lease, work: Work<T>): Promise<T> {
     const result = await this.#write(lease, work);
     this.#news.posted();
     return result;
   }
 
   /** Not durable at once: after a power cut the run reports its progress again. */
-  async #note(lease: Lease, work: (row: leases.OpenRunRow) => Steps<void>): Promise<void> {
+  async #note(lease: Lease, work: Work<void>): Promise<void> {
     await this.#engine.of(lease.principal).note(() => underLease(lease, work));
     this.#tell(lease);
   }
@@ -485,6 +434,6 @@ export class StoredWork implements WorkLog {
   }
 }
 
-function* underLease<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Steps<T> {
+function* underLease<T>(lease: Lease, work: Work<T>): Steps<T> {
   return yield* work(yield* leases.heldToChange(lease));
 }

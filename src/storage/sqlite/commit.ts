@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
-import type { Transaction } from "./api.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { byIdentity } from "../../core/by-identity.ts";
 import { StorageError, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./threads.ts";
@@ -16,20 +16,9 @@ interface LogState {
   isDoubtful: boolean;
 }
 
-const states = new WeakMap<Database, LogState>();
+const stateOf = byIdentity((_database: Database): LogState => ({ isDoubtful: false }));
 
-function stateOf(database: Database): LogState {
-  const known = states.get(database);
-  if (known !== undefined) return known;
-  const state: LogState = { isDoubtful: false };
-  states.set(database, state);
-  return state;
-}
-
-/**
- * Does `work` without waiting for the disk. What it commits outlives the end of the process at once, and a power cut
- * with the next flush of the log, which is written in order.
- */
+/** Does `work` without waiting for the disk: a power cut may undo it until the next flush of the log. */
 export function withoutWaiting<T>(database: Database, work: () => T): T {
   if (database.inTransaction || !flushesItself(database)) return work();
   database.pragma("synchronous = NORMAL");
@@ -76,11 +65,8 @@ async function flushOnce(database: Database, state: LogState): Promise<void> {
     // Closing the last connection has written all of the log into the file.
     if (!database.open) return;
     state.isDoubtful = true;
-    throw new StorageError(
-      "storage_io",
-      `The disk did not accept writes to ${databaseName(database.name)}. Check the disk and try again.`,
-      { cause: thrown },
-    );
+    const message = `The disk did not accept writes to ${databaseName(database.name)}. Check the disk and try again.`;
+    throw new StorageError("storage_io", message, { cause: thrown });
   }
 }
 
@@ -104,15 +90,10 @@ interface Waiting {
   reject: (thrown: unknown) => void;
 }
 
-const groups = new WeakMap<Database, GroupCommit>();
-
 /** The longest wait for more work, in turns of the event loop. */
 const TURNS = 16;
 
-/**
- * Commits in one transaction what comes in quick succession, in its order. With a hundred agents at work, commits
- * of their own would take a fifth of the time.
- */
+/** Commits in one transaction what comes in quick succession, in its order: single commits take much longer. */
 export class GroupCommit {
   #waiting: Waiting[] = [];
   readonly #database: Database;
@@ -121,19 +102,10 @@ export class GroupCommit {
     this.#database = database;
   }
 
-  /** The one of this connection. */
-  static of(database: Database): GroupCommit {
-    const known = groups.get(database);
-    if (known !== undefined) return known;
-    const group = new GroupCommit(database);
-    groups.set(database, group);
-    return group;
-  }
+  /** The one of a connection. */
+  static readonly of = byIdentity((database: Database) => new GroupCommit(database));
 
-  /**
-   * Resolves once everything that `work` did is committed. If it throws, nothing of it is kept. `work` may be done
-   * again.
-   */
+  /** Resolves once `work` is committed. If it throws, nothing of it is kept. It may be done again. */
   run<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const attempt = (): (() => void) => {
@@ -175,10 +147,7 @@ export class GroupCommit {
 
 /** From so many unwritten pages on, 4 MB, the write-ahead log is written into the file. */
 const LONG_LOG = 1000;
-/**
- * From so many pages on, 32 MB, writers wait until the log is in the file. Without that pause the log would only
- * grow, because SQLite reuses it only when all of it is in the file.
- */
+/** From so many pages on, 32 MB, writers wait until the log is in the file: only then SQLite reuses it. */
 const FULL_LOG = 8000;
 /** Number of pages from which a commit writes the log into the file itself, which blocks the event loop. */
 const TOO_LONG_LOG = 64_000;
@@ -235,15 +204,10 @@ function lengthOfLog(database: Database): { pages: number; waiting: number } {
  * Does `work` in one transaction that takes the write lock first. What it reads is then unchanged when it writes,
  * and a second process waits instead of failing half-way. The transaction is on the disk afterwards.
  */
-export function inTransaction<T>(database: Database, work: () => T): T {
-  let transaction = transactions.get(database);
-  if (transaction === undefined) {
-    transaction = database.transaction((given) => given());
-    transactions.set(database, transaction);
-  }
-  return transaction.immediate(work) as T; // what `work` gave
-}
+export const inTransaction = <T>(database: Database, work: () => T): T =>
+  transactionOf(database).immediate(work) as T; // what `work` gave
 
-type AnyTransaction = Transaction<(work: () => unknown) => unknown>;
 /** The transaction of each connection; making one takes the driver longer than beginning and committing it. */
-const transactions = new WeakMap<Database, AnyTransaction>();
+const transactionOf = byIdentity((database: Database) =>
+  database.transaction((work: () => unknown) => work()),
+);

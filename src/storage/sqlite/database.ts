@@ -176,10 +176,7 @@ export interface DatabaseOptions {
 
 const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
 
-/**
- * Maximum time that a write waits for another connection's lock, in ms: long enough for most commits. It blocks this
- * process; callers that may wait longer use `whenUnlocked`.
- */
+/** Longest wait of a write for another connection's lock, in ms. It blocks this process; `whenUnlocked` does not. */
 const SHORT_WAIT_MS = 5;
 const MEMORY = ":memory:";
 /** The pause before a statement that was refused at once is tried again, in milliseconds. */
@@ -188,10 +185,7 @@ const BUSY_PAUSE_MS = 20;
 const OPENING_MS = 20_000;
 /** Recovering a log that is longer than this takes a noticeable time. */
 const LONG_LOG_BYTES = 1_000_000;
-/**
- * SQLite shortens the write-ahead log to this limit, and without one never. Shortening takes 2 ms for each megabyte
- * within a commit, so the limit is above the usual length of a log.
- */
+/** SQLite shortens the write-ahead log to this limit, which takes 2 ms for each megabyte within a commit. */
 const LOG_BYTES = 64_000_000;
 
 /**
@@ -205,10 +199,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   return openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
 }
 
-/**
- * Opens the database like `openDatabase`, for a program that serves clients at the same time. The event loop runs
- * during the wait for another process's lock, and during the recovery of a long log.
- */
+/** Opens the database like `openDatabase`, but waits and recovers a long log while the event loop runs. */
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
   const path = file === MEMORY ? MEMORY : resolve(file);
   // The first connection after a crash reads all of the log, so a thread makes that one.
@@ -319,10 +310,7 @@ function createPrivate(path: string): void {
   }
 }
 
-/**
- * Throws when the file belongs to another program or its last page is cut off, which SQLite itself accepts. While
- * there is a log, a page may be missing in the file.
- */
+/** Throws if the file is another program's, or lacks a part of its last page, which only a log may have. */
 function assertOwnAndWhole(
   database: Database,
   { path, name, hasLog }: { path: string; name: string; hasLog: boolean },

@@ -1,4 +1,5 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
+import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
 import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
 import { GroupCommit, inTransaction, quickly } from "./commit.ts";
@@ -7,13 +8,8 @@ import { unreadable } from "./errors.ts";
 
 /** Carries out all steps at once, so that no other statement of this process comes between them. */
 export function sqliteEngine(database: Database): Engine {
-  const statements = new Map<string, Prepared>();
-  const answerTo = ({ sql, values, isLock }: Statement): Answer => {
-    if (isLock) return NOTHING;
-    let statement = statements.get(sql);
-    if (statement === undefined) statements.set(sql, (statement = prepare(database, sql)));
-    return statement(values);
-  };
+  const prepared = byValue((sql: string) => prepare(database, sql));
+  const answerTo = ({ sql, values, isLock }: Statement): Answer => (isLock ? NOTHING : prepared(sql)(values));
   const carryOut = <T>(steps: Steps<T>): T => {
     try {
       let step = steps.next();
@@ -37,10 +33,8 @@ export function sqliteEngine(database: Database): Engine {
   return engine;
 }
 
-type Prepared = (values: Statement["values"]) => Answer;
-
 /** Binds values by position, because binding by name takes half as long again. */
-function prepare(database: Database, sql: string): Prepared {
+function prepare(database: Database, sql: string): (values: Statement["values"]) => Answer {
   const { text, names } = inSqlite(sql);
   const statement = database.prepare<Value[], object>(text);
   const inOrder = (values: Statement["values"]): Value[] => names.map((name) => values[name] ?? null);

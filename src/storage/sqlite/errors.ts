@@ -51,69 +51,53 @@ export const foreignError = (name: string): StorageError =>
   );
 
 /** SQLite's primary result codes that have a remedy of their own. */
-const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name: string) => string }> = [
-  {
-    sqlite: "SQLITE_NOTADB",
-    code: "storage_not_a_database",
-    text: (name) =>
+const KNOWN: ReadonlyArray<[sqlite: string, code: StorageErrorCode, text: (name: string) => string]> = [
+  [
+    "SQLITE_NOTADB",
+    "storage_not_a_database",
+    (name) =>
       `${name} is not a SQLite database. It was left untouched: move it away, or choose another data directory.`,
-  },
-  {
-    sqlite: "SQLITE_CORRUPT",
-    code: "storage_corrupt",
-    text: damaged,
-  },
-  {
-    sqlite: "SQLITE_FULL",
-    code: "storage_full",
-    text: full,
-  },
-  {
-    // The memory that connections share is a file too, and a full disk has no room for it.
-    sqlite: "SQLITE_IOERR_SHMSIZE",
-    code: "storage_full",
-    text: full,
-  },
-  {
-    sqlite: "SQLITE_READONLY",
-    code: "storage_readonly",
-    text: (name) => `The database ${name} or its directory cannot be written to. Check their permissions.`,
-  },
-  {
-    sqlite: "SQLITE_CANTOPEN",
-    code: "storage_directory",
-    text: (name) =>
-      `The database ${name} cannot be opened. Check that its directory exists and may be written to.`,
-  },
-  {
-    sqlite: "SQLITE_BUSY",
-    code: "storage_busy",
-    text: (name) =>
+  ],
+  ["SQLITE_CORRUPT", "storage_corrupt", damaged],
+  ["SQLITE_FULL", "storage_full", full],
+  // The memory that connections share is a file too, and a full disk has no room for it.
+  ["SQLITE_IOERR_SHMSIZE", "storage_full", full],
+  [
+    "SQLITE_READONLY",
+    "storage_readonly",
+    (name) => `The database ${name} or its directory cannot be written to. Check their permissions.`,
+  ],
+  [
+    "SQLITE_CANTOPEN",
+    "storage_directory",
+    (name) => `The database ${name} cannot be opened. Check that its directory exists and may be written to.`,
+  ],
+  [
+    "SQLITE_BUSY",
+    "storage_busy",
+    (name) =>
       `The database ${name} stayed locked by another process. Try again, or end the process that holds it.`,
-  },
-  {
-    sqlite: "SQLITE_PROTOCOL",
-    code: "storage_busy",
-    text: (name) => `The database ${name} stayed locked by other processes. Try again.`,
-  },
-  {
-    sqlite: "SQLITE_IOERR",
-    code: "storage_io",
-    text: (name) => `Reading or writing ${name} failed in the file system. Check the disk and try again.`,
-  },
+  ],
+  [
+    "SQLITE_PROTOCOL",
+    "storage_busy",
+    (name) => `The database ${name} stayed locked by other processes. Try again.`,
+  ],
+  [
+    "SQLITE_IOERR",
+    "storage_io",
+    (name) => `Reading or writing ${name} failed in the file system. Check the disk and try again.`,
+  ],
 ];
 
-/**
- * Turns what SQLite threw while working on the database `name` into one of the project's errors. Gives anything
- * else back as it is.
- */
+/** Turns errors of SQLite about the database `name` into ours. Gives others back as they are. */
 export function storageError(thrown: unknown, name: string): unknown {
   if (!isSqliteError(thrown)) return notLoaded(thrown) ?? thrown;
   // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
   // Every JSON in a file is our own.
   if (thrown.message === "malformed JSON") return unreadable(new SyntaxError(thrown.message), name);
-  const known = KNOWN.find(({ sqlite }) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
-  return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
+  const found = KNOWN.find(([sqlite]) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
+  return found === undefined ? thrown : new StorageError(found[1], found[2](name), { cause: thrown });
 }
 
 /** True if only another connection's lock is in the way. */
@@ -136,9 +120,6 @@ export function directoryError(name: string, thrown: unknown, hasLinks: boolean)
     ENOSPC: "there is no space left",
   };
   const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
-  return new StorageError(
-    "storage_directory",
-    `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory, or correct this one.`,
-    { cause: thrown },
-  );
+  const message = `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory, or correct this one.`;
+  return new StorageError("storage_directory", message, { cause: thrown });
 }

@@ -76,10 +76,7 @@ DELETE FROM ${table} WHERE (${key}) IN (
 )`);
 }
 
-/**
- * Deletes all rows, a piece in each turn of the event loop. What a crash leaves goes when the call is repeated.
- * `assertMay` is called in the transaction of each piece.
- */
+/** Deletes all rows, a piece in each turn of the event loop. Each transaction calls `assertMay`. */
 export async function deleteInPieces(
   pieces: readonly DeletePiece[],
   thread: string,

@@ -169,39 +169,23 @@ const bytes = (value: unknown): unknown =>
 const toRow = (row: Row): Row =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]));
 
-/** Names of SQLite's primary result codes. */
-const NAMES: Readonly<Record<number, string>> = {
-  1: "SQLITE_ERROR",
-  3: "SQLITE_PERM",
-  4: "SQLITE_ABORT",
-  5: "SQLITE_BUSY",
-  6: "SQLITE_LOCKED",
-  7: "SQLITE_NOMEM",
-  8: "SQLITE_READONLY",
-  9: "SQLITE_INTERRUPT",
-  10: "SQLITE_IOERR",
-  11: "SQLITE_CORRUPT",
-  13: "SQLITE_FULL",
-  14: "SQLITE_CANTOPEN",
-  15: "SQLITE_PROTOCOL",
-  17: "SQLITE_SCHEMA",
-  18: "SQLITE_TOOBIG",
-  19: "SQLITE_CONSTRAINT",
-  20: "SQLITE_MISMATCH",
-  26: "SQLITE_NOTADB",
-};
+/** Names of SQLite's primary result codes, from 0. */
+const NAMES = (
+  "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN " +
+  "PROTOCOL EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
+).split(" ");
 /** Extended codes that this program distinguishes from their primary ones. */
 const EXTENDED: Readonly<Record<number, string>> = {
-  517: "SQLITE_BUSY_SNAPSHOT",
-  1555: "SQLITE_CONSTRAINT_PRIMARYKEY",
-  2067: "SQLITE_CONSTRAINT_UNIQUE",
-  3091: "SQLITE_CONSTRAINT_DATATYPE",
-  4874: "SQLITE_IOERR_SHMSIZE",
+  517: "BUSY_SNAPSHOT",
+  1555: "CONSTRAINT_PRIMARYKEY",
+  2067: "CONSTRAINT_UNIQUE",
+  3091: "CONSTRAINT_DATATYPE",
+  4874: "IOERR_SHMSIZE",
 };
 
 /** The name of an extended result code, as better-sqlite3 gives it, or of its primary one. */
 export const codeName = (number: number): string =>
-  EXTENDED[number] ?? NAMES[number & 0xff] ?? `SQLITE_${number}`;
+  `SQLITE_${EXTENDED[number] ?? NAMES[number & 0xff] ?? number}`;
 
 function withCodes<Result>(work: () => Result): Result {
   try {

@@ -52,26 +52,14 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
 }
 
 async function openForAgents(runs: Database, checkpoints: Database): Promise<AgentStorage> {
-  const [
-    { createCheckpointer },
-    { createStore },
-    { memoriesInSqlite },
-    { EmbeddingIndex, forgetUnusedModels },
-    { storeEmbeddings },
-  ] = await Promise.all([
-    import("./checkpoints/checkpointer.ts"),
-    import("./memories/store.ts"),
-    import("./memories/database.ts"),
-    import("../memories/embedding-index.ts"),
-    import("../memories/hybrid-search.ts"),
-  ]);
+  const [{ createCheckpointer }, { createStore }, { memoriesInSqlite }, { storeEmbeddings }] =
+    await Promise.all([
+      import("./checkpoints/checkpointer.ts"),
+      import("./memories/store.ts"),
+      import("./memories/database.ts"),
+      import("../memories/hybrid-search.ts"),
+    ]);
   const store = createStore(runs);
-  const memories = memoriesInSqlite(runs);
-  const embeddings = storeEmbeddings(
-    () => store,
-    (embedder) => new EmbeddingIndex(memories, embedder),
-    (options) => forgetUnusedModels(memories, options),
-  );
   const stores = { checkpointer: createCheckpointer(checkpoints), store };
-  return { ...stores, embeddings, of: () => stores };
+  return { ...stores, embeddings: storeEmbeddings(memoriesInSqlite(runs), () => store), of: () => stores };
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { RunFilter } from "../../../src/runs/run.ts";
 import type { RunRepository } from "../../../src/runs/ports.ts";
-import { StoredRuns } from "../../../src/storage/sql/repository.ts";
+import { storedRuns } from "../../../src/storage/sql/repository.ts";
 import { RUN_MIGRATIONS } from "../../../src/storage/sql/schema.ts";
 import { type Database, openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { sqliteEngine } from "../../../src/storage/sqlite/engine.ts";
@@ -54,10 +54,9 @@ beforeAll(() => {
   migrate(database, "runs", RUN_MIGRATIONS);
   store(stored.slice(100), 100);
   indexed = sqliteRuns(database);
-  read = new StoredRuns(sqliteEngine(database), {
+  read = storedRuns(sqliteEngine(database), {
     prune: (...args) => indexed.prune(...args),
     storedBytes: async () => 0,
-    orphans: async () => [],
     assertWritable: async () => undefined,
     watchOthers: (...args) => indexed.watch(...args),
   });

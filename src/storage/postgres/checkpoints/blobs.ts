@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { Semaphore } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
-import type { GraphAddress } from "../../checkpoints/address.ts";
 import type { BlobStore } from "../../checkpoints/large-values.ts";
 import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
@@ -44,58 +43,41 @@ interface BlobRow {
   bytes: number | null;
 }
 
-/** Serialised values by the hash of their content. */
-export class PostgresBlobs implements BlobStore {
-  readonly #access: Access;
-  readonly #objects: LargeObjects | undefined;
-  readonly #lookUps = new Semaphore(LOOK_UPS);
+const hashOf = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
-  /** Without `objects` all values are rows. */
-  constructor(access: Access, objects?: LargeObjects) {
-    this.#access = access;
-    this.#objects = objects;
-  }
-
-  async put({ thread, namespace }: GraphAddress, content: Uint8Array): Promise<Uint8Array> {
-    const hash = createHash("sha256").update(content).digest();
-    const blob = { thread, namespace, hash };
-    await (this.#objects === undefined || content.length < BYTES_OF_OBJECT
-      ? query(this.#access, PUT_BLOB, { ...blob, content })
-      : this.#putObject(this.#objects, blob, content));
-    return hash;
-  }
-
-  async #putObject(
-    objects: LargeObjects,
-    blob: GraphAddress & { hash: Uint8Array },
-    content: Uint8Array,
-  ): Promise<void> {
-    await objects.assertOurs();
-    const object = randomUUID();
-    const made = await query(this.#access, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
-    if (made.length === 0) return;
-    await objects.put(object, content);
-    await query(this.#access, PUT_BLOB, { ...blob, object });
-  }
-
-  async get(hash: Uint8Array): Promise<Uint8Array> {
-    const [row] = await this.#lookUps.run(() => query<BlobRow>(this.#access, GET, { hash }));
-    if (row !== undefined) return row.content ?? this.#getObject(row, hash);
-    throw new StorageError(
-      "storage_corrupt",
-      "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.",
-    );
-  }
-
-  async #getObject({ object, bytes }: BlobRow, hash: Uint8Array): Promise<Uint8Array> {
-    if (this.#objects === undefined) throw new StorageError("storage_directory", NO_PLACE);
-    await this.#objects.assertOurs();
-    // A row without content has an object, and that a number of bytes.
-    const content = await this.#objects.get(object ?? "", bytes ?? 0);
-    if (content !== undefined && createHash("sha256").update(content).digest().equals(hash)) return content;
-    throw new StorageError(
-      "storage_corrupt",
-      "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.",
-    );
-  }
+/** Serialised values by the hash of their content. Without `objects` all of them are rows. */
+export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore {
+  const lookUps = new Semaphore(LOOK_UPS);
+  return {
+    put: async ({ thread, namespace }, content) => {
+      const hash = hashOf(content);
+      const blob = { thread, namespace, hash };
+      if (objects === undefined || content.length < BYTES_OF_OBJECT) {
+        await query(access, PUT_BLOB, { ...blob, content });
+        return hash;
+      }
+      await objects.assertOurs();
+      const object = randomUUID();
+      const made = await query(access, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
+      if (made.length === 0) return hash;
+      await objects.put(object, content);
+      await query(access, PUT_BLOB, { ...blob, object });
+      return hash;
+    },
+    get: async (hash) => {
+      const [row] = await lookUps.run(() => query<BlobRow>(access, GET, { hash }));
+      if (row === undefined) throw new StorageError("storage_corrupt", MISSING);
+      if (row.content !== null) return row.content;
+      if (objects === undefined) throw new StorageError("storage_directory", NO_PLACE);
+      await objects.assertOurs();
+      // A row without content has an object, and that a number of bytes.
+      const content = await objects.get(row.object ?? "", row.bytes ?? 0);
+      if (content !== undefined && hashOf(content).equals(hash)) return content;
+      throw new StorageError("storage_corrupt", MISSING_OBJECT);
+    },
+  };
 }
+
+const MISSING = "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.";
+const MISSING_OBJECT =
+  "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.";

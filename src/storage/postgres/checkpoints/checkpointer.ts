@@ -19,7 +19,7 @@ import {
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
-import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
 import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
@@ -29,7 +29,7 @@ import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
-import { AT_ONCE, PostgresBlobs } from "./blobs.ts";
+import { AT_ONCE, postgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
 import { copyThread, threadSteps, threads, writtenWith } from "./thread-history.ts";
@@ -105,10 +105,7 @@ const SYNC =
 /** Checkpoints go first: without them it does not count as a thread any more. */
 const TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
 
-/**
- * Those of graphs inside the thread's graph that ended before its newest checkpoint, and what belongs to none, but
- * not their messages. The fence is held until all of it is done.
- */
+/** Deletes what subagents left that have ended, except their messages. The fence is held while it works. */
 const DELETE_NESTED = [
   `DELETE FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '' AND seq <
     (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`,
@@ -166,7 +163,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     this.#objects = objects;
     this.#state = state;
     this.serde = withBytes(this.serde, postgresError);
-    this.#large = new LargeValues(new PostgresBlobs(access, objects), () => this.serde);
+    this.#large = new LargeValues(postgresBlobs(access, objects), () => this.serde);
   }
 
   /** The same for threads of one principal, which what is under way here and there has in common. */
@@ -187,24 +184,22 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async #tuple(row: CheckpointRow, config?: RunnableConfig): Promise<CheckpointTuple> {
     const { thread_id: thread, checkpoint_ns: namespace, parent_checkpoint_id: parent } = row;
-    const at = (id: string): RunnableConfig => ({
-      configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
-    });
-    const writes = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: row.checkpoint_id });
+    const graph = { thread, namespace };
+    const writes = await query<WriteRow>(this.#access, WRITES, { ...graph, id: row.checkpoint_id });
     const pendingWrites = await revive(writes, this.#large, AT_ONCE);
-    this.#state.passing.note({ thread, namespace }, row.checkpoint_id, pendingWrites);
+    this.#state.passing.note(graph, row.checkpoint_id, pendingWrites);
     const checkpoint = await this.#large.loadsCheckpoint(row.type, row.checkpoint);
     if (checkpoint.v < 4 && parent !== null) {
-      const before = await query<WriteRow>(this.#access, WRITES, { thread, namespace, id: parent });
+      const before = await query<WriteRow>(this.#access, WRITES, { ...graph, id: parent });
       const sends = await revive(before, this.#large, AT_ONCE);
       addSends(checkpoint, sends, () => this.getNextVersion(undefined));
     }
     return {
       checkpoint,
       metadata: await this.#large.loadsMetadata(row.type, row.metadata),
-      config: config ?? at(row.checkpoint_id),
+      config: config ?? configAt(graph, row.checkpoint_id),
       pendingWrites,
-      ...(parent === null ? {} : { parentConfig: at(parent) }),
+      ...(parent === null ? {} : { parentConfig: configAt(graph, parent) }),
     };
   }
 
@@ -273,7 +268,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       metadata: facts,
     });
     if (this.#state.passing.take(graph, parent)) await query(this.#access, PASSED, { ...graph, id: parent });
-    return { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
+    return configAt(graph, checkpoint.id);
   }
 
   /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */

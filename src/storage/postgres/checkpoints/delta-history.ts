@@ -7,96 +7,58 @@ import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
 import { AT_ONCE } from "./blobs.ts";
 
-/** Checkpoints from the named or the newest one back, some at a time. A parent always comes behind its children. */
-const BEFORE = `
-SELECT checkpoint_id AS id, parent_checkpoint_id AS parent, channels, seq FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND seq < @below
-  AND (@id::text IS NULL OR seq <= (
-    SELECT seq FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id))
-ORDER BY seq DESC LIMIT @limit`;
+/** The ancestors of a checkpoint up to the nearest with a value of the channel, oldest first, with their writes. */
+const HISTORY = `
+WITH RECURSIVE chain (channel, depth, id, parent, found) AS (
+  (SELECT wanted, 0, checkpoint_id, parent_checkpoint_id, false
+  FROM unnest(@channels::text[]) AS wanted, (
+    SELECT checkpoint_id, parent_checkpoint_id FROM checkpoints
+    WHERE thread_id = @thread AND checkpoint_ns = @namespace AND (@id::text IS NULL OR checkpoint_id = @id)
+    ORDER BY seq DESC LIMIT 1) AS newest)
+  UNION ALL
+  SELECT chain.channel, depth + 1, c.checkpoint_id, c.parent_checkpoint_id, chain.channel = ANY (c.channels)
+  FROM chain JOIN checkpoints AS c
+    ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.parent
+  WHERE NOT found
+)
+SELECT chain.channel, chain.id, found, w.task_id, w.type, w.value
+FROM chain LEFT JOIN checkpoint_writes AS w
+  ON w.thread_id = @thread AND w.checkpoint_ns = @namespace AND w.checkpoint_id = chain.id
+    AND w.channel = chain.channel
+WHERE depth > 0 AND (found OR w.task_id IS NOT NULL) ORDER BY depth DESC, w.task_id, w.idx`;
 const STORED = `
 SELECT checkpoint_id AS id, type, checkpoint FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
-const WRITTEN = `
-SELECT checkpoint_id AS id, task_id, channel, type, value FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])
-  AND channel = ANY (@channels::text[])
-ORDER BY task_id, idx`;
 
-/** An ancestor of a checkpoint. */
-interface Ancestor {
-  id: string;
-  /** Channels that still look for a stored value; what was written here is a part of theirs. */
-  open: ReadonlySet<string>;
-  /** Those of them whose value it stores. */
-  found: string[];
-}
+/** A write, or a checkpoint that stores the value of a channel and has no write to it. */
+type Row = Omit<WriteRow, "task_id"> & { id: string; found: boolean; task_id: string | null };
 
-/** Checkpoints that one query reads. */
-const ANCESTORS = 500;
-
-/** The checkpoint whose history is wanted; `id` is null for the newest. */
-type Target = GraphAddress & { id: string | null };
-
-/** Gives the histories of these channels, without what was written at the checkpoint itself. */
+/** Gives histories without what was written at the checkpoint itself. A null `id` is the newest one. */
 export async function deltaHistories(
   access: Access,
   large: LargeValues,
-  target: Target,
+  { thread, namespace, id }: GraphAddress & { id: string | null },
   channels: readonly string[],
 ): Promise<Record<string, DeltaChannelHistory>> {
   const histories = new Map(channels.map((name): [string, DeltaChannelHistory] => [name, { writes: [] }]));
-  const ancestors = await ancestorsOf(access, target, channels);
-  const { thread, namespace } = target;
-  const seeds = ancestors.filter(({ found }) => found.length > 0).map(({ id }) => id);
+  const place = { thread, namespace };
+  const rows = await query<Row>(access, HISTORY, { ...place, id, channels });
+  const seeds = new Map<string, string[]>();
+  for (const { id: seed, found, channel } of rows)
+    if (found) seeds.set(seed, [...(seeds.get(seed) ?? []), channel]);
   const stored = await query<{ id: string; type: string; checkpoint: Uint8Array }>(access, STORED, {
-    thread,
-    namespace,
-    ids: seeds,
+    ...place,
+    ids: [...seeds.keys()],
   });
-  for (const { id, type, checkpoint } of stored) {
-    const found = ancestors.find((one) => one.id === id)?.found ?? [];
-    const { channel_values: values } = await large.loadsCheckpoint(type, checkpoint, found);
-    for (const channel of found) {
+  for (const { id: seed, type, checkpoint } of stored) {
+    const { channel_values: values } = await large.loadsCheckpoint(type, checkpoint, seeds.get(seed));
+    for (const channel of seeds.get(seed) ?? []) {
       const history = histories.get(channel);
       if (history !== undefined) history.seed = values[channel];
     }
   }
-  const ids = ancestors.map(({ id }) => id);
-  const rows = await query<WriteRow & { id: string }>(access, WRITTEN, { thread, namespace, ids, channels });
-  const byPlace = new Map(ids.map((id): [string, WriteRow[]] => [id, []]));
-  for (const row of rows) byPlace.get(row.id)?.push(row);
-  const writes = ancestors
-    .toReversed()
-    .flatMap(({ id, open }) => (byPlace.get(id) ?? []).filter(({ channel }) => open.has(channel)));
-  for (const write of await revive(writes, large, AT_ONCE)) histories.get(write[1])?.writes.push(write);
+  const isWrite = (row: Row): row is Row & WriteRow => row.task_id !== null;
+  const writes = await revive(rows.filter(isWrite), large, AT_ONCE);
+  for (const write of writes) histories.get(write[1])?.writes.push(write);
   return Object.fromEntries(histories);
-}
-
-/** The ancestors of a checkpoint, nearest first, until each of the channels has met one that stores its value. */
-async function ancestorsOf(access: Access, target: Target, channels: readonly string[]): Promise<Ancestor[]> {
-  const ancestors: Ancestor[] = [];
-  const open = new Set(channels);
-  let wanted: string | null | undefined;
-  for (let below = Number.MAX_SAFE_INTEGER; ;) {
-    const rows = await query<{ id: string; parent: string | null; channels: string[]; seq: number }>(
-      access,
-      BEFORE,
-      { ...target, below, limit: ANCESTORS },
-    );
-    for (const { id, parent, channels: stored } of rows) {
-      // The first is the checkpoint itself, whose own value and writes are not asked for.
-      if (wanted !== undefined && id !== wanted) continue;
-      if (wanted !== undefined) {
-        const found = stored.filter((channel) => open.has(channel));
-        ancestors.push({ id, open: new Set(open), found });
-        for (const channel of found) open.delete(channel);
-      }
-      wanted = parent;
-      if (wanted === null || open.size === 0) return ancestors;
-    }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < ANCESTORS) return ancestors;
-    below = last.seq;
-  }
 }

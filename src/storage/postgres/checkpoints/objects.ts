@@ -125,11 +125,8 @@ export class LargeObjects {
       } catch (thrown) {
         if (thrown instanceof ConfigurationError) throw thrown;
         const { text, isOutage } = s3Problem(thrown);
-        throw new StorageError(
-          isOutage ? "storage_io" : "storage_directory",
-          `Large values cannot be kept in the S3 bucket that storageS3 names: ${text}. It is retried.`,
-          { cause: thrown },
-        );
+        const message = `Large values cannot be kept in the S3 bucket that storageS3 names: ${text}. It is retried.`;
+        throw new StorageError(isOutage ? "storage_io" : "storage_directory", message, { cause: thrown });
       }
     });
   }

@@ -35,10 +35,7 @@ const MESSAGES = `
 SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
 WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
 
-/**
- * The messages of graphs inside the thread outlive their checkpoints. Messages in blobs all match; the caller filters
- * them.
- */
+/** Messages of subagents outlive their checkpoints. Those in blobs all match; the caller filters them. */
 const WRITTEN = `
 SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
 FROM checkpoint_writes AS w LEFT JOIN checkpoints AS c

@@ -8,6 +8,7 @@ import type {
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { byValue } from "../../../core/by-identity.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import {
   type Checkpoints,
@@ -16,7 +17,7 @@ import {
   type ThreadStep,
   type WrittenMessages,
 } from "../../../runs/thread-ports.ts";
-import { type GraphAddress, addressOf, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import { PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
@@ -77,7 +78,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly #passing = new PassingWrites();
   /** The threads that this process has taken; the connection has the same in a table. */
   readonly #held = new Map<string, FencingToken>();
-  readonly #prepared: Prepare;
+  readonly #prepared: (text: string) => Statement;
   readonly #commits: GroupCommit;
   /** The storing that began last; it ends last. */
   #latest: Promise<void> | undefined;
@@ -86,7 +87,8 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   #syncedChanges = 0;
 
   constructor(database: Database) {
-    const prepared = prepareOnce(database);
+    // The saver prepares a text for each use, which takes longer than the statement.
+    const prepared = byValue((text: string) => database.prepare(text));
     // The saver uses nothing else of its connection. The tables exist.
     const connection = { prepare: prepared, exec: () => undefined, pragma: () => undefined };
     super(connection as unknown as ConstructorParameters<typeof SqliteSaver>[0]);
@@ -101,11 +103,11 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { threadId: thread, namespace, checkpointId } = addressOf(config);
     if (thread === undefined) return undefined;
-    const checkpoint_id = checkpointId ?? this.#sql.newest.get({ thread, namespace });
-    if (checkpoint_id === undefined) return undefined;
-    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id };
-    const tuple = await super.getTuple({ configurable: place });
-    this.#passing.note({ thread, namespace }, checkpoint_id, tuple?.pendingWrites ?? []);
+    const graph = { thread, namespace };
+    const id = checkpointId ?? this.#sql.newest.get(graph);
+    if (id === undefined) return undefined;
+    const tuple = await super.getTuple(configAt(graph, id));
+    this.#passing.note(graph, id, tuple?.pendingWrites ?? []);
     return tuple;
   }
 
@@ -117,10 +119,9 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   ): Promise<RunnableConfig> {
     const { threadId: thread, namespace, checkpointId: parent } = addressOf(config);
     if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
-    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: parent };
-    const results = this.#results.of({ thread, namespace }, parent);
-    const put = (saver: SqliteSaver) => super.put.call(saver, { configurable: place }, checkpoint, metadata);
     const graph = { thread, namespace };
+    const results = this.#results.of(graph, parent);
+    const put = (saver: SqliteSaver) => super.put.call(saver, configAt(graph, parent), checkpoint, metadata);
     const passed = this.#passing.take(graph, parent) ? { ...graph, id: parent } : undefined;
     return ObservedPromise.of(this.#store(thread, put, results, passed));
   }
@@ -130,11 +131,11 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
     if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
     if (id === undefined) return ObservedPromise.of(Promise.reject(missing("checkpoint_id")));
-    const place = { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id };
-    const put = (saver: SqliteSaver) => super.putWrites.call(saver, { configurable: place }, writes, task);
-    this.#passing.note({ thread, namespace }, id, writes);
+    const graph = { thread, namespace };
+    const put = (saver: SqliteSaver) => super.putWrites.call(saver, configAt(graph, id), writes, task);
+    this.#passing.note(graph, id, writes);
     const stored = ObservedPromise.of(this.#store(thread, put));
-    this.#results.add({ thread, namespace }, id, task, stored);
+    this.#results.add(graph, id, task, stored);
     return stored;
   }
 
@@ -150,14 +151,19 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     passed?: GraphAddress & { id: string },
   ): Promise<T> {
     const token = this.#held.get(thread);
-    const rows = new Recorder(this.#prepared);
+    const rows: [Statement, unknown[]][] = [];
+    // Stands for the connection: the rows are kept for a common commit, which is one transaction anyway.
+    const connection = {
+      prepare: (text: string) => ({ run: (...row: unknown[]) => rows.push([this.#prepared(text), row]) }),
+      transaction: (work: unknown) => work,
+    };
     // The saver as it is, but for its connection.
-    const answer = await put(Object.create(this, { db: { value: rows } }) as SqliteSaver);
+    const answer = await put(Object.create(this, { db: { value: connection } }) as SqliteSaver);
     await Promise.all(before);
     this.#latest = this.#commits.run(() => {
       // This process may have taken the thread again since, for another claim of the run.
       if (!isSame(this.#held.get(thread), token)) throw new FencedOffError(thread);
-      rows.store();
+      for (const [statement, row] of rows) statement.run(...row);
       if (passed) this.#sql.passed.run(passed);
     });
     try {
@@ -268,12 +274,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
 
   async *nestedMessages(thread: string): AsyncGenerator<[RunnableConfig, task: string, unknown]> {
     for await (const [{ namespace, id, task }, messages] of this.#written(thread, "")) {
-      if (namespace === "") continue;
-      yield [
-        { configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id } },
-        task,
-        messages,
-      ];
+      if (namespace !== "") yield [configAt({ thread, namespace }, id), task, messages];
     }
   }
 
@@ -310,39 +311,3 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
 
 const isSame = (one: FencingToken | undefined, other: FencingToken | undefined): boolean =>
   one?.run === other?.run && one?.claim === other?.claim;
-
-type Prepare = (text: string) => Statement;
-
-/** Prepares each text once. The saver does it for each use, which takes longer than the statement. */
-function prepareOnce(database: Database): Prepare {
-  const statements = new Map<string, Statement>();
-  return (text) => {
-    const prepared = statements.get(text) ?? database.prepare(text);
-    statements.set(text, prepared);
-    return prepared;
-  };
-}
-
-/** Stands for a connection of the saver while it puts something, and keeps the rows for a common commit. */
-class Recorder {
-  readonly #prepared: Prepare;
-  readonly #rows: [Statement, unknown[]][] = [];
-
-  constructor(prepared: Prepare) {
-    this.#prepared = prepared;
-  }
-
-  prepare(text: string): { run: (...row: unknown[]) => void } {
-    const statement = this.#prepared(text);
-    return { run: (...row) => void this.#rows.push([statement, row]) };
-  }
-
-  /** All rows are stored in one transaction anyway. */
-  transaction<F>(work: F): F {
-    return work;
-  }
-
-  store(): void {
-    for (const [statement, row] of this.#rows) statement.run(...row);
-  }
-}

@@ -1,20 +1,21 @@
 import type { RunListener, RunRepository } from "../../../runs/ports.ts";
-import { StoredRuns } from "../../sql/repository.ts";
+import { storedRuns } from "../../sql/repository.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
-import { assertWritable, findOrphans, prune, storedBytes } from "./housekeeping.ts";
+import { assertWritable, prune, storedBytes } from "./housekeeping.ts";
 import { textIndex } from "./text-index.ts";
 
 /** Makes the port over `database`, which `RUN_MIGRATIONS` have migrated. The caller closes it after the last use. */
-export const sqliteRuns = (database: Database): RunRepository =>
-  new StoredRuns(sqliteEngine(database), {
+export function sqliteRuns(database: Database): RunRepository {
+  const engine = sqliteEngine(database);
+  return storedRuns(engine, {
     watchOthers: (listener, pollMs) => pollForeignChanges(database, listener, pollMs),
-    prune: (...args) => prune(database, ...args),
+    prune: (...args) => prune(database, engine, ...args),
     storedBytes: (checkpoints) => storedBytes(database, checkpoints),
-    orphans: (checkpoints) => findOrphans(database, checkpoints),
     assertWritable: () => assertWritable(database),
     textIndex,
   });
+}
 
 /** Polls SQLite's `data_version`, which changes when another connection commits. Keeps no process alive. */
 function pollForeignChanges(database: Database, listener: RunListener, pollMs: number): { close(): void } {

@@ -1,0 +1,27 @@
+/** Dependencies that the parts of the service share. */
+import type { Agent } from "../agent/agent.ts";
+import type { Clock } from "../core/clock.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { StartChoices } from "./choices.ts";
+import type { ChangeFeed } from "./follow.ts";
+import type { RunQueries, ScheduleRepository, WorkLog } from "./ports.ts";
+import type { Run } from "./run.ts";
+import type { RunServiceOptions } from "./service.ts";
+
+export interface RunContext extends Pick<
+  RunServiceOptions,
+  "runs" | "checkpoints" | "environment" | "preflight" | "log"
+> {
+  read: RunQueries;
+  schedules: ScheduleRepository;
+  /** Writes of those who work on runs. */
+  work: WorkLog;
+  feed: ChangeFeed;
+  proposals: RunServiceOptions["proposals"];
+  openRuns: number | undefined;
+  choices: () => StartChoices;
+  clock: Clock;
+  newId: IdSource;
+  /** An agent for looking at a run or checking a call; it does no work. */
+  agentFor: (run: Run) => Promise<Agent>;
+}

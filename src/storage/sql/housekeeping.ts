@@ -1,0 +1,119 @@
+/** Deletion of finished runs over any engine, with what belongs to them. */
+import { ownTurn } from "../../core/concurrency.ts";
+import type { PruneContext, PruneReport } from "../../runs/retention.ts";
+import type { Checkpoints } from "../../runs/thread-ports.ts";
+import { IS_FORGETTABLE } from "./runs.ts";
+import { TABLES_OF_RUN } from "./schema.ts";
+import { type Engine, type Steps, all, change, insert } from "./steps.ts";
+
+/** Copying a thread never takes so long, in milliseconds. */
+const COPY_MS = 3_600_000;
+/** Threads looked up or noted between two turns of the event loop. */
+const THREADS_PER_TURN = 200;
+
+/** An engine, and the way to do work that frees space on a full disk. */
+interface Place {
+  engine: Engine;
+  inRoom: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+/** Begins a prune: finishes what an earlier one left, and deletes what belongs to no run. */
+export async function beginPrune(place: Place, context: PruneContext): Promise<PruneReport> {
+  const { now, signal, orphans = "keep", sweepMemories } = context;
+  const { engine } = place;
+  const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
+  await engine.write(() => giveUpCopies(now - COPY_MS));
+  await forgetThreads(place, context);
+  report.memories = (await sweepMemories?.(signal)) ?? 0;
+  if (orphans === "keep") return report;
+  const found = await findOrphans(engine, context.checkpoints);
+  report.orphans = found.length;
+  if (orphans === "delete") {
+    // A power cut may undo a note, because nothing is deleted without one.
+    for (const some of piecesOf(found)) await engine.note(() => noteThreads(some)).then(ownTurn);
+    await forgetThreads(place, context);
+  }
+  return report;
+}
+
+function* piecesOf(threads: readonly string[]): Generator<string[]> {
+  for (let at = 0; at < threads.length; at += THREADS_PER_TURN)
+    yield threads.slice(at, at + THREADS_PER_TURN);
+}
+
+/** Gives up old copies of threads that no run took over. */
+function* giveUpCopies(before: number): Steps<void> {
+  const sql = "DELETE FROM thread_copies WHERE begun_at < @before RETURNING id";
+  yield* noteThreads((yield* all<{ id: string }>(sql, { before })).map(({ id }) => id));
+}
+
+/** Notes threads whose checkpoints must be deleted. */
+function* noteThreads(threads: readonly string[]): Steps<void> {
+  for (const id of threads) yield* insert("pruned_threads", { id }, "ON CONFLICT DO NOTHING");
+}
+
+const ORPHANS = `SELECT value AS thread FROM json_each(@threads)
+  WHERE NOT EXISTS (SELECT 1 FROM threads WHERE id = value)
+    AND NOT EXISTS (SELECT 1 FROM thread_copies WHERE id = value)
+    AND NOT EXISTS (SELECT 1 FROM pruned_threads WHERE id = value)`;
+
+/** Finds threads of checkpoints that no run has. A thread, or the note of a copy, is stored before its checkpoints. */
+export async function findOrphans(engine: Engine, checkpoints: Checkpoints | undefined): Promise<string[]> {
+  const orphans: string[] = [];
+  for (const some of piecesOf((await checkpoints?.threads()) ?? [])) {
+    const values = { threads: JSON.stringify(some) };
+    const found = await engine.read(() => all<{ thread: string }>(ORPHANS, values));
+    orphans.push(...found.map(({ thread }) => thread));
+    await ownTurn();
+  }
+  return orphans;
+}
+
+/** A run that may be forgotten. */
+interface ForgettableRow {
+  id: string;
+  thread_id: string;
+}
+
+/** The oldest runs that ended before then. One that is still being stopped has a lease, and stays. */
+export const forgettable = (endedBefore: number, limit: number): Steps<ForgettableRow[]> =>
+  all(
+    `SELECT id, thread_id FROM runs WHERE ended_at < @endedBefore AND ${IS_FORGETTABLE}
+     ORDER BY ended_at LIMIT @limit FOR UPDATE SKIP LOCKED`,
+    { endedBefore, limit },
+  );
+
+/** Forgets runs with their children, and notes the threads that no run has any more. */
+export function* forgetRuns(rows: readonly ForgettableRow[]): Steps<void> {
+  const idsIn = (found: readonly ForgettableRow[]): string => JSON.stringify(found.map(({ id }) => id));
+  const ofParents =
+    "SELECT id, thread_id FROM runs WHERE parent_id IN (SELECT value FROM json_each(@ids)) FOR UPDATE";
+  const gone = [...rows, ...(yield* all<ForgettableRow>(ofParents, { ids: idsIn(rows) }))];
+  const values = { ids: idsIn(gone) };
+  for (const table of TABLES_OF_RUN)
+    yield* change(`DELETE FROM ${table} WHERE run_id IN (SELECT value FROM json_each(@ids))`, values);
+  yield* change("DELETE FROM runs WHERE id IN (SELECT value FROM json_each(@ids))", values);
+  const threads = yield* all<{ id: string }>(
+    `DELETE FROM threads WHERE id IN (SELECT value FROM json_each(@threads))
+       AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id) RETURNING id`,
+    { threads: JSON.stringify(gone.map(({ thread_id }) => thread_id)) },
+  );
+  yield* noteThreads(threads.map(({ id }) => id));
+}
+
+/** Deletes the checkpoints of noted threads, which are elsewhere, and then the notes; gives how many there were. */
+export async function forgetThreads(
+  { engine, inRoom }: Place,
+  { checkpoints, signal }: Pick<PruneContext, "checkpoints" | "signal">,
+): Promise<number> {
+  let count = 0;
+  for (const { id } of await engine.read(() => all<{ id: string }>("SELECT id FROM pruned_threads"))) {
+    if (signal.aborted) break;
+    await inRoom(async () => checkpoints?.deleteThread(id));
+    // A note that a power cut brings back leads to one more deletion, of nothing.
+    await inRoom(() => engine.note(() => change("DELETE FROM pruned_threads WHERE id = @id", { id })));
+    count += 1;
+    await ownTurn();
+  }
+  return count;
+}
