@@ -15,10 +15,8 @@ const MB = 1_000_000;
 const part = Number(process.argv[2] ?? 1);
 const scaled = (count) => Math.round(count * part);
 
-const { createDeepAgent, prune, readStatistics, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
+const { createDeepAgent, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
   export { createDeepAgent } from "./src/agent/build/create-deep-agent.ts";
-  export { prune } from "./src/storage/sqlite/runs/housekeeping.ts";
-  export { readStatistics } from "./src/storage/sqlite/runs/housekeeping.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
@@ -152,14 +150,18 @@ await printTurns([
   ["that deleted", () => checkpointer.deleteThread("huge")],
   ["its space given back", () => checkpointer.returnSpace(signal)],
   [`a page of ${scaled(100_000)} runs`, () => each(50, () => read.list("me", 50))],
-  ["counts of them", () => each(5, () => readStatistics(runs))],
+  ["counts of them", () => each(5, () => sqliteRuns(runs).statistics())],
   [
     `a journal of ${scaled(10_000)} events read`,
     () => each(scaled(50), (i) => read.journal("me", "run_1", i * 200, 200)),
   ],
   [
     `${scaled(5000)} of the runs forgotten, with that journal`,
-    () => prune(runs, { maxAgeMs: context.now - scaled(5000) }, { ...context, checkpoints: checkpointer }),
+    () =>
+      sqliteRuns(runs).prune(
+        { maxAgeMs: context.now - scaled(5000) },
+        { ...context, checkpoints: checkpointer },
+      ),
   ],
   [`${scaled(20_000)} memories written, 100 at a time`, () => fillStore(scaled(20_000))],
   ["1000 in one call", () => store.batch(memories(1e6, 1000))],

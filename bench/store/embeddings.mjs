@@ -16,12 +16,12 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 const root = mkdtempSync(join(tmpdir(), "deepagent-embeddings-"));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
-const { createStore, memoriesInSqlite, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } =
+const { createStore, memoriesInSqlite, openDatabase, EmbeddingIndex, EmbeddingWorker, hybridSearch } =
   await loadSources(`
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { EmbeddingIndex } from "./src/storage/memories/embedding-index.ts";
   export { EmbeddingWorker } from "./src/storage/memories/embedding-worker.ts";
-  export { HybridSearch } from "./src/storage/memories/hybrid-search.ts";
+  export { hybridSearch } from "./src/storage/memories/hybrid-search.ts";
   export { memoriesInSqlite } from "./src/storage/sqlite/memories/database.ts";
   export { createStore } from "./src/storage/sqlite/memories/store.ts";
 `);
@@ -40,7 +40,7 @@ const embedder = {
   embed: async (texts) => texts.map(() => Array.from({ length: DIMS }, () => Math.random() - 0.5)),
 };
 const index = new EmbeddingIndex(memoriesInSqlite(database), embedder);
-const search = new HybridSearch(() => store, index);
+const search = hybridSearch(() => store, index);
 const { signal } = new AbortController();
 
 const embedding = await held(async () => {
@@ -53,7 +53,7 @@ const [inSql, near, hybrid] = [[], [], []];
 for (let round = 0; round < ROUNDS; round += 1) {
   inSql.push(await held(async () => void passages.all()));
   near.push(await held(() => index.nearest(NAMESPACE, "query", 10, signal)));
-  hybrid.push(await held(() => search.search(NAMESPACE, "answers", 10, signal)));
+  hybrid.push(await held(() => search(NAMESPACE, "answers", 10, signal)));
 }
 console.log(`Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`);
 console.log(`| ${MEMORIES} memories, ${DIMS} numbers each | ms | ratio | longest hold-up (ms) |`);
