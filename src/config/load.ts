@@ -69,7 +69,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   }
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
-  return { ok: true, config: { ...parsed.data, privatePaths }, warnings: warningsFor(parsed.data, sources) };
+  const warnings = parsed.data.workspace === undefined ? [noWorkspace(sources)] : [];
+  return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
 }
 
 /** Values as collected so far, each with where it came from. */
@@ -168,16 +169,16 @@ function readFlags(draft: Draft, sources: ConfigSources): void {
   for (const setting of SETTINGS) {
     const value = sources.flags[flagNameOf(setting)];
     if (value === undefined) continue;
-    const origin = `--${flagNameOf(setting)}`;
     const absolute = (path: string) => resolve(sources.cwd, expandHome(path, sources.home));
-    if (setting.kind === "path" && typeof value === "string")
-      draft.set(setting.path, absolute(value), origin);
-    else if (setting.kind === "paths" && Array.isArray(value))
-      draft.set(setting.path, value.map(absolute), origin);
-    else if (setting.kind === "list" && Array.isArray(value))
-      draft.set(setting.path, value.flatMap(commaSeparated), origin);
-    else setConverted(draft, setting, value, origin);
+    const isPath = setting.kind === "path" || setting.kind === "paths";
+    setConverted(draft, setting, isPath ? ofTexts(value, absolute) : value, `--${flagNameOf(setting)}`);
   }
+}
+
+/** A text, or each text of a list, as `change` makes it; other values as they are. */
+function ofTexts(value: unknown, change: (text: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((each: unknown) => ofTexts(each, change));
+  return typeof value === "string" ? change(value) : value;
 }
 
 function setConverted(draft: Draft, setting: Setting, value: unknown, origin: string): void {
@@ -189,6 +190,7 @@ function setConverted(draft: Draft, setting: Setting, value: unknown, origin: st
 type Converted = { ok: true; value: unknown } | { ok: false; expected: string };
 
 function convert(setting: Setting, value: unknown): Converted {
+  if (setting.kind === "list") return { ok: true, value: [value].flat().map(String).flatMap(commaSeparated) };
   if (typeof value !== "string") return { ok: true, value };
   if (setting.kind === "number") {
     const number = value.trim() === "" ? Number.NaN : Number(value);
@@ -199,19 +201,17 @@ function convert(setting: Setting, value: unknown): Converted {
     if (/^(false|0|no|off)$/i.test(value)) return { ok: true, value: false };
     return { ok: false, expected: "true or false" };
   }
-  if (setting.kind === "list") return { ok: true, value: commaSeparated(value) };
   return { ok: true, value };
 }
 
 const commaSeparated = (text: string): string[] => text.split(",").map((part) => part.trim());
 
 function expandPaths(draft: Draft, sources: ConfigSources): void {
-  const expand = (value: unknown): unknown =>
-    typeof value === "string" ? expandHome(value, sources.home) : value;
   for (const { path, kind } of SETTINGS) {
     const value = draft.get(path);
-    if (kind === "path" && typeof value === "string") draft.set(path, expand(value), draft.origin(path));
-    if (kind === "paths" && Array.isArray(value)) draft.set(path, value.map(expand), draft.origin(path));
+    if (value === undefined || (kind !== "path" && kind !== "paths")) continue;
+    const expanded = ofTexts(value, (text) => expandHome(text, sources.home));
+    draft.set(path, expanded, draft.origin(path));
   }
 }
 
@@ -254,15 +254,8 @@ function foldersOf(draft: Draft, settings: readonly string[]): [path: string, fo
 
 const settingOf = (path: string): string => path.split("[", 1).join();
 
-function warningsFor(config: Config, sources: ConfigSources): string[] {
-  const warnings: string[] = [];
-  if (config.workspace === undefined) {
-    warnings.push(
-      `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`,
-    );
-  }
-  return warnings;
-}
+const noWorkspace = (sources: ConfigSources): string =>
+  `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
 
 /** A JSON text with comments and trailing commas: its value and its tree, or where it is broken. */
 export type ParsedJson = { ok: true; value: unknown; root: Node } | { ok: false; place: string };

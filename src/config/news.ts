@@ -1,7 +1,7 @@
 /** Schema of the channels that get news of runs. */
-import { z } from "zod";
+import { optional, z } from "zod";
 import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
-import { secureUrl, text, variable } from "./sections.ts";
+import { hasOne, matching, onOff, secureUrl, text, variable } from "./sections.ts";
 
 const types = {
   events: z
@@ -14,19 +14,13 @@ const types = {
 };
 
 const address = {
-  url: secureUrl.optional().describe("Address: https, or http on this machine."),
-  urlVariable: variable
-    .optional()
-    .describe("Environment variable with the address, if the address is a secret itself."),
+  url: optional(secureUrl).describe("Address: https, or http on this machine."),
+  urlVariable: optional(variable).describe(
+    "Environment variable with the address, if the address is a secret itself.",
+  ),
 };
 
-const hasOneAddress = ({
-  url,
-  urlVariable,
-}: {
-  url?: string | undefined;
-  urlVariable?: string | undefined;
-}) => (url === undefined) !== (urlVariable === undefined);
+const hasOneAddress = hasOne("url", "urlVariable");
 const ONE_ADDRESS = { error: "needs either url or urlVariable" };
 
 const channel = z.discriminatedUnion("kind", [
@@ -51,7 +45,7 @@ const channel = z.discriminatedUnion("kind", [
     .strictObject({
       kind: z.literal("ntfy").describe("A topic of ntfy, such as `https://ntfy.sh/my-topic`."),
       ...address,
-      tokenVariable: variable.optional().describe("Environment variable with an access token."),
+      tokenVariable: optional(variable).describe("Environment variable with an access token."),
       ...types,
     })
     .refine(hasOneAddress, ONE_ADDRESS),
@@ -67,9 +61,7 @@ const CHANNEL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
 export const newsSchema = z
   .record(
-    z.string().regex(CHANNEL_NAME, {
-      error: "name a channel with letters, digits, underscores and hyphens, at most 64",
-    }),
+    matching(CHANNEL_NAME, "name a channel with letters, digits, underscores and hyphens, at most 64"),
     channel,
   )
   .default({})
@@ -77,9 +69,6 @@ export const newsSchema = z
     'Channels that get news of runs, such as `{ "phone": { "kind": "ntfy", "url": "https://ntfy.sh/my-topic" } }`. Messages have the name of the run and the needed action, but no contents. Default: none.',
   );
 
-export const eventWebhooksSchema = z
-  .boolean()
-  .default(true)
-  .describe(
-    "Lets MCP clients over HTTP subscribe an https address of the public internet to events of their runs, as ChatGPT does. Off leaves only polling and streams.",
-  );
+export const eventWebhooksSchema = onOff(true).describe(
+  "Lets MCP clients over HTTP subscribe an https address of the public internet to events of their runs, as ChatGPT does. Off leaves only polling and streams.",
+);

@@ -17,7 +17,8 @@ const APP_NAME = "deepagent-mcp";
 
 /** The program's data folder on this platform (XDG base directories where they apply). */
 export function defaultDataDir(host: HostFacts): string {
-  if (host.platform === "win32") return join(localAppData(host), APP_NAME);
+  if (host.platform === "win32")
+    return join(host.env["LOCALAPPDATA"] ?? join(host.home, "AppData", "Local"), APP_NAME);
   if (host.platform === "darwin") return join(host.home, "Library", "Application Support", APP_NAME);
   const xdg = host.env["XDG_DATA_HOME"];
   // The XDG specification: relative paths are invalid and to be ignored.
@@ -28,10 +29,6 @@ export function defaultDataDir(host: HostFacts): string {
 /** The folder in which Node keeps compiled code of this program between starts. */
 export function compileCacheDir({ home, env }: Pick<HostFacts, "home" | "env">): string {
   return join(env["XDG_CACHE_HOME"] ?? join(home, ".cache"), APP_NAME, "compile");
-}
-
-function localAppData(host: HostFacts): string {
-  return host.env["LOCALAPPDATA"] ?? join(host.home, "AppData", "Local");
 }
 
 /** The current directory, unless it is too wide to be worked in. */
@@ -76,16 +73,10 @@ export function packageRoot(): string {
   }
 }
 
-export function packageVersion(): string {
-  const { version } = manifest();
-  return typeof version === "string" ? version : "0.0.0";
-}
+export const packageVersion = (): string => String(manifest()["version"] ?? "0.0.0");
 
 /** The name under which npm has the package, or will have it. */
-export function packageName(): string {
-  const { name } = manifest();
-  return typeof name === "string" ? name : APP_NAME;
-}
+export const packageName = (): string => String(manifest()["name"] ?? APP_NAME);
 
 /** True if npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
 export const isPublished = (): boolean => manifest()["private"] !== true;

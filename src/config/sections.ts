@@ -1,13 +1,30 @@
 /** Sections of the configuration: HTTP, the web, mounts, subagents. */
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
-import { z } from "zod";
+import { _default as withDefault, optional, z } from "zod";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 
 /** A text that is not empty. */
 export const text = z.string().min(1);
+/** A text of a form. */
+export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
+/** Texts that are not empty. Default: none. */
+export const listOfTexts = z.array(text).default([]);
+/** A switch, and its state if nothing is set. */
+export const onOff = (initial: boolean) => z.boolean().default(initial);
+/** One of several words, and the one that counts if nothing is set. */
+export const oneOf = <const Word extends string>(words: readonly Word[], initial: NoInfer<Word>) =>
+  z.enum(words).default(initial as z.core.util.NoUndefined<Word>); // a word is never undefined
+/** Settings of one subject, each of which may be left out. */
+export const group = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape).prefault({} as z.input<z.ZodObject<Shape, z.core.$strict>>); // none of them is needed
+/** Tells whether one of two settings is given, and only one. */
+export const hasOne =
+  <Name extends string>(first: Name, second: Name) =>
+  (given: { readonly [Each in Name]?: unknown }): boolean =>
+    (given[first] === undefined) !== (given[second] === undefined);
 /** A whole number from `min` to `max`, both included. */
 export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => z.int().min(min).max(max);
 /** A number from `min` to `max`, both included. */
@@ -31,14 +48,13 @@ export const SCOPES = ["run", "approve", "read"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 const token = z.strictObject({
-  sha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the token in lowercase hex" })
-    .describe("SHA-256 of the token."),
-  principal: z
-    .string()
-    .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" })
-    .describe("Owner of the runs that it can reach."),
+  sha256: matching(/^[0-9a-f]{64}$/, "must be the SHA-256 of the token in lowercase hex").describe(
+    "SHA-256 of the token.",
+  ),
+  principal: matching(
+    /^[A-Za-z0-9._@+-]{1,128}$/,
+    "use letters, digits and . _ @ + - only, at most 128",
+  ).describe("Owner of the runs that it can reach."),
   scopes: z
     .array(z.enum(SCOPES))
     .min(1)
@@ -52,9 +68,7 @@ export const secureUrl = z
   .string()
   .refine(isSecureUrl, { error: "must be an https address without user name and fragment" });
 
-export const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
-  error: "must be the name of an environment variable",
-});
+export const variable = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
 
 const introspection = z.strictObject({
   url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
@@ -65,16 +79,14 @@ const introspection = z.strictObject({
 const oauth = z
   .strictObject({
     issuer: secureUrl.describe("Exactly as written in the tokens."),
-    jwksUrl: secureUrl.optional().describe("Address of its keys."),
-    introspection: introspection.optional().describe("Alternatively, the endpoint that checks each token."),
+    jwksUrl: optional(secureUrl).describe("Address of its keys."),
+    introspection: optional(introspection).describe("Alternatively, the endpoint that checks each token."),
     resource: secureUrl.describe(
       "Address of this server for clients, such as `https://agent.example.org/mcp`.",
     ),
-    audience: text.optional().describe("Expected in the tokens. Default: `resource`."),
+    audience: optional(text).describe("Expected in the tokens. Default: `resource`."),
   })
-  .refine(({ jwksUrl, introspection: asked }) => (jwksUrl === undefined) !== (asked === undefined), {
-    error: "needs either a jwksUrl or introspection",
-  });
+  .refine(hasOne("jwksUrl", "introspection"), { error: "needs either a jwksUrl or introspection" });
 export type OAuthConfig = z.output<typeof oauth>;
 
 /** `192.0.2.1`, `10.0.0.0/8`, `fd00::/8`. */
@@ -89,10 +101,14 @@ const network = z.string().refine(
   { error: "must be an IP address or a network such as 10.0.0.0/8" },
 );
 
-const origin = z.string().superRefine((entry, context) => {
-  const read = readOrigin(entry);
-  if (typeof read === "string") context.addIssue({ code: "custom", message: read });
-});
+/** A text that `read` takes; for another one it gives the problem, as a text. */
+const readBy = (read: (entry: string) => unknown) =>
+  z.string().superRefine((entry, context) => {
+    const found = read(entry);
+    if (typeof found === "string") context.addIssue({ code: "custom", message: found });
+  });
+
+const origin = readBy(readOrigin);
 
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = z.strictObject({
@@ -102,12 +118,12 @@ export const httpSchema = z.strictObject({
     .describe(
       "Address that `serve --http` listens on; beyond this machine only with `http.tokens` or `http.oauth`.",
     ),
-  port: whole(0, 65_535).default(8808).describe("Port that `serve --http` listens on; 0 takes a free one."),
-  publicUrl: secureUrl
-    .optional()
-    .describe(
-      "The address of this server for browsers, such as `https://agent.example.org`: it serves the page, results link to it, and forms are accepted only from it. Default: `http.oauth.resource` without its `/mcp`; without either, the page is at every address that `allowedHosts` allows, and results link to the one that their request used.",
-    ),
+  port: withDefault(whole(0, 65_535), 8808).describe(
+    "Port that `serve --http` listens on; 0 takes a free one.",
+  ),
+  publicUrl: optional(secureUrl).describe(
+    "The address of this server for browsers, such as `https://agent.example.org`: it serves the page, results link to it, and forms are accepted only from it. Default: `http.oauth.resource` without its `/mcp`; without either, the page is at every address that `allowedHosts` allows, and results link to the one that their request used.",
+  ),
   allowedHosts: z
     .array(z.string())
     .default([])
@@ -118,24 +134,21 @@ export const httpSchema = z.strictObject({
     .describe(
       "Web pages that may send requests, besides those of this machine: `https://app.example`, or a host for any scheme and port.",
     ),
-  agUi: z
-    .boolean()
-    .default(false)
-    .describe("Serves AG-UI at `/ag-ui`, for front ends such as CopilotKit, with the same tokens as `/mcp`."),
-  requestsPerMinute: whole(1, 1_000_000)
-    .default(1200)
-    .describe("Requests that one principal may make in a minute."),
-  refusalsPerMinute: whole(1, 1_000_000)
-    .default(60)
-    .describe("Tokens from one address that may be refused in a minute; good ones are still accepted."),
-  sessions: whole(1, 100_000)
-    .default(200)
-    .describe(
-      "Sessions of 2025-era clients at one time in one server; an idle one makes room for a new one, a busy one never.",
-    ),
-  sessionsPerPrincipal: whole(1, 100_000)
-    .default(100)
-    .describe("Same, but of one principal at all servers that share a Postgres."),
+  agUi: onOff(false).describe(
+    "Serves AG-UI at `/ag-ui`, for front ends such as CopilotKit, with the same tokens as `/mcp`.",
+  ),
+  requestsPerMinute: withDefault(whole(1, 1_000_000), 1200).describe(
+    "Requests that one principal may make in a minute.",
+  ),
+  refusalsPerMinute: withDefault(whole(1, 1_000_000), 60).describe(
+    "Tokens from one address that may be refused in a minute; good ones are still accepted.",
+  ),
+  sessions: withDefault(whole(1, 100_000), 200).describe(
+    "Sessions of 2025-era clients at one time in one server; an idle one makes room for a new one, a busy one never.",
+  ),
+  sessionsPerPrincipal: withDefault(whole(1, 100_000), 100).describe(
+    "Same, but of one principal at all servers that share a Postgres.",
+  ),
   trustedProxies: z
     .array(network)
     .default([])
@@ -149,11 +162,9 @@ export const httpSchema = z.strictObject({
     .describe(
       "Bearer tokens: SHA-256 of the token, principal, and scopes. If any is set, every request needs one.",
     ),
-  oauth: oauth
-    .optional()
-    .describe(
-      "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl or introspection, resource (the public address of this server) and audience.",
-    ),
+  oauth: optional(oauth).describe(
+    "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl or introspection, resource (the public address of this server) and audience.",
+  ),
 });
 
 /** The place where commands run. */
@@ -161,68 +172,53 @@ export const sandboxSchema = z.strictObject({
   provider: z
     .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
     .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
-  image: text.optional().describe("The image of docker and modal."),
-  program: text.optional().describe("A program that takes Docker's commands. Default: docker."),
-  programArguments: z.array(z.string()).optional().describe("Arguments in front of each of its commands."),
-  limits: z
-    .array(z.string())
-    .optional()
-    .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
-  user: text.optional().describe("User and group of a container's commands. Default: 1000:1000."),
-  app: text.optional().describe("The app of modal."),
-  sandboxId: text.optional().describe("A running sandbox to use, which is left running."),
-  workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
-  env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
-  parameters: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe("More parameters of a new sandbox, as defined by the package of modal, runloop or daytona."),
-  setupScript: text.optional().describe("Shell commands that prepare a new one."),
-  setupScriptPath: absolutePath.optional().describe("A file with these commands, instead of `setupScript`."),
-  setupTimeout: seconds.min(1).default(600).describe("Time limit of the setup."),
+  image: optional(text).describe("The image of docker and modal."),
+  program: optional(text).describe("A program that takes Docker's commands. Default: docker."),
+  programArguments: optional(z.array(z.string())).describe("Arguments in front of each of its commands."),
+  limits: optional(z.array(z.string())).describe(
+    "Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes.",
+  ),
+  user: optional(text).describe("User and group of a container's commands. Default: 1000:1000."),
+  app: optional(text).describe("The app of modal."),
+  sandboxId: optional(text).describe("A running sandbox to use, which is left running."),
+  workdir: optional(z.string().startsWith("/")).describe("Its folder for the agent's files."),
+  env: optional(z.record(z.string(), z.string())).describe("Environment of its commands."),
+  parameters: optional(z.record(z.string(), z.unknown())).describe(
+    "More parameters of a new sandbox, as defined by the package of modal, runloop or daytona.",
+  ),
+  setupScript: optional(text).describe("Shell commands that prepare a new one."),
+  setupScriptPath: optional(absolutePath).describe("A file with these commands, instead of `setupScript`."),
+  setupTimeout: withDefault(seconds.min(1), 600).describe("Time limit of the setup."),
 });
 
 /** A host that web_fetch may reach at a private address. */
-const webHost = z.string().superRefine((entry, context) => {
-  const host = readHost(entry);
-  if (typeof host === "string") context.addIssue({ code: "custom", message: host });
-});
+const webHost = readBy(readHost);
 
-/** Access to the web. */
 export const webSchema = z.strictObject({
-  mode: z
-    .enum(["ask", "allow", "off"])
-    .default("ask")
-    .describe(
-      "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
-    ),
+  mode: oneOf(["ask", "allow", "off"], "ask").describe(
+    "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
+  ),
   hosts: z
     .array(webHost)
     .default([])
     .describe(
       "Hosts that web_fetch may reach although their addresses are private, on any port, such as `wiki.corp.example`, `*.corp.example` or `127.0.0.1:8080`. Default: only the public internet is read.",
     ),
-  search: z
-    .strictObject({
-      provider: z
-        .enum(SEARCH_PROVIDERS)
-        .optional()
-        .describe(
-          "Provider of web_search. tavily needs TAVILY_API_KEY in the environment, brave BRAVE_API_KEY, exa EXA_API_KEY. Default: command if `command` is set, searxng if `url` is set, otherwise the provider of the first of these keys; without any, the agent cannot search.",
-        ),
-      url: z
-        .url({ protocol: /^https?$/, error: "must be an http or https address" })
-        .optional()
-        .describe("Address of a SearXNG server, or of a gateway to the provider."),
-      command: z
-        .array(text)
-        .min(1)
-        .optional()
-        .describe(
-          'Program with its arguments that searches: it gets `{ "query", "count" }` as JSON on standard input and prints `{ "results": [{ "title", "url", "snippet", "date" }] }`.',
-        ),
-    })
-    .prefault({}),
+  search: group({
+    provider: optional(z.enum(SEARCH_PROVIDERS)).describe(
+      "Provider of web_search. tavily needs TAVILY_API_KEY in the environment, brave BRAVE_API_KEY, exa EXA_API_KEY. Default: command if `command` is set, searxng if `url` is set, otherwise the provider of the first of these keys; without any, the agent cannot search.",
+    ),
+    url: optional(z.url({ protocol: /^https?$/, error: "must be an http or https address" })).describe(
+      "Address of a SearXNG server, or of a gateway to the provider.",
+    ),
+    command: z
+      .array(text)
+      .min(1)
+      .optional()
+      .describe(
+        'Program with its arguments that searches: it gets `{ "query", "count" }` as JSON on standard input and prints `{ "results": [{ "title", "url", "snippet", "date" }] }`.',
+      ),
+  }),
 });
 
 const maxFileSizeMb = z
@@ -233,89 +229,69 @@ const maxFileSizeMb = z
   .describe("Largest file, in MiB; it is held in memory. Default: 32.");
 
 const bucket = {
-  bucket: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, { error: "must be the name of a bucket" })
-    .describe("An existing bucket."),
-  endpoint: z
-    .url({ protocol: /^https?$/, error: "must be an http or https address" })
-    .optional()
-    .describe("Address of an S3-compatible server. Default: AWS."),
-  region: text.optional().describe("Default: from the environment."),
-  accessKeyIdVariable: variable
-    .optional()
-    .describe("Environment variable with the key id. Default: the credential sources of the AWS tools."),
-  secretAccessKeyVariable: variable.optional().describe("Environment variable with the secret key."),
-  forcePathStyle: z
-    .boolean()
-    .optional()
-    .describe("Puts the bucket into the path of requests. Default: true with an endpoint."),
+  bucket: matching(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, "must be the name of a bucket").describe(
+    "An existing bucket.",
+  ),
+  endpoint: optional(z.url({ protocol: /^https?$/, error: "must be an http or https address" })).describe(
+    "Address of an S3-compatible server. Default: AWS.",
+  ),
+  region: optional(text).describe("Default: from the environment."),
+  accessKeyIdVariable: optional(variable).describe(
+    "Environment variable with the key id. Default: the credential sources of the AWS tools.",
+  ),
+  secretAccessKeyVariable: optional(variable).describe("Environment variable with the secret key."),
+  forcePathStyle: optional(z.boolean()).describe(
+    "Puts the bucket into the path of requests. Default: true with an endpoint.",
+  ),
 };
 
 const KEYS_TOGETHER = { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" };
-interface Keys {
-  accessKeyIdVariable?: string | undefined;
-  secretAccessKeyVariable?: string | undefined;
-}
-const hasWholeKey = ({ accessKeyIdVariable: id, secretAccessKeyVariable: secret }: Keys): boolean =>
-  (id === undefined) === (secret === undefined);
+const hasHalfAKey = hasOne("accessKeyIdVariable", "secretAccessKeyVariable");
 
 /** Location of a shared storage's large values. */
 export const storageS3Schema = z
   .strictObject({
     ...bucket,
-    prefix: z
-      .string()
-      .regex(/^[\w-][\w.-]*(\/[\w-][\w.-]*)*\/?$/, { error: "must be a path such as deepagent/values" })
-      .optional()
-      .describe("Key prefix. Default: the whole bucket."),
+    prefix: optional(
+      matching(/^[\w-][\w.-]*(\/[\w-][\w.-]*)*\/?$/, "must be a path such as deepagent/values"),
+    ).describe("Key prefix. Default: the whole bucket."),
   })
-  .refine(hasWholeKey, KEYS_TOGETHER);
+  .refine((given) => !hasHalfAKey(given), KEYS_TOGETHER);
 
 const s3 = z.strictObject({
   ...bucket,
-  prefix: text
-    .optional()
-    .describe(
-      "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
-    ),
-  conditionalWrites: z
-    .boolean()
-    .optional()
-    .describe(
-      "Set to false for servers that ignore conditional writes: the last writer then wins. Default: true.",
-    ),
+  prefix: optional(text).describe(
+    "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
+  ),
+  conditionalWrites: optional(z.boolean()).describe(
+    "Set to false for servers that ignore conditional writes: the last writer then wins. Default: true.",
+  ),
   maxFileSizeMb,
 });
 
 const postgres = z.strictObject({
-  connectionStringVariable: variable
-    .optional()
-    .describe(
-      "Environment variable with `postgres://user:password@host/database`. Default: the `PG…` variables.",
+  connectionStringVariable: optional(variable).describe(
+    "Environment variable with `postgres://user:password@host/database`. Default: the `PG…` variables.",
+  ),
+  table: optional(
+    matching(
+      /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/,
+      "must be a name such as deepagent_files or schema.deepagent_files",
     ),
-  table: z
-    .string()
-    .regex(/^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/, {
-      error: "must be a name such as deepagent_files or schema.deepagent_files",
-    })
-    .optional()
-    .describe("Created if missing. Default: `deepagent_files`."),
-  prefix: text
-    .optional()
-    .describe("Path in the table below which the files are, with `{principal}` and `{thread}` as for S3."),
+  ).describe("Created if missing. Default: `deepagent_files`."),
+  prefix: optional(text).describe(
+    "Path in the table below which the files are, with `{principal}` and `{thread}` as for S3.",
+  ),
   maxFileSizeMb,
 });
 
 const mount = z
   .strictObject({
-    s3: s3.optional().describe("Files of an S3 bucket; needs the package @aws-sdk/client-s3."),
-    postgres: postgres.optional().describe("Files of a Postgres table; needs the package pg."),
+    s3: optional(s3).describe("Files of an S3 bucket; needs the package @aws-sdk/client-s3."),
+    postgres: optional(postgres).describe("Files of a Postgres table; needs the package pg."),
   })
-  .refine((given) => (given.s3 === undefined) !== (given.postgres === undefined), {
-    error: "needs either s3 or postgres",
-  })
-  .refine(({ s3: given = {} }) => hasWholeKey(given), KEYS_TOGETHER);
+  .refine(hasOne("s3", "postgres"), { error: "needs either s3 or postgres" })
+  .refine(({ s3: given = {} }) => !hasHalfAKey(given), KEYS_TOGETHER);
 
 /** Names of the server's own folders. */
 const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
@@ -355,21 +331,16 @@ export const namedVariables = ({
     ),
   );
 
-/** A subagent that the operator describes. */
 export const subagentSchema = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
-    .describe("Name that the agent uses."),
+  name: matching(/^[a-z0-9][a-z0-9-]{0,63}$/, "use lowercase letters, digits and hyphens").describe(
+    "Name that the agent uses.",
+  ),
   description: z.string().min(1).max(1024).describe("Its strengths: the agent chooses by this description."),
   systemPrompt: text.describe("Its instructions."),
-  model: text.optional().describe("`provider:model` or `offline`. Default: the agent's."),
-  tools: z
-    .array(text)
-    .optional()
-    .describe(
-      "MCP servers, or single tools as server__tool, that it may use. Default: all. If built-in tools are named, it gets only those, read_file and ls.",
-    ),
+  model: optional(text).describe("`provider:model` or `offline`. Default: the agent's."),
+  tools: optional(z.array(text)).describe(
+    "MCP servers, or single tools as server__tool, that it may use. Default: all. If built-in tools are named, it gets only those, read_file and ls.",
+  ),
 });
 
 /** Parameters of models that `modelParameters` may not have: they would move a key or lose a limit. */
