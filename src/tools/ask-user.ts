@@ -1,5 +1,6 @@
 /** Asks a person. The run waits for the answer, as long as it takes. */
 import { z } from "zod";
+import { defined } from "../core/defined.ts";
 import { type Answer, type Field, type ToolResult, type Value, defineTool, toolError } from "./tool.ts";
 
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/;
@@ -52,21 +53,11 @@ export const askUserTool = defineTool({
 });
 
 function toField({ name, title, type, options, many, other, optional }: Asked): Field {
-  const common = {
-    name,
-    ...(title === undefined ? {} : { title }),
-    ...(optional ? {} : { required: true as const }),
-  };
-  if (options === undefined || (type !== undefined && type !== "choice")) {
+  const ifSo = (value: boolean | undefined) => (value ? (true as const) : undefined);
+  const common = { name, ...defined({ title, required: ifSo(!optional) }) };
+  if (options === undefined || (type !== undefined && type !== "choice"))
     return { ...common, type: type === undefined || type === "choice" ? "text" : type };
-  }
-  return {
-    ...common,
-    type: "choice",
-    options,
-    ...(many ? { many: true } : {}),
-    ...(other ? { other: true } : {}),
-  };
+  return { ...common, type: "choice", options, ...defined({ many: ifSo(many), other: ifSo(other) }) };
 }
 
 function resultOf(answer: Answer): ToolResult {

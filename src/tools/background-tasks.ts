@@ -88,7 +88,7 @@ const listTool = defineTool({
     }),
 });
 
-/** The tools, in the order in which they are listed. */
+/** In the order in which they are listed. */
 export const backgroundTaskTools: readonly ToolSpec[] = [
   startTool,
   checkTool,

@@ -110,13 +110,8 @@ export function argumentsPreview(
   const missing = pretty.length - MAX_ARGUMENT_CHARS;
   const detail =
     missing > 0 ? `${headOf(pretty, MAX_ARGUMENT_CHARS)}\n[${missing} more characters not shown]` : pretty;
-  return preview("arguments", {
-    summary,
-    to,
-    detail: displayMarked(detail),
-    isWhole: missing <= 0,
-    effect: null,
-  });
+  const isWhole = missing <= 0;
+  return preview("arguments", { summary, to, detail: displayMarked(detail), isWhole, effect: null });
 }
 
 interface PreviewParts {

@@ -16,8 +16,9 @@ import { byIdentity } from "../core/by-identity.ts";
 import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
-import { isWellFormed } from "./format.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import { argumentsPreview } from "./call-preview.ts";
+import type { FileToolSettings } from "./options.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
 /** Directories at the root, and names in a directory, that are looked at. */
 const MAX_TOP = 8;
@@ -116,7 +117,7 @@ export function checkPath(
 ): PathResult {
   const form = backend.capabilities?.paths ?? "virtual";
   const given = path ?? (form === "real" ? "." : "/");
-  if (!isWellFormed(given)) {
+  if (!given.isWellFormed()) {
     return {
       ok: false,
       code: "invalid_path",
@@ -126,13 +127,61 @@ export function checkPath(
   return validatePath(given, { form, ...(allowedPrefixes ? { allowedPrefixes } : {}) });
 }
 
-/** The normalised virtual path of an argument, for gates and permissions; `undefined` if it is not valid. */
-export function pathArgument(
-  path: string | undefined,
-  allowedPrefixes: readonly string[] | undefined,
-): string | undefined {
-  const checked = validatePath(path ?? "/", allowedPrefixes ? { allowedPrefixes } : {});
-  return checked.ok ? checked.path : undefined;
+/** Arguments that name what a call works on. Models also write `path` for `file_path`. */
+interface Named {
+  file_path?: string | undefined;
+  path?: string | undefined;
+}
+
+/** The file or directory of a call. `asked`: as the arguments spell it. */
+export type Place = Extract<PathResult, { ok: true }> & { asked: string };
+
+interface PathTool<Schema extends z.ZodObject> extends Omit<ToolSpec<Schema>, "handle" | "preview"> {
+  work(args: z.output<Schema>, place: Place, context: ToolContext): Promise<ToolResult>;
+  /** Shows a call to a person who decides on it. `title`: for a path that is not valid. */
+  shown?: {
+    title: string;
+    preview(args: z.output<Schema>, place: Place, context: ToolContext): Promise<BoundPreview>;
+  };
+}
+
+/** A tool for the file or directory that `file_path` or `path` names. Its work begins with a valid path. */
+export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
+  { work, shown, ...spec }: PathTool<Schema>,
+  { allowedPrefixes }: FileToolSettings,
+): ToolSpec<Schema> {
+  const isFile = "file_path" in spec.schema.shape;
+  const named = ({ file_path: file, path = file }: Named): string | undefined => path;
+  const placeOf = async (
+    args: Named,
+    backend: Backend,
+  ): Promise<Place | Extract<PathResult, { ok: false }>> => {
+    const checked = checkPath(named(args), backend, allowedPrefixes);
+    if (!checked.ok) return checked;
+    const { path: asked } = checked;
+    return { ...checked, asked, path: isFile ? await truePath(asked, backend) : asked };
+  };
+  return {
+    ...spec,
+    ...(isFile ? { aliases: { path: "file_path" } } : {}),
+    // For gates and permissions.
+    pathOf(args) {
+      const checked = validatePath(named(args) ?? "/", allowedPrefixes ? { allowedPrefixes } : {});
+      return checked.ok ? checked.path : undefined;
+    },
+    handle: (args, context) =>
+      cancellable(spec.name, context.signal, async () => {
+        const place = await placeOf(args, context.backend);
+        return place.ok ? work(args, place, context) : backendError(place, named(args) ?? "/");
+      }),
+    ...(shown && {
+      async preview(args: z.output<Schema>, context: ToolContext) {
+        const place = await placeOf(args, context.backend);
+        if (place.ok) return shown.preview(args, place, context);
+        return argumentsPreview(`${shown.title}; it would fail: ${place.error}`, args);
+      },
+    }),
+  };
 }
 
 /** A backend's failure as the tool's answer; `named`, the path in its text, is shown escaped. */
@@ -161,7 +210,7 @@ export async function failedAt(
 }
 
 /** The path of the intended file, if only another spelling of `path` exists; see `plainSpelling`. */
-export async function truePath(path: string, backend: Backend): Promise<string> {
+async function truePath(path: string, backend: Backend): Promise<string> {
   if (!hasSpellings(path) || backend.followLinks === undefined) return path;
   const place = await backend.followLinks(path);
   return place !== undefined && plainSpelling(place) === plainSpelling(path) ? place : path;

@@ -1,4 +1,5 @@
 /** Checks an answer to a question, wherever it comes from, and reads it into the form that the question asks for. */
+import { defined } from "../core/defined.ts";
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
@@ -75,10 +76,7 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
 }
 
 /** Reads the values of fields. Others than those asked for are left out. */
-function readFields(
-  fields: readonly Field[],
-  given: Readonly<Record<string, unknown>>,
-): { ok: true; answer: Extract<Answer, { type: "fields" }> } | { ok: false; message: string } {
+function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>) {
   const values: [string, Value][] = [];
   for (const field of fields) {
     const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
@@ -87,7 +85,7 @@ function readFields(
     const read = isMissing(value) ? undefined : readValue(field, value);
     if (read !== undefined) values.push([field.name, read]);
   }
-  return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
+  return { ok: true as const, answer: { type: "fields" as const, values: Object.fromEntries(values) } };
 }
 
 /** Says why a value is not accepted in a field; `undefined`: it is. */
@@ -176,24 +174,18 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
   const needed = new Set(Array.isArray(required) ? required : []);
   const fields = Object.entries(properties)
     .slice(0, MOST_FIELDS)
-    .map(([name, property]) => {
-      const field = isRecord(property) ? flatField(property) : undefined;
-      return (
-        field && {
-          name,
-          ...labelOf(property as Record<string, unknown>),
-          ...(needed.has(name) ? { required: true as const } : {}),
-          ...field,
-        }
-      );
+    .map(([name, property]): Field | undefined => {
+      if (!isRecord(property)) return undefined;
+      const [title, description] = [textIn(property["title"]), textIn(property["description"])];
+      const required = needed.has(name) ? (true as const) : undefined;
+      const field = flatField(property);
+      return field && { name, ...defined({ title, description, required }), ...field };
     });
-  return fields.every((field): field is Field => field !== undefined) ? fields : undefined;
+  return fields.every((field) => field !== undefined) ? fields : undefined;
 }
 
-const labelOf = ({ title, description }: Record<string, unknown>) => ({
-  ...(typeof title === "string" ? { title } : {}),
-  ...(typeof description === "string" ? { description } : {}),
-});
+const textIn = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+const numberIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
 
 type Kind<Of = Field> = Of extends Field ? Omit<Of, "name" | "title" | "description" | "required"> : never;
 
@@ -207,20 +199,12 @@ function flatField(property: Record<string, unknown>): Kind | undefined {
   }
   if (type === "boolean") return { type: "yes_no" };
   if (type === "number" || type === "integer") {
-    return {
-      type: "number",
-      ...(type === "integer" ? { integer: true as const } : {}),
-      ...(typeof minimum === "number" ? { min: minimum } : {}),
-      ...(typeof maximum === "number" ? { max: maximum } : {}),
-    };
+    const integer = type === "integer" ? (true as const) : undefined;
+    return { type: "number", ...defined({ integer, min: numberIn(minimum), max: numberIn(maximum) }) };
   }
   if (type !== "string" && type !== undefined) return undefined;
   const known = (Object.keys(FORMATS) as (keyof typeof FORMATS)[]).find((name) => name === format);
-  return {
-    type: "text",
-    ...(typeof maxLength === "number" ? { maxLength } : {}),
-    ...(known === undefined ? {} : { format: known }),
-  };
+  return { type: "text", ...defined({ maxLength: numberIn(maxLength), format: known }) };
 }
 
 const isDate = (text: string): boolean => !Number.isNaN(Date.parse(text));

@@ -3,39 +3,30 @@ import type { Backend, FileInfo } from "../backends/backend.ts";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
-import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
+import { backendError, failedAt, pathText, pathTool } from "./call.ts";
+import { destinationOf, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 
 const schema = z.strictObject({ file_path: pathText() });
 
-/** Deletes a file or a directory tree. */
-export function deleteTool(settings: FileToolSettings): ToolSpec<typeof schema> {
-  return defineTool({
-    name: "delete",
-    kind: "write",
-    description:
-      "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
-    schema,
-    aliases: { path: "file_path" },
-    pathOf: ({ file_path: path }) => pathArgument(path, settings.allowedPrefixes),
-    handle: (args, context) =>
-      cancellable("delete", context.signal, () => remove(args.file_path, context, settings.allowedPrefixes)),
-    preview: (args, context) => previewDelete(args.file_path, context, settings.allowedPrefixes),
-  });
-}
+export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+  pathTool(
+    {
+      name: "delete",
+      kind: "write",
+      description:
+        "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
+      schema,
+      work: (_args, { path }, context) => remove(path, context),
+      shown: { title: "Delete", preview: (_args, { path }, context) => previewDelete(path, context) },
+    },
+    settings,
+  );
 
-async function remove(
-  raw: string,
-  context: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
-): Promise<ToolResult> {
+async function remove(path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  const checked = checkPath(raw, backend, allowedPrefixes);
-  if (!checked.ok) return backendError(checked, raw);
-  const path = await truePath(checked.path, backend);
   if (path === "/" || path === ".") return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
@@ -52,14 +43,7 @@ const MAX_ENTRIES = 5000;
 const MAX_SHOWN = 200;
 
 /** Bound to each entry that would go, with its size and time. */
-async function previewDelete(
-  raw: string,
-  { backend, signal }: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
-): Promise<BoundPreview> {
-  const checked = checkPath(raw, backend, allowedPrefixes);
-  if (!checked.ok) return argumentsPreview(`Delete; it would fail: ${checked.error}`, { file_path: raw });
-  const path = await truePath(checked.path, backend);
+async function previewDelete(path: string, { backend, signal }: ToolContext): Promise<BoundPreview> {
   const to = await destinationOf(path, backend, { lastLink: "itself" });
   const { name } = to;
   if (await isLink(path, backend)) {

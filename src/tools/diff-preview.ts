@@ -285,14 +285,11 @@ function oneHunk(before: readonly string[], after: readonly string[], line: numb
   ].flatMap((line) => line.split("\n"));
 }
 
-function hunkHeader(oldStart: number, oldLines: number, newStart: number, newLines: number): string {
-  return `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
-}
+const hunkHeader = (oldStart: number, oldLines: number, newStart: number, newLines: number): string =>
+  `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
 
 /** Unified format counts an empty range from the line before it. */
-function range(start: number, lines: number): string {
-  return `${lines === 0 ? start - 1 : start},${lines}`;
-}
+const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
 
 /** Lines to compare; a last line without line break carries the mark that says so, and so differs. */
 function linesOf(text: string): string[] {

@@ -14,14 +14,7 @@ import { backendError, cancellable, checkPath, pathText } from "./call.ts";
 import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import {
-  type BoundPreview,
-  type ToolContext,
-  type ToolResult,
-  type ToolSpec,
-  defineTool,
-  toolError,
-} from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
 /** Longest command, in characters: Linux takes no argument of more than 128 KiB. */
 const MAX_COMMAND = 100_000;
@@ -66,9 +59,7 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     preview: (args: Arguments, context: ToolContext) =>
       previewCommand(args, context, settings.allowedPrefixes),
   } as const;
-  return settings.jobs
-    ? defineTool({ ...spec, schema: withJobs })
-    : defineTool({ ...spec, schema: foreground });
+  return { ...spec, schema: settings.jobs ? withJobs : foreground };
 }
 
 /** Bound to the directory that the command runs in, and to what confines it. */
@@ -80,12 +71,8 @@ async function previewCommand(
   const what = background === true ? "Start a command in the background" : "Run a command";
   const checked = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (checked?.ok === false) {
-    return argumentsPreview(`${what}; it would fail: ${checked.error}`, {
-      command,
-      cwd,
-      background,
-      timeout,
-    });
+    const args = { command, cwd, background, timeout };
+    return argumentsPreview(`${what}; it would fail: ${checked.error}`, args);
   }
   const to = checked && (await destinationOf(checked.path, backend));
   const where = to === undefined ? "" : ` in ${to.name}`;
@@ -106,11 +93,8 @@ async function run(
   { allowedPrefixes, maxChars, jobs }: FileToolSettings,
 ): Promise<ToolResult> {
   if (command.trim() === "") return toolError("Command must be a non-empty string.");
-  if (!canExecute(backend)) {
-    return toolError("Execution not available. The configured backend cannot run commands.", {
-      code: "unsupported",
-    });
-  }
+  if (!canExecute(backend))
+    return unsupported("Execution not available. The configured backend cannot run commands.");
   const directory = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (directory && !directory.ok) return backendError(directory, cwd ?? "");
   const options = { ...(approved ? { approved } : {}), ...(directory ? { cwd: directory.path } : {}) };
@@ -141,11 +125,8 @@ async function startJob(
   command: string,
   options: Pick<ExecuteOptions, "cwd" | "approved">,
 ): Promise<ToolResult> {
-  if (jobs === undefined) {
-    return toolError("Background jobs are not available here; run the command without background.", {
-      code: "unsupported",
-    });
-  }
+  if (jobs === undefined)
+    return unsupported("Background jobs are not available here; run the command without background.");
   const { job, error = "The job could not be started", code } = await jobs.start(command, options);
   if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
   return {
@@ -153,6 +134,8 @@ async function startJob(
     artifact: { job },
   };
 }
+
+const unsupported = (text: string): ToolResult => toolError(text, { code: "unsupported" });
 
 /** Output, then what became of the command. A non-zero exit and a timeout are results, not errors. */
 function commandText(response: ExecuteResponse, end: string): string {
@@ -203,24 +186,21 @@ const schema = z.strictObject({
 const MAX_COMMAND_CHARACTERS = 200;
 
 /** Lists, reads and stops what `execute` started in the background. */
-export function jobTool(): ToolSpec<typeof schema> {
-  return defineTool({
-    name: "job",
-    kind: "read",
-    description:
-      "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
-    schema,
-    handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
-  });
-}
+export const jobTool = (): ToolSpec<typeof schema> => ({
+  name: "job",
+  kind: "read",
+  description:
+    "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
+  schema,
+  handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
+});
 
 async function handle(
   { action, id }: z.output<typeof schema>,
   { backend }: ToolContext,
 ): Promise<ToolResult> {
   const jobs = jobsOf(backend);
-  if (jobs === undefined)
-    return toolError("Background jobs are not available here.", { code: "unsupported" });
+  if (jobs === undefined) return unsupported("Background jobs are not available here.");
   if (action === "list") return listed(await jobs.list());
   if (id === undefined)
     return toolError(`job needs the id of the job to ${action}; list the jobs to see their ids.`);

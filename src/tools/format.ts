@@ -1,10 +1,5 @@
 /** Format of tool output: names, line numbers, long lines, notices. Pure text in, text out. */
 
-/** True if `text` has an unpaired surrogate, so it cannot be stored as UTF-8. */
-export function isWellFormed(text: string): boolean {
-  return text.isWellFormed();
-}
-
 /** `text` in pieces of at most `size` UTF-16 units (at least two), none ending inside a surrogate pair. */
 export function splitLine(text: string, size: number): string[] {
   const step = Math.max(size, 2);

@@ -1,52 +1,35 @@
 import { z } from "zod";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { displayName } from "../core/text.ts";
-import {
-  backendError,
-  cancellable,
-  checkPath,
-  failedAt,
-  lookedAtRoot,
-  pathArgument,
-  pathText,
-  patternText,
-} from "./call.ts";
+import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 
 const schema = z.strictObject({
   pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
   path: pathText().optional().describe("Directory. Default: /"),
 });
 
-/** Finds files by name. */
-export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
-  return defineTool({
-    name: "glob",
-    kind: "read",
-    description: [
-      `Find files by name. Returns absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
-      "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
-      "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
-    ].join(" "),
-    schema,
-    pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
-    handle: (args, context) =>
-      cancellable("glob", context.signal, () => find(args, context, settings.allowedPrefixes)),
-  });
-}
+export const globTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+  pathTool(
+    {
+      name: "glob",
+      kind: "read",
+      description: [
+        `Find files by name. Returns absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
+        "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
+        "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
+      ].join(" "),
+      schema,
+      work: ({ pattern }, { path }, context) => find(pattern, path, context),
+    },
+    settings,
+  );
 
-async function find(
-  args: z.output<typeof schema>,
-  context: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
-): Promise<ToolResult> {
+async function find(given: string, path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  const checked = checkPath(args.path, backend, allowedPrefixes);
-  if (!checked.ok) return backendError(checked, args.path ?? "/");
-  const { path } = checked;
-  const pattern = patternFrom(args.pattern, path);
+  const pattern = patternFrom(given, path);
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return backendError(compiled, path);
   const result = await backend.glob(pattern, path, { signal });
@@ -67,11 +50,9 @@ async function find(
   const text =
     paths.length > 0
       ? paths.map(displayName).join("\n")
-      : `No files found matching pattern '${displayName(args.pattern)}' in ${displayName(path)}`;
-  return {
-    content: withNotices(text, notices),
-    artifact: { paths, count: files.length, truncated, skipped },
-  };
+      : `No files found matching pattern '${displayName(given)}' in ${displayName(path)}`;
+  const artifact = { paths, count: files.length, truncated, skipped };
+  return { content: withNotices(text, notices), artifact };
 }
 
 const MAX_LINES = 1000;

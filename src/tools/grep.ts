@@ -4,19 +4,10 @@ import type { GrepMatch, GrepResult } from "../backends/backend.ts";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, compileSearch, excerpt } from "../backends/search.ts";
 import { displayName, wellFormed } from "../core/text.ts";
-import {
-  backendError,
-  cancellable,
-  checkPath,
-  failedAt,
-  lookedAtRoot,
-  pathArgument,
-  pathText,
-  patternText,
-} from "./call.ts";
+import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 
 export type GrepOutputMode = "content" | "files_with_matches" | "count";
 
@@ -43,22 +34,17 @@ export function formatMatches(
   const sections = files.map(({ name, found }) => ({ name, lines: fileLines(found, matcher) }));
   const cut = sections.flatMap(({ lines }) => lines).filter((line) => isExcerpt(line.text)).length;
   const text = sections
-    .map(({ name, lines }) => [
+    .flatMap(({ name, lines }) => [
       `${name}:`,
       ...lines.map((line) => `  ${line.number}${line.mark} ${line.text}`),
     ])
-    .map((rows) => rows.join("\n"))
     .join("\n");
   return { text, notices: cut > 0 ? [cutNotice(cut)] : [] };
 }
 
 function groupByFile(matches: readonly GrepMatch[]): Map<string, GrepMatch[]> {
-  const byFile = new Map<string, GrepMatch[]>();
-  for (const match of matches) {
-    const found = byFile.get(match.path);
-    if (found) found.push(match);
-    else byFile.set(match.path, [match]);
-  }
+  const byFile = new Map(matches.map(({ path }): [string, GrepMatch[]] => [path, []]));
+  for (const match of matches) byFile.get(match.path)?.push(match);
   return byFile;
 }
 
@@ -120,31 +106,23 @@ const schemaFor = byValue((maxCount: number) =>
 type GrepSchema = ReturnType<typeof schemaFor>;
 type GrepArguments = z.output<GrepSchema>;
 
-/** Searches the contents of files. */
-export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
-  return defineTool({
-    name: "grep",
-    kind: "read",
-    description: [
-      "Search text files line by line.",
-      "Returns paths and matching lines with their numbers; files_with_matches gives paths only, count the number of matching lines per file.",
-    ].join(" "),
-    schema: schemaFor(settings.grepMaxCount),
-    pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
-    handle: (args, context) =>
-      cancellable("grep", context.signal, () => searchFiles(args, context, settings.allowedPrefixes)),
-  });
-}
+export const grepTool = (settings: FileToolSettings): ToolSpec<GrepSchema> =>
+  pathTool(
+    {
+      name: "grep",
+      kind: "read",
+      description: [
+        "Search text files line by line.",
+        "Returns paths and matching lines with their numbers; files_with_matches gives paths only, count the number of matching lines per file.",
+      ].join(" "),
+      schema: schemaFor(settings.grepMaxCount),
+      work: (args, { path }, context) => searchFiles(args, path, context),
+    },
+    settings,
+  );
 
-async function searchFiles(
-  args: GrepArguments,
-  context: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
-): Promise<ToolResult> {
+async function searchFiles(args: GrepArguments, path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  const checked = checkPath(args.path, backend, allowedPrefixes);
-  if (!checked.ok) return backendError(checked, args.path ?? "/");
-  const { path } = checked;
   const reading = { regex: args.regex, caseSensitive: args.case_sensitive };
   const search = compileSearch(args.pattern, reading);
   if (!search.ok) return backendError(search, path);

@@ -11,18 +11,11 @@ import { defined } from "../core/defined.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
 import { displayName, wellFormed } from "../core/text.ts";
 import { decodeUtf8 } from "../core/utf8.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText, truePath } from "./call.ts";
+import { type Place, backendError, failedAt, pathText, pathTool } from "./call.ts";
 import { currentText } from "./call-preview.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import {
-  type ContentBlock,
-  type ToolContext,
-  type ToolResult,
-  type ToolSpec,
-  defineTool,
-  toolError,
-} from "./tool.ts";
+import { type ContentBlock, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
 /** Largest binary file given to a model. */
 const MAX_MEDIA_BYTES = 10 * 1024 * 1024;
@@ -38,18 +31,11 @@ function mediaResult(
   const { mimeType = named } = facts;
   const type = mediaKind(mimeType);
   const name = displayName(path);
-  if (type === undefined) {
-    const size = `${bytes.length} bytes`;
-    return toolError(`File '${name}' is binary (${mimeType}, ${size}) and cannot be shown as text`, {
-      code: "binary",
-    });
-  }
+  const binary = (text: string): ToolResult => toolError(`File '${name}' ${text}`, { code: "binary" });
+  if (type === undefined)
+    return binary(`is binary (${mimeType}, ${bytes.length} bytes) and cannot be shown as text`);
   const problem = mediaProblem(facts, { accepts });
-  if (problem !== undefined) {
-    return toolError(`File '${name}' (${describeMedia(facts, named)}) cannot be shown. ${problem}`, {
-      code: "binary",
-    });
-  }
+  if (problem !== undefined) return binary(`(${describeMedia(facts, named)}) cannot be shown. ${problem}`);
   if (bytes.length > MAX_MEDIA_BYTES) return backendError(binaryTooLarge(bytes.length), path);
   const block: ContentBlock = {
     type,
@@ -65,8 +51,6 @@ function textInside(bytes: Uint8Array): string | undefined {
   const isText = bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
   return isText ? decodeUtf8(bytes) : undefined;
 }
-
-/** A page of a text file for the model: numbered lines, cut to size, and the offset of the next page. */
 
 /** Characters kept free for the footer when a page is cut to size. */
 const FOOTER_ROOM = 300;
@@ -146,16 +130,12 @@ function pageFooter(start: number, end: number, total: number | undefined): stri
   return `[lines ${start + 1}-${end}${of}; continue with offset=${end}]`;
 }
 
-function cutLineFooter(offset: number, characters: number, pieces: { next: number; of: number }): string {
-  return (
-    `[line ${offset + 1} has ${characters} characters in ${pieces.of} pieces; ` +
-    `continue with offset=${offset} piece=${pieces.next}, or find text in it with grep]`
-  );
-}
+const cutLineFooter = (offset: number, characters: number, pieces: { next: number; of: number }): string =>
+  `[line ${offset + 1} has ${characters} characters in ${pieces.of} pieces; ` +
+  `continue with offset=${offset} piece=${pieces.next}, or find text in it with grep]`;
 
-function roomFor(maxChars: number | undefined): number {
-  return maxChars === undefined ? Infinity : Math.max(maxChars - FOOTER_ROOM, Math.ceil(maxChars / 2));
-}
+const roomFor = (maxChars: number | undefined): number =>
+  maxChars === undefined ? Infinity : Math.max(maxChars - FOOTER_ROOM, Math.ceil(maxChars / 2));
 
 function howManyFit(pieces: readonly string[], room: number): number {
   let used = -1;
@@ -175,31 +155,29 @@ const schemaFor = byValue((readLimit: number) =>
 type ReadSchema = ReturnType<typeof schemaFor>;
 
 /** Reads one page of a text file, or a whole image, audio, video or PDF file. */
-export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
-  return defineTool({
-    name: "read_file",
-    kind: "read",
-    description: [
-      "Read a text file.",
-      "Lines begin with a tab, the first and every fifth with its number before it; neither is part of the file. A very long line continues on lines 12.1, 12.2.",
-      "The last line says where to continue. Images, audio, video and PDF are returned as such.",
-    ].join(" "),
-    schema: schemaFor(settings.readLimit),
-    aliases: { path: "file_path" },
-    pathOf: ({ file_path: path }) => pathArgument(path, settings.allowedPrefixes),
-    handle: (args, context) => cancellable("read_file", context.signal, () => read(args, context, settings)),
-  });
-}
+export const readFileTool = (settings: FileToolSettings): ToolSpec<ReadSchema> =>
+  pathTool(
+    {
+      name: "read_file",
+      kind: "read",
+      description: [
+        "Read a text file.",
+        "Lines begin with a tab, the first and every fifth with its number before it; neither is part of the file. A very long line continues on lines 12.1, 12.2.",
+        "The last line says where to continue. Images, audio, video and PDF are returned as such.",
+      ].join(" "),
+      schema: schemaFor(settings.readLimit),
+      work: (args, place, context) => read(args, place, context, settings),
+    },
+    settings,
+  );
 
 async function read(
   args: z.output<ReadSchema>,
+  { path, asked }: Place,
   context: ToolContext,
   settings: FileToolSettings,
 ): Promise<ToolResult> {
   const { backend, signal } = context;
-  const checked = checkPath(args.file_path, backend, settings.allowedPrefixes);
-  if (!checked.ok) return backendError(checked, args.file_path);
-  const path = await truePath(checked.path, backend);
   const offset = Math.max(args.offset, 0);
   const limit = linesToAskFor(args.limit, settings.maxChars);
   const notebook = isNotebookPath(path) ? await notebookPage(path, { offset, limit }, context) : undefined;
@@ -212,7 +190,7 @@ async function read(
   const { content = "", totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = [
-    ...(path === checked.path ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
+    ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
@@ -223,18 +201,11 @@ async function read(
   const page = { ...pageOf(result, content, offset, limit), piece: args.piece };
   const limits = context.isProgram ? { ...settings, maxChars: undefined } : settings;
   const formatted = formatPage(page, limits, notices);
+  const { text: shown, end: endLine, nextOffset, nextPiece } = formatted;
   return {
-    content: formatted.text,
+    content: shown,
     ...(context.isProgram ? { plain: plainPage(page, formatted) } : {}),
-    artifact: {
-      path,
-      version,
-      startLine: page.start,
-      endLine: formatted.end,
-      totalLines,
-      nextOffset: formatted.nextOffset,
-      nextPiece: formatted.nextPiece,
-    },
+    artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
 }
 

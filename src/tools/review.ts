@@ -55,40 +55,32 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   const { hasBranches } = question;
   const [plain, listed] = [plainFiles(question), listedFiles(question)];
   const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
-  const decisions: [string, string][] = [
-    ...(plain.length === 0
-      ? []
-      : [["all", applyText(plain.length, question.files.length)] as [string, string]]),
-    ...(isListed ? [["chosen", "Apply the chosen files"] as [string, string]] : []),
-    ...(hasBranches && plain.length > 0
-      ? [["branch", "Make a branch of it, and leave the folder as it is"] as [string, string]]
-      : []),
-    ["none", "Apply nothing now: it stays with the run and can be applied later"],
-  ];
+  const decisions = [
+    { option: "all", label: applyText(plain.length, question.files.length), isOffered: plain.length > 0 },
+    { option: "chosen", label: "Apply the chosen files", isOffered: isListed },
+    { option: "branch", label: BRANCH, isOffered: hasBranches && plain.length > 0 },
+    { option: "none", label: NOTHING_NOW, isOffered: true },
+  ].filter(({ isOffered }) => isOffered);
+  const files: Field = {
+    name: "files",
+    title: "Chosen files",
+    type: "choice",
+    many: true,
+    options: listed.map(({ path }) => path),
+    labels: listed.map(fileText),
+  };
+  const branch: Field = { name: "branch", title: "Name of the branch", type: "text", maxLength: MAX.branch };
   return [
     {
       name: "decision",
       title: "What is to become of the change?",
       type: "choice",
-      options: decisions.map(([option]) => option),
-      labels: decisions.map(([, label]) => label),
+      options: decisions.map(({ option }) => option),
+      labels: decisions.map(({ label }) => label),
       required: true,
     },
-    ...(isListed
-      ? [
-          {
-            name: "files",
-            title: "Chosen files",
-            type: "choice" as const,
-            many: true as const,
-            options: listed.map(({ path }) => path),
-            labels: listed.map(fileText),
-          },
-        ]
-      : []),
-    ...(hasBranches
-      ? [{ name: "branch", title: "Name of the branch", type: "text" as const, maxLength: MAX.branch }]
-      : []),
+    ...(isListed ? [files] : []),
+    ...(hasBranches ? [branch] : []),
     {
       name: "message",
       title: "For the agent",
@@ -98,6 +90,9 @@ export function reviewFields(question: ReviewQuestion): Field[] {
     },
   ];
 }
+
+const BRANCH = "Make a branch of it, and leave the folder as it is";
+const NOTHING_NOW = "Apply nothing now: it stays with the run and can be applied later";
 
 const applyText = (plain: number, all: number): string =>
   plain === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${plain} of ${all} files`;
@@ -133,10 +128,8 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
   for (const [path, places] of Object.entries(apply)) {
     const count = known.get(path)?.places ?? 0;
     if (places === "all") continue;
-    if (
-      places.length === 0 ||
-      places.some((place) => !Number.isInteger(place) || place < 0 || place >= count)
-    )
+    const isPlace = (place: number): boolean => Number.isInteger(place) && place >= 0 && place < count;
+    if (places.length === 0 || !places.every(isPlace))
       return wrong(`'${oneLine(path, 200)}' has the places 1 to ${count}.`);
   }
   const twice = fit.find((path) => Object.hasOwn(apply, path));
@@ -144,12 +137,12 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     return wrong(`'${oneLine(twice, 200)}' cannot be applied and left to the agent at once.`);
   if ([message, ...Object.values(refused)].some((text) => (text?.length ?? 0) > MAX.message))
     return wrong(`A message to the agent has at most ${MAX.message} characters.`);
-  if (branch !== undefined && (!question.hasBranches || Object.keys(apply).length === 0))
+  if (branch !== undefined && !question.hasBranches)
     return wrong(
-      question.hasBranches
-        ? "Choose the files that the branch is made of."
-        : "The workspace is not the root of a Git repository with a commit, so no branch can be made.",
+      "The workspace is not the root of a Git repository with a commit, so no branch can be made.",
     );
+  if (branch !== undefined && Object.keys(apply).length === 0)
+    return wrong("Choose the files that the branch is made of.");
   const read: ReviewChoice = {
     apply,
     ...(over.length === 0 ? {} : { over }),

@@ -64,10 +64,10 @@ async function delegate(
   names: readonly string[],
   { spawn }: ToolContext,
 ): Promise<ToolResult> {
-  if (!names.includes(type)) {
-    const text = `invoked agent of type ${displayName(type)}, the only allowed types are ${namesText(names)}`;
-    return toolError(text);
-  }
+  if (!names.includes(type))
+    return toolError(
+      `invoked agent of type ${displayName(type)}, the only allowed types are ${namesText(names)}`,
+    );
   if (!spawn) return toolError("subagents are not available here; do the task directly.");
   const report = await spawn({ subagentType: type, description });
   return report.content.length > 0 ? report : { ...report, content: "Task completed" };

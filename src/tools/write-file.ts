@@ -5,15 +5,7 @@ import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import {
-  backendError,
-  cancellable,
-  checkPath,
-  pathArgument,
-  pathText,
-  truePath,
-  underOtherNames,
-} from "./call.ts";
+import { type Place, backendError, pathText, pathTool, underOtherNames } from "./call.ts";
 import {
   type Destination,
   argumentsPreview,
@@ -23,16 +15,9 @@ import {
   withRemarks,
 } from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
-import { counted, isWellFormed } from "./format.ts";
+import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import {
-  type BoundPreview,
-  type ToolContext,
-  type ToolResult,
-  type ToolSpec,
-  defineTool,
-  toolError,
-} from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
 const schema = z.strictObject({
   file_path: pathText(),
@@ -42,37 +27,32 @@ const schema = z.strictObject({
 type WriteArguments = z.output<typeof schema>;
 
 /** Creates a file, or overwrites one that the conversation has seen as it is. */
-export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schema> {
-  const { allowedPrefixes } = settings;
-  return defineTool({
-    name: "write_file",
-    kind: "write",
-    description:
-      "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
-    schema,
-    aliases: { path: "file_path" },
-    pathOf: ({ file_path: path }) => pathArgument(path, allowedPrefixes),
-    handle: (args, context) =>
-      cancellable("write_file", context.signal, () => write(args, context, allowedPrefixes)),
-    preview: (args, context) => previewWrite(args, context, allowedPrefixes),
-    changeOf: ({ file_path: path, content }, artifact) => {
-      if (!isTextType(mimeTypeOf(path))) return { diff: binarySummary(path, content) };
-      return diffIn(artifact) ?? fileDiff({ path, before: undefined, after: content });
+export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+  pathTool(
+    {
+      name: "write_file",
+      kind: "write",
+      description:
+        "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
+      schema,
+      work: write,
+      shown: { title: "Write a file", preview: previewWrite },
+      changeOf({ file_path: path, content }, artifact) {
+        if (!isTextType(mimeTypeOf(path))) return { diff: binarySummary(path, content) };
+        return diffIn(artifact) ?? fileDiff({ path, before: undefined, after: content });
+      },
     },
-  });
-}
+    settings,
+  );
 
 async function write(
-  { file_path: raw, content }: WriteArguments,
+  { content }: WriteArguments,
+  { path, directory }: Place,
   context: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
   const { backend, signal } = context;
-  const checked = checkPath(raw, backend, allowedPrefixes);
-  if (!checked.ok) return backendError(checked, raw);
-  const path = await truePath(checked.path, backend);
-  if (checked.directory) return backendError(isDirectory(path), path);
-  if (!isWellFormed(content)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
+  if (directory) return backendError(isDirectory(path), path);
+  if (!content.isWellFormed()) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
   const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
   const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
@@ -119,15 +99,11 @@ async function overwrite(
 }
 
 async function previewWrite(
-  { file_path: raw, content }: WriteArguments,
+  { content }: WriteArguments,
+  { path }: Place,
   context: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
 ): Promise<BoundPreview> {
   const { backend, signal } = context;
-  const checked = checkPath(raw, backend, allowedPrefixes);
-  if (!checked.ok)
-    return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
-  const path = await truePath(checked.path, backend);
   const to = await destinationOf(path, backend);
   const { name } = to;
   if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, to);

@@ -10,8 +10,7 @@ import { runProgramTool } from "../../src/tools/run-program.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { PageReader } from "../../src/web/page-reader.ts";
-import { webFetchTool } from "../../src/tools/web-fetch.ts";
-import { webSearchTool } from "../../src/tools/web-search.ts";
+import { webFetchTool, webSearchTool } from "../../src/tools/web-tools.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";
 
 /** What the model is offered, one committed file per tool, so that a change is seen and meant. */

@@ -1,8 +1,7 @@
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { WebToolName } from "../../tools/options.ts";
-import { webFetchTool } from "../../tools/web-fetch.ts";
-import { webSearchTool } from "../../tools/web-search.ts";
+import { webFetchTool, webSearchTool } from "../../tools/web-tools.ts";
 import type { ToolSpec } from "../../tools/tool.ts";
 import { PageReader } from "../../web/page-reader.ts";
 import { searchChoice } from "../../web/search/choose.ts";

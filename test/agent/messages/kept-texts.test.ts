@@ -14,7 +14,6 @@ import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.t
 import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
-import { isWellFormed } from "../../../src/tools/format.ts";
 import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { attempts } from "../../support/effort.ts";
@@ -86,7 +85,7 @@ describe("a person's message above 50,000 tokens", () => {
     await collect(agent, { kind: "task", task });
     const shown = human(model)[0]?.text ?? "";
     expect(shown.length).toBeLessThan(2600);
-    expect(isWellFormed(shown)).toBe(true);
+    expect(shown.isWellFormed()).toBe(true);
     expect(shown).toMatch(/^a😀.*😀z$/su);
   });
 

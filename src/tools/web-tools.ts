@@ -1,13 +1,15 @@
-/** Reads a page of the web. */
+/** Tools for the web: one reads a page, the other searches. */
 import { z } from "zod";
 import { isoTime } from "../core/clock.ts";
 import { headOf, quotedIn, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
+import { WebProblem } from "../web/request.ts";
+import type { FoundPage, SearchPages } from "../web/search/results.ts";
 import { type IsNamed, MAX_URL, readUrl, siteOf } from "../web/url.ts";
+import { cancellable } from "./call.ts";
 import { argumentsPreview } from "./call-preview.ts";
 import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
-import { webCall } from "./web-call.ts";
 
 export interface WebFetchOptions {
   reader: PageReader;
@@ -42,7 +44,7 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
         if (!read.ok) return toolError(read.problem, { code: "url" });
         const site = siteOf(read.url);
         const page = await reader.read(read.url, { signal, follows: (to) => !asks || siteOf(to) === site });
-        return resultOf(page, keepsTexts);
+        return pageResult(page, keepsTexts);
       }),
     preview: async ({ url }) => {
       const read = readUrl(url, isNamed);
@@ -56,7 +58,7 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
   });
 }
 
-function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
+function pageResult(page: WebPage, keepsTexts: boolean): ToolResult {
   const { url, title, retrieved, notes } = page;
   const day = isoTime(retrieved).slice(0, 10);
   const named = title === undefined ? "" : ` title="${attribute(title)}"`;
@@ -76,3 +78,44 @@ function resultOf(page: WebPage, keepsTexts: boolean): ToolResult {
 const END = "</web_page>";
 
 const attribute = (text: string): string => stripControl(text).replaceAll('"', "'").replaceAll(/[<>]/g, "");
+
+const COUNT = 8;
+const MAX_COUNT = 20;
+
+const searchSchema = z.strictObject({
+  query: z.string().min(1).max(500),
+  count: z.int().min(1).max(MAX_COUNT).default(COUNT),
+});
+
+/** Finds pages, each with its address and an excerpt. */
+export function webSearchTool(search: SearchPages): ToolSpec<typeof searchSchema> {
+  return defineTool({
+    name: "web_search",
+    kind: "read",
+    description: "Search the web. Returns titles, addresses and excerpts.",
+    schema: searchSchema,
+    handle: ({ query, count }, { signal }) =>
+      webCall("web_search", signal, async () => foundResult(await search(query, { count, signal }))),
+  });
+}
+
+function foundResult(pages: readonly FoundPage[]): ToolResult {
+  const shown = pages.map(
+    ({ title, url, snippet, date }, index) =>
+      `${index + 1}. ${title}\n${url}${date === undefined ? "" : ` (${date})`}\n${snippet}`,
+  );
+  const list = quotedIn(["web_results"], stripControl(shown.join("\n\n")));
+  const content = pages.length === 0 ? "Nothing was found." : `<web_results>\n${list}\n</web_results>`;
+  return { content, artifact: { results: pages } };
+}
+
+/** Does the work of a tool. A problem with the web is its answer. */
+const webCall = (tool: string, signal: AbortSignal, work: () => Promise<ToolResult>): Promise<ToolResult> =>
+  cancellable(tool, signal, async () => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof WebProblem)) throw error;
+      return toolError(error.message, { code: error.code });
+    }
+  });
