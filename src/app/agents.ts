@@ -20,7 +20,7 @@ import {
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
-import { CLIENT, type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { CLIENT, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
@@ -47,7 +47,6 @@ import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, limitsOf } from "./s
 import { runGates } from "./run-gates.ts";
 import { type Web, webOf } from "./web.ts";
 
-/** The memories of all principals. */
 interface Memories {
   search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   /** Tools with which the principal's agents find memories, besides the tools for files. */
@@ -62,21 +61,17 @@ const KEPT_VECTORS_MS = 30 * 86_400_000;
 
 /** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
 function openMemories(
-  { config, env, logger, keepsHouse = true }: MemorySettings,
+  { config, env, logger, keepsHouse = true }: RunSettings,
   { store, embeddings, of }: Pick<AgentStorage, "store" | "embeddings" | "of">,
 ): Memories {
   const { embeddings: model } = config.memories;
-  const finder =
-    model === undefined
-      ? undefined
-      : embeddings.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
+  const finder = model && embeddings.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
   const closed = new AbortController();
   const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
     const namespace = memoryNamespace(principal);
-    const found =
-      finder === undefined
-        ? { hits: await of(principal, namespace).store.searchText(namespace, query, limit) }
-        : await finder.search(namespace, query, limit, closed.signal);
+    const found = finder
+      ? await finder.search(namespace, query, limit, closed.signal)
+      : { hits: await of(principal, namespace).store.searchText(namespace, query, limit) };
     return {
       ...found,
       hits: found.hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score })),
@@ -86,23 +81,16 @@ function openMemories(
     search: find,
     // Without vectors, grep finds as much and needs no line in the prompt.
     toolsOf: (principal) =>
-      finder === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
+      finder ? [searchMemoriesTool((query, limit) => find(principal, query, limit))] : [],
     async sweep(signal) {
       await embeddings.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);
     },
     async close() {
       closed.abort();
-      await finder?.close();
+      if (finder) await finder.close();
     },
   };
-}
-
-interface MemorySettings {
-  config: Pick<Config, "memories">;
-  env: Environment;
-  logger: Logger;
-  keepsHouse?: boolean;
 }
 
 /** The agents of a process, and what they share. */
@@ -119,14 +107,13 @@ export interface Agents {
   close(): Promise<void>;
 }
 
-/** Puts agents together over a storage. */
 export async function openAgents(
   settings: RunSettings,
   storage: Storage,
   choice: ModelChoice,
 ): Promise<Agents> {
   const { config, env, logger } = settings;
-  const executors = RunExecutors.for(config);
+  const executors = new RunExecutors(config);
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
   const mcp = openOtherServers(config, env, logger);
@@ -238,7 +225,6 @@ async function withAgentFiles(
   return { described, skipped };
 }
 
-/** Folders of files that describe subagents. */
 const AGENT_FILES = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
 
 /** Lists the files that the agent reads at the start of every run: notes of the project, then its own. */
@@ -257,11 +243,8 @@ interface OwnParts {
   subagents: readonly SubagentConfig[];
   /** Notices about files of subagents, which are in the log already, and about the model of the run. */
   skipped: readonly string[];
-  /** Further notices about subagents. */
   notices: readonly string[];
-  /** Names of the configured MCP servers. */
   servers: readonly string[];
-  /** The agent's tools for the web. */
   web: Web["tools"];
   /** Tokens that the tools of other servers may take in each request. */
   tokens: number;

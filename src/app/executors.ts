@@ -24,26 +24,13 @@ import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { linkedSkills, skillFolders } from "./file-tree.ts";
+import { type FileTreeConfig, linkedSkills, skillFolders } from "./file-tree.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { sharedObjects } from "../proposals/scan.ts";
 import { type Owner, originalOf, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
-export type ExecutorConfig = Pick<
-  Config,
-  | "workspace"
-  | "workspaceFolder"
-  | "dataDir"
-  | "proposals"
-  | "execute"
-  | "skills"
-  | "globalSkills"
-  | "files"
-  | "permissions"
-  | "respectGitignore"
-  | "privatePaths"
->;
+export type ExecutorConfig = FileTreeConfig & Pick<Config, "execute" | "permissions">;
 
 /** Files among which commands run. Closing it ends the commands. */
 export type Executor = SandboxBackend & { close(): Promise<void> };
@@ -225,29 +212,17 @@ export interface MountedExecutor {
 
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
-  readonly #choose: () => Promise<ExecutorChoice>;
-  readonly #placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined;
+  readonly #config: ExecutorConfig;
+  /** Found now, and again before each run while the answer is temporary. */
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
-  static for(config: ExecutorConfig): RunExecutors {
-    return new RunExecutors(
-      () => chooseExecutor(config),
-      (owner) => placesOf(config, owner),
-    );
+  constructor(config: ExecutorConfig) {
+    this.#config = config;
+    this.#choice = chooseExecutor(config);
   }
 
-  /** Calls `choose` now, and again before each run while its answer is temporary. `placesOf`: those of a run. */
-  constructor(
-    choose: () => Promise<ExecutorChoice>,
-    placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined,
-  ) {
-    this.#choose = choose;
-    this.#placesOf = placesOf;
-    this.#choice = choose();
-  }
-
-  /** The executor for commands; detected on first use. */
+  /** The executor for commands. */
   choice(): Promise<ExecutorChoice> {
     return this.#choice;
   }
@@ -261,7 +236,7 @@ export class RunExecutors {
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const places = this.#placesOf(run);
+    const places = placesOf(this.#config, run);
     if (places === undefined) return undefined;
     const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
       executor,
@@ -284,7 +259,7 @@ export class RunExecutors {
     const asked = this.#choice;
     const choice = await asked;
     if (choice.kind === "sandbox" || choice.isTransient !== true) return choice;
-    if (this.#choice === asked) this.#choice = this.#choose().catch(() => choice);
+    if (this.#choice === asked) this.#choice = chooseExecutor(this.#config).catch(() => choice);
     return this.#choice;
   }
 

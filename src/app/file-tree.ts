@@ -20,21 +20,11 @@ import type { MountsConfig } from "../config/sections.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
-import { type Owner, ownedPath, workspaceOf } from "./owned-places.ts";
+import { type Owner, type PlacesConfig, ownedPath, workspaceOf } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
 
-export type FileTreeConfig = Pick<
-  Config,
-  | "workspace"
-  | "workspaceFolder"
-  | "dataDir"
-  | "proposals"
-  | "skills"
-  | "globalSkills"
-  | "files"
-  | "respectGitignore"
-  | "privatePaths"
->;
+export type FileTreeConfig = PlacesConfig &
+  Pick<Config, "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths">;
 
 /** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */
 export class FileTree {
@@ -79,38 +69,22 @@ export class FileTree {
   }
 
   #routes(owner: Owner): Record<string, Backend> {
-    const { respectGitignore, privatePaths: hidden = [] } = this.#config;
+    const routes: Record<string, Backend> = { ...this.#served?.of(owner) };
+    const { respectGitignore, privatePaths: hidden = [], files } = this.#config;
     const rootDir = workspaceOf(this.#config, owner);
-    const { maxFileSizeMb } = this.#config.files;
-    return {
-      ...this.#served?.of(owner),
-      ...(rootDir === undefined
-        ? {}
-        : {
-            [WORKSPACE_MOUNT]: this.#guarded(
-              new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb }),
-            ),
-          }),
-      ...(this.#storeOf === undefined
-        ? {}
-        : {
-            [MEMORIES_MOUNT]: new StoreBackend({
-              store: this.#storeOf(owner.principal),
-              namespace: memoryNamespace(owner.principal),
-            }),
-          }),
-      ...Object.fromEntries(
-        [...skillFolders(this.#config), ...linkedSkills(this.#config)].map(([path, folder]) => [
-          path,
-          new PolicyBackend(this.#folder(folder), { readOnly: true }),
-        ]),
-      ),
-    };
-  }
-
-  /** Hides or protects the files that the setting `files` names. */
-  #guarded(workspace: Backend): Backend {
-    return this.#rules === undefined ? workspace : new PolicyBackend(workspace, this.#rules);
+    if (rootDir !== undefined) {
+      const { maxFileSizeMb } = files;
+      const options = { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
+      const workspace = new FilesystemBackend(options);
+      // The setting `files` hides or protects some of them.
+      routes[WORKSPACE_MOUNT] = this.#rules ? new PolicyBackend(workspace, this.#rules) : workspace;
+    }
+    const store = this.#storeOf?.(owner.principal);
+    const namespace = memoryNamespace(owner.principal);
+    if (store !== undefined) routes[MEMORIES_MOUNT] = new StoreBackend({ store, namespace });
+    for (const [path, folder] of [...skillFolders(this.#config), ...linkedSkills(this.#config)])
+      routes[path] = new PolicyBackend(this.#folder(folder), { readOnly: true });
+    return routes;
   }
 
   #folder(rootDir: string): Backend {

@@ -31,18 +31,15 @@ export async function instructionsOf({
 }: Pick<Config, "systemPrompt" | "systemPromptFile">): Promise<{ systemPrompt?: string }> {
   const given = systemPrompt === undefined ? {} : { systemPrompt };
   if (file === undefined) return given;
+  const broken = (problem: string): ConfigurationError =>
+    new ConfigurationError("system_prompt_file", `The file of systemPromptFile ${problem}`);
   const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new ConfigurationError(
-      "system_prompt_file",
-      `The file of systemPromptFile cannot be read (${error.code}). Restore it, or correct the setting.`,
-    );
+    throw broken(`cannot be read (${error.code}). Restore it, or correct the setting.`);
   });
-  if (text.length > LONGEST_INSTRUCTIONS) {
-    throw new ConfigurationError(
-      "system_prompt_file",
-      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
+  if (text.length > LONGEST_INSTRUCTIONS)
+    throw broken(
+      `has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
     );
-  }
   return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
 }
 

@@ -1,6 +1,4 @@
-/**
- * Sets up and ends a process: it keeps standard output for the protocol, sends traces and forgets old runs.
- */
+/** Sets up and ends a process: it keeps standard output for the protocol, sends traces and forgets old runs. */
 import type { Config } from "../config/schema.ts";
 import { isDoneWithin } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";

@@ -3,7 +3,7 @@ import type { ModelLender } from "../agent/agent.ts";
 import { CLIENT, type Environment, type ModelChoice, OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { type NamedModels, fileModel } from "../agent/models/file-model.ts";
 import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
-import type { ModelSource } from "../agent/models/resolve.ts";
+import type { ModelSource, ResolveOptions } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 
@@ -14,11 +14,7 @@ export interface ModelSources {
 
 /** The models of a server: each is resolved when it is first needed, and then shared. */
 export class Models {
-  readonly #env: Environment;
-  readonly #log: Logger;
-  readonly #idleMs: number;
-  readonly #packages: string;
-  readonly #parameters: Config["modelParameters"];
+  readonly #options: Omit<ResolveOptions, "model">;
   readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
 
   constructor(
@@ -26,11 +22,8 @@ export class Models {
     env: Environment,
     log: Logger,
   ) {
-    this.#env = env;
-    this.#parameters = modelParameters;
-    this.#log = log;
-    this.#idleMs = limits.modelSilence * 1000;
-    this.#packages = packagesFolder(dataDir);
+    const idleMs = limits.modelSilence * 1000;
+    this.#options = { env, log, idleMs, packages: packagesFolder(dataDir), parameters: modelParameters };
   }
 
   /** Adds the model that clients lend to one run. */
@@ -45,16 +38,8 @@ export class Models {
   get(spec: string | undefined): Promise<BaseChatModel> {
     const known = this.#resolved.get(spec);
     if (known) return known;
-    const options = {
-      model: spec,
-      env: this.#env,
-      log: this.#log,
-      idleMs: this.#idleMs,
-      packages: this.#packages,
-      parameters: this.#parameters,
-    };
     const resolving = import("../agent/agent.ts")
-      .then(({ buildLlm }) => buildLlm(options))
+      .then(({ buildLlm }) => buildLlm({ model: spec, ...this.#options }))
       .catch((error: unknown) => {
         this.#resolved.delete(spec);
         throw error;
@@ -72,15 +57,11 @@ async function lentModel(lender: ModelLender): Promise<BaseChatModel> {
 /** Chooses a model whose package is installed, too. */
 export function usableModel(
   model: string | undefined,
-  {
-    config: { dataDir },
-    env,
-    lendable,
-  }: { config: Pick<Config, "dataDir">; env: Environment; lendable: boolean },
+  { config, env, lendable }: { config: Pick<Config, "dataDir">; env: Environment; lendable: boolean },
 ): ModelChoice {
   const choice = modelChoice({ model, env, lendable });
   if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
-  const message = packageProblem(choice.provider, packagesFolder(dataDir));
+  const message = packageProblem(choice.provider, packagesFolder(config.dataDir));
   return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
 }
 
@@ -163,12 +144,9 @@ export function withModels<Subagent extends DescribedSubagent>(
   described: readonly Subagent[],
   models: ModelSources,
   named: NamedModels,
-): {
-  subagents: Array<Omit<Omit<Subagent, "modelAlias">, "model"> & { model?: ModelSource }>;
-  notices: string[];
-} {
+) {
   const { subagents, notices } = withAllowedModels(described, named);
-  const resolved = subagents.map(({ model, ...subagent }) =>
+  const resolved = subagents.map(({ model, ...subagent }): typeof subagent & { model?: ModelSource } =>
     model === undefined ? subagent : { ...subagent, model: () => models.get(model) },
   );
   return { subagents: resolved, notices };

@@ -29,11 +29,7 @@ export interface OpenPage {
 
 export async function openPage({ config, ...options }: OpenPage): Promise<PageServer> {
   const { dataDir } = config;
-  const server = await openPageServer({
-    ...options,
-    clock: systemClock,
-    ...factsOf(config),
-  });
+  const server = await openPageServer({ ...options, clock: systemClock, ...factsOf(config) });
   const { address } = server;
   await notePage(dataDir, address);
   options.logger.info("page.started", { address });
@@ -52,7 +48,6 @@ export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefi
   return { runs, sharedRuns, clock, logger, openCommand, key, publicUrl, ...factsOf(config) };
 }
 
-/** Facts about the server that the page shows. */
 function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
   const isHere = worksIn(config.workspace);
   return {
@@ -66,19 +61,11 @@ function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "
 }
 
 function settingsOf({ workspace, workspaceFolder }: Config): StartSettings {
-  if (workspaceFolder !== undefined) {
-    const folder = "A folder of its own";
-    return {
-      folder,
-      folderSetBy:
-        "The setting workspaceFolder gives each run its folder, and is read when the server starts.",
-    };
-  }
-  return workspace === undefined
-    ? {}
-    : {
-        folder: basename(workspace),
-        folderSetBy:
-          "The setting workspace names it, and is read when the server starts. All runs of this server work in it.",
-      };
+  if (workspaceFolder !== undefined) return { folder: "A folder of its own", folderSetBy: BY_PATTERN };
+  return workspace === undefined ? {} : { folder: basename(workspace), folderSetBy: BY_NAME };
 }
+
+const BY_PATTERN =
+  "The setting workspaceFolder gives each run its folder, and is read when the server starts.";
+const BY_NAME =
+  "The setting workspace names it, and is read when the server starts. All runs of this server work in it.";

@@ -64,13 +64,9 @@ export class ServersForPeople implements OtherServers {
     if (!place.ok) return { ok: false, problem: `It ${place.problem}` };
     const { server, secrets } = place;
     try {
-      const login = await beginLogin({
-        server,
-        redirectUrl,
-        fetch: this.#logins.fetchFor(server.url),
-        clock: this.#logins.clock,
-      });
-      const now = this.#logins.clock();
+      const { fetchFor, clock } = this.#logins;
+      const login = await beginLogin({ server, redirectUrl, fetch: fetchFor(server.url), clock });
+      const now = clock();
       for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
       if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
       this.#pending.set(login.state, { server: name, login, secrets, until: now + PENDING_MS });
@@ -109,20 +105,17 @@ function problemOf(error: unknown, secrets: readonly string[]): string {
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
 
 function stateOf({ name, config, last }: McpServerState): ServerState {
-  const gated = new Set(last?.set.gated);
-  const problem = last?.set.problems[0];
+  const { tools = [], gated = [], leftOut = [], notes = [], problems = [] } = last?.set ?? {};
+  const [problem] = problems;
   return {
     name,
     place: "url" in config ? hostOf(config.url) : basename(config.command),
     askedAt: last?.at,
-    tools: (last?.set.tools ?? []).map((tool) => ({
+    tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),
-      isGated: gated.has(tool.name),
+      isGated: gated.includes(tool.name),
     })),
-    notes:
-      last === undefined
-        ? []
-        : [...last.set.leftOut.map(leftOutText), ...last.set.notes.map(({ text }) => text)],
+    notes: [...leftOut.map(leftOutText), ...notes.map(({ text }) => text)],
     problem: problem?.reason,
     needsLogin: problem?.needsLogin === true && takesLogin(config),
   };

@@ -32,6 +32,7 @@ export interface RunSettings {
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });
+const partsOf = (environment: string) => Environment.parse(JSON.parse(environment));
 
 /**
  * Describes where a run can continue. Runs continue next to their files: with a shared storage, on machines with the
@@ -46,22 +47,22 @@ export function environmentOf({ workspace = "", storage }: Config, choice: Model
 
 /** The environment of a run that comes from files of this machine, where its storage is shared. */
 export function inSharedStorage(environment: string): string {
-  const { workspace, kind } = Environment.parse(JSON.parse(environment));
+  const { workspace, kind } = partsOf(environment);
   return JSON.stringify({ workspace, kind, ...(workspace === "" ? {} : { folder: folderMark(workspace) }) });
 }
 
 /** True if one of the others has another folder at the same path, so they cannot continue each other's runs. */
 export function hasOtherFolder(environment: string, others: readonly string[]): boolean {
-  const { workspace, folder } = Environment.parse(JSON.parse(environment));
+  const { workspace, folder } = partsOf(environment);
   return others.some((one) => {
-    const other = Environment.parse(JSON.parse(one));
+    const other = partsOf(one);
     return workspace !== "" && other.workspace === workspace && other.folder !== folder;
   });
 }
 
 /** Flags with which another process can continue a run: its folder and its kind of model. */
 export function environmentFlags(environment: string, isModelGiven: boolean): string[] {
-  const { workspace, kind } = Environment.parse(JSON.parse(environment));
+  const { workspace, kind } = partsOf(environment);
   return [
     ...(workspace === "" ? [] : ["--workspace", workspace]),
     ...(kind === OFFLINE && !isModelGiven ? ["--model", OFFLINE] : []),
@@ -70,7 +71,7 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
 
 /** The folder that a run works in; `undefined`: it has none. */
 export function workspaceOf(environment: string): string | undefined {
-  const { workspace } = Environment.parse(JSON.parse(environment));
+  const { workspace } = partsOf(environment);
   return workspace === "" ? undefined : workspace;
 }
 
@@ -83,7 +84,7 @@ export function folderName(environment: string): string | undefined {
 /** Tells whether a run of an environment works in this workspace. */
 export function worksIn(workspace = ""): (environment: string) => boolean {
   const folder = workspace === "" ? "" : realPath(workspace);
-  return (environment) => Environment.parse(JSON.parse(environment)).workspace === folder;
+  return (environment) => partsOf(environment).workspace === folder;
 }
 
 /** A bucket as configured, with the keys that its variables hold. */
@@ -105,7 +106,6 @@ interface BucketSettings {
 export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: RunSettings["env"]) =>
   storageS3 && bucketOf(storageS3, env);
 
-/** Limits of a run, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {
   const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
   const { parallelSubagents, parallelTools, repeatedTurns, subagentDepth } = limits;

@@ -1,21 +1,18 @@
 /** The models and limits that a start may choose for its run, as the operator allows them. */
-import type { Environment, ModelChoice } from "../agent/models/choose.ts";
+import type { ModelChoice } from "../agent/models/choose.ts";
 import { modelPrice } from "../agent/budget/prices.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import { type OfferedModel, type RunLimits, type StartChoices, lowerLimits } from "../runs/choices.ts";
 import type { Run } from "../runs/run.ts";
 import { usableModel } from "./models.ts";
-
-interface ChoiceSettings {
-  config: Config;
-  env: Environment;
-  lendable?: boolean;
-}
+import type { RunSettings } from "./settings.ts";
 
 /** `main`: the model of runs that choose none. */
-export function startChoices(settings: ChoiceSettings, main: ModelChoice): StartChoices {
-  const { config, env, lendable = false } = settings;
+export function startChoices(
+  { config, env, lendable = false }: Pick<RunSettings, "config" | "env" | "lendable">,
+  main: ModelChoice,
+): StartChoices {
   const { costUsd, tokens, modelCalls, toolCalls, workTime, prices } = config.limits;
   const wanted = [
     main,

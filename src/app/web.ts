@@ -8,7 +8,6 @@ import { WEB_TOOL_NAMES, type WebToolName } from "../tools/options.ts";
 import { type SearchChoice, searchChoice } from "../web/search/choose.ts";
 import type { RunSettings } from "./settings.ts";
 
-/** The tools for the web that agents have. */
 export interface Web {
   options: Exclude<DeepAgentParams["web"], undefined | string>;
   tools: readonly WebToolName[];

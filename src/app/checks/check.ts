@@ -27,6 +27,9 @@ export interface Facts {
   lendable: boolean;
 }
 
+/** Facts that every process has. */
+export type OwnFacts = Pick<Facts, "config" | "env">;
+
 /** Reads the keychain for the keys that the environment lacks. */
 export async function factsFor(
   { config, warnings }: Pick<Facts, "config" | "warnings">,

@@ -2,7 +2,7 @@
 import type { Config } from "../../config/schema.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { requireLoopback } from "../../server/http/admission.ts";
-import { type Check, type Facts, within } from "./check.ts";
+import { type Check, type OwnFacts, within } from "./check.ts";
 
 /** Finds an address that other machines reach while requests need no token. */
 export function checkAddress({ http: { host, tokens, oauth } }: Config): Check[] {
@@ -19,11 +19,8 @@ export function checkAddress({ http: { host, tokens, oauth } }: Config): Check[]
 const ISSUER_MS = 8000;
 
 /** Asks the authorization server once, with a token that is none. */
-export async function checkIssuer({
-  config: { http },
-  env,
-}: Pick<Facts, "config" | "env">): Promise<Check[]> {
-  const { oauth } = http;
+export async function checkIssuer({ config, env }: OwnFacts): Promise<Check[]> {
+  const { oauth } = config.http;
   if (oauth === undefined) return [];
   const { issuerProblem } = await import("../../server/auth/verifiers.ts");
   const problem = await within(

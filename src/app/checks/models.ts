@@ -34,22 +34,16 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
 }
 
 /** The models besides the main one, each with its purpose. */
-function otherModels({
-  fallbackModels,
-  allowedModels,
-  judgeModel,
-  subagents,
-}: ModelFacts["config"]): { model: string; by: string }[] {
-  return [
+export function checkOtherModels(facts: ModelFacts): Check[] {
+  const { fallbackModels, allowedModels, judgeModel, subagents } = facts.config;
+  const others = [
     ...fallbackModels.map((model) => ({ model, by: "fallback" })),
     ...allowedModels.map((model) => ({ model, by: "allowed for runs and subagent files" })),
-    ...(judgeModel === undefined ? [] : [{ model: judgeModel, by: "judge of goals" }]),
-    ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
+    { model: judgeModel, by: "judge of goals" },
+    ...subagents.map(({ name, model }) => ({ model, by: `of ${name}` })),
   ];
-}
-
-export function checkOtherModels(facts: ModelFacts): Check[] {
-  return otherModels(facts.config).map(({ model, by }) => {
+  return others.flatMap(({ model, by }) => {
+    if (model === undefined) return [];
     const choice = usableModel(model, facts);
     const text = choice.ok ? `${choice.spec} (${by})` : `${by}: ${choice.message}`;
     return { name: "Model", ok: choice.ok, text };

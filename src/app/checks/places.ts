@@ -8,20 +8,18 @@ import { errorMessage } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { ServerMounts } from "../file-tree.ts";
 import { promptFileProblem } from "../instructions.ts";
-import { type Check, type Facts, within } from "./check.ts";
+import { type Check, type Facts, type OwnFacts, within } from "./check.ts";
 
-export function checkWorkspace({
-  config: { workspace },
-  warnings,
-}: Pick<Facts, "config" | "warnings">): Check {
+export function checkWorkspace({ config, warnings }: Pick<Facts, "config" | "warnings">): Check {
   const name = "Workspace";
+  const { workspace } = config;
   if (workspace === undefined) return { name, ok: false, text: warnings.join("\n") };
   const problem = folderProblem(workspace);
   return { name, ok: problem === undefined, text: [problem ?? workspace, ...warnings].join("\n") };
 }
 
 /** Tries whether runs can be stored in the data folder or the Postgres of the configuration. */
-export const checkStorage = ({ config, env }: Pick<Facts, "config" | "env">): Promise<Check> =>
+export const checkStorage = ({ config, env }: OwnFacts): Promise<Check> =>
   config.storage === undefined ? checkDataDir(config) : checkPostgres(config.storage, config, env);
 
 /** Connects, makes missing tables as the server would, and tries the bucket for large values. */
@@ -96,11 +94,8 @@ export function checkReadOnly({ execute, files, workspace, workspaceFolder }: Co
 const MOUNT_MS = 8000;
 
 /** Lists every folder on other servers once, as an agent of the local principal would see it. */
-export async function checkMounts({
-  config: { mounts },
-  env,
-}: Pick<Facts, "config" | "env">): Promise<Check[]> {
-  const served = new ServerMounts(mounts, env);
+export async function checkMounts({ config, env }: OwnFacts): Promise<Check[]> {
+  const served = new ServerMounts(config.mounts, env);
   const folders = Object.entries(served.of({ principal: "local", threadId: "doctor" }));
   try {
     return await Promise.all(

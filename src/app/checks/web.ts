@@ -1,14 +1,12 @@
 /** Checks the search of the web. */
 import { errorMessage } from "../../core/errors.ts";
 import { searchOf } from "../web.ts";
-import { type Check, type Facts, within } from "./check.ts";
-
-type SearchFacts = Pick<Facts, "config" | "env">;
+import { type Check, type OwnFacts, within } from "./check.ts";
 
 const name = "Web search";
 
 /** Finds a search that is configured and has no key. */
-export function checkSearchKey({ config, env }: SearchFacts): Check[] {
+export function checkSearchKey({ config, env }: OwnFacts): Check[] {
   const choice = searchOf(config, env);
   if (choice.ok) return [];
   const remedy = choice.keys === undefined ? "" : " Set it in the environment, or store it with `keys set`.";
@@ -19,7 +17,7 @@ export function checkSearchKey({ config, env }: SearchFacts): Check[] {
 const ANSWER_MS = 15_000;
 
 /** Searches once, for one result. */
-export async function checkSearchAnswers({ config, env }: SearchFacts): Promise<Check[]> {
+export async function checkSearchAnswers({ config, env }: OwnFacts): Promise<Check[]> {
   const choice = searchOf(config, env);
   if (!choice.ok || choice.found === undefined) return [];
   const { name: provider, search } = choice.found;
