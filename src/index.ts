@@ -41,17 +41,15 @@ export type {
   SupportedResponseFormat,
   SystemPromptConfig,
 } from "./agent/build/deepagents-types.ts";
-export type { ModelPrice } from "./agent/contracts/limits.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
-export type { AgentLimits, Spent } from "./agent/contracts/limits.ts";
+export type { AgentLimits, ModelPrice, Spent } from "./agent/contracts/limits.ts";
 export type { CriterionVerdict, GoalState, GoalStatus } from "./agent/contracts/goal.ts";
 export type { Verdict } from "./core/criteria.ts";
-export type { StopReason } from "./agent/contracts/state.ts";
+export type { AgentPath, AgentPathSegment, ModelFailureReason, StopReason } from "./agent/contracts/state.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";
-export type { SystemPrompt, SystemPromptParts } from "./agent/build/params.ts";
-export type { TypedDeepAgent } from "./agent/build/params.ts";
+export type { SystemPrompt, SystemPromptParts, TypedDeepAgent } from "./agent/build/params.ts";
 export type {
   AgentTool,
   CallResult,
@@ -76,11 +74,9 @@ export type {
   ReviewConfig,
   SameCalls,
 } from "./agent/contracts/question.ts";
-export type { AgentPath, AgentPathSegment, TokenUsage } from "./agent/contracts/state.ts";
 export type { AgentEvent } from "./agent/contracts/events.ts";
 export type { AgentSnapshot } from "./agent/contracts/agent.ts";
-export type { ModelFailureReason } from "./agent/contracts/state.ts";
-export type { AgentState, FilesState, JumpTarget } from "./agent/contracts/state.ts";
+export type { AgentState, FilesState, JumpTarget, StateUpdate, TokenUsage } from "./agent/contracts/state.ts";
 export { eventOf, withEvents } from "./agent/langgraph/step-of-task.ts";
 export type { DelegationOptions } from "./agent/layers/planning.ts";
 export type { FilesystemOptions } from "./agent/layers/filesystem.ts";
@@ -114,7 +110,6 @@ export type {
   ToolGate,
   ToolHandler,
 } from "./agent/contracts/middleware.ts";
-export type { StateUpdate } from "./agent/contracts/state.ts";
 export type { BackgroundJobs, JobInfo, JobResult } from "./backends/executor.ts";
 export type {
   Backend,
@@ -155,17 +150,15 @@ export type {
 export type { TextEncoding } from "./backends/encoding.ts";
 export type { ExecuteOptions, ExecuteResponse, SandboxBackend, CommandFacts } from "./backends/executor.ts";
 export type { BackendFailure } from "./backends/errors.ts";
-export { adaptBackend } from "./backends/foreign/adapt.ts";
-export type { BackendV1 } from "./backends/foreign/adapt.ts";
-export type { CompositeOptions } from "./backends/composite/composite.ts";
-export { CompositeBackend } from "./backends/composite/composite.ts";
+export { adaptBackend, type BackendV1 } from "./backends/foreign/adapt.ts";
+export { CompositeBackend, type CompositeOptions } from "./backends/composite/composite.ts";
 export {
   FilesystemBackend,
   type FilesystemOptions as FilesystemBackendOptions,
 } from "./backends/filesystem/filesystem.ts";
 export { PolicyBackend } from "./backends/policy.ts";
 export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
-export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
+export { BaseSandbox, type BaseSandboxOptions, SandboxError } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,
   type BubblewrapOptions,
@@ -180,16 +173,17 @@ export {
 } from "./backends/sandbox/create-sandbox.ts";
 export type { DaytonaOptions } from "./backends/sandbox/daytona.ts";
 export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
-export type { SandboxMount } from "./backends/sandbox/environment.ts";
 export type { NoSandbox } from "./backends/sandbox/probe.ts";
-export type { EnvironmentOptions } from "./backends/sandbox/environment.ts";
-export type { ShellLimits } from "./backends/sandbox/shell-backend.ts";
-export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/shell-backend.ts";
+export type { EnvironmentOptions, SandboxMount } from "./backends/sandbox/environment.ts";
+export {
+  LocalShellBackend,
+  type LocalShellOptions,
+  type ShellLimits,
+} from "./backends/sandbox/shell-backend.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
 export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
 export type { FileTransfer, SandboxFilesOptions } from "./backends/sandbox/sandbox-files.ts";
-export { SandboxError } from "./backends/sandbox/base-sandbox.ts";
 export {
   type Expected,
   type FileStore,
@@ -200,15 +194,21 @@ export {
   type ListOptions,
   type StoredFile,
 } from "./backends/file-store.ts";
-export { PostgresBackend, type PostgresBackendOptions } from "./backends/stores/postgres.ts";
-export type { PostgresPool } from "./backends/stores/postgres.ts";
+export {
+  PostgresBackend,
+  type PostgresBackendOptions,
+  type PostgresPool,
+} from "./backends/stores/postgres.ts";
 export { S3Backend, type S3BackendOptions } from "./backends/stores/s3.ts";
 export { OverlayBackend } from "./backends/overlay.ts";
 export type { FileFormat } from "./backends/file-data.ts";
 export type { StateAndStore } from "./backends/runtime.ts";
 export { StateBackend, type StateBackendOptions } from "./backends/stores/state.ts";
-export type { StoreNamespace } from "./backends/stores/langgraph-store.ts";
-export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgraph-store.ts";
+export {
+  StoreBackend,
+  type StoreBackendOptions,
+  type StoreNamespace,
+} from "./backends/stores/langgraph-store.ts";
 export { ConfigurationError, DeepAgentError, MemoryTooLarge, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export type { LoadPackage } from "./core/optional-package.ts";
@@ -225,10 +225,7 @@ export type {
 } from "./storage/memories/contracts.ts";
 export type { MemoryOptions, StoredMemories } from "./storage/memories/store.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
-export type { Checkpoints } from "./runs/thread-ports.ts";
-export type { FencingToken } from "./runs/thread-ports.ts";
-export type { ThreadStep } from "./runs/thread-ports.ts";
-export type { WrittenMessages } from "./runs/thread-ports.ts";
+export type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "./runs/thread-ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqlite/memories/store.ts";

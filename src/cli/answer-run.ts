@@ -78,16 +78,14 @@ async function askHere(
     return complain(`${only.id}: ${isQuestion(only) ? alreadyAnswered(only) : alreadyDecided(only)}`);
   }
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    const ways = [
-      ...(chosen.every(isQuestion) ? [] : [`use ${HOW_TO_DECIDE}`]),
-      ...(chosen.some(isQuestion) ? [`use ${HOW_TO_ANSWER}`] : []),
-    ];
-    return complain(`There is no terminal to ask in: ${ways.join("; for questions ")}.`, 2);
+    const ways = [!chosen.every(isQuestion) && HOW_TO_DECIDE, chosen.some(isQuestion) && HOW_TO_ANSWER];
+    const words = ways.flatMap((way) => (way ? [`use ${way}`] : [])).join("; for questions ");
+    return complain(`There is no terminal to ask in: ${words}.`, 2);
   }
   const colors = colorsFor(process.stdout, process.env);
   const asker = terminalAsker(colors, new Keyboard(), () => interrupt.abort());
   try {
-    await askOpenRequests(runId, { runs, principal: LOCAL, asker, only: requestId });
+    await askOpenRequests(runId, { runs, asker, only: requestId });
     return 0;
   } catch (error) {
     if (interrupt.signal.aborted) return 1;
@@ -162,12 +160,10 @@ function answerFrom(question: Question, flags: FlagValues): { answer: Answer } |
   if (given !== undefined) return { answer: { type: "fields", values: fieldsIn(given) } };
   const text = textOf(value) ?? "";
   const [first, ...others] = fields ?? [];
-  if (first !== undefined && others.length === 0) {
+  if (first !== undefined && others.length === 0)
     return { answer: { type: "fields", values: { [first.name]: text } } };
-  }
-  if (fields !== undefined)
-    return { problem: `Give each field: ${fields.map(({ name }) => `--field ${name}=VALUE`).join(" ")}.` };
-  return freeAnswer(question, text);
+  if (fields === undefined) return freeAnswer(question, text);
+  return { problem: `Give each field: ${fields.map(({ name }) => `--field ${name}=VALUE`).join(" ")}.` };
 }
 
 /** Values by name. A name that is given several times has several. */

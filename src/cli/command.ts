@@ -34,11 +34,10 @@ export interface Flag {
 export interface Action {
   name: string;
   /** Words after its name, such as `RUN`. */
-  words?: string;
-  /** One line. */
+  words: string;
   summary: string;
   /** Names of the flags of the command that it understands. */
-  flags?: readonly string[];
+  flags: readonly string[];
   examples: readonly string[];
 }
 
@@ -52,9 +51,7 @@ export interface Command {
   name: string;
   /** Its usage line, without the program's name. */
   usage: string;
-  /** One line. */
   summary: string;
-  /** Flags of its own. */
   flags: readonly Flag[];
   /** Calls of it, without the program's name. */
   examples?: readonly string[];
@@ -85,6 +82,16 @@ export function flag(label: string, help: string): Flag {
   const [, short, name = "", hint, more] = /^(?:-(\w), )?--([\w-]+)(?: ([^…]+)(…)?)?$/.exec(label) ?? [];
   const kind = hint === undefined ? "boolean" : more === undefined ? "text" : "list";
   return { name, kind, help, short, hint };
+}
+
+/** An action, from its name with the words after it: `answer RUN [REQUEST]`. */
+export function action(
+  usage: string,
+  summary: string,
+  { flags = [], examples }: Pick<Action, "examples"> & Partial<Action>,
+): Action {
+  const [name = "", ...words] = usage.split(" ");
+  return { name, words: words.join(" "), summary, flags, examples };
 }
 
 const HELP_FLAG = flag("-h, --help", "Show this help.");
@@ -218,7 +225,7 @@ export const COMMON = ["workspace", "model", "dataDir", "approvals.write", "appr
 export function commandHelp(command: Command, action?: Action, all = false): string {
   const flags = flagsOf(command);
   const { actions = [], examples = [] } = command;
-  const usersOf = ({ name }: Flag): readonly Action[] => actions.filter(({ flags }) => flags?.includes(name));
+  const usersOf = ({ name }: Flag): readonly Action[] => actions.filter(({ flags }) => flags.includes(name));
   const isOwn = (flag: Flag): boolean => {
     const users = usersOf(flag);
     if (users.length === 0) return true;
@@ -234,7 +241,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     const users = action ? [] : usersOf(flag);
     return users.length === 0 ? "" : `${users.map(({ name }) => name).join(", ")}: `;
   };
-  const usage = action ? [command.name, action.name, action.words].filter(Boolean).join(" ") : command.usage;
+  const usage = action ? `${command.name} ${action.name} ${action.words}`.trim() : command.usage;
   return [
     (action ?? command).summary,
     "",
@@ -245,7 +252,7 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     ),
     ...part(
       "Actions",
-      action ? [] : table(actions.map(({ name, words = "", summary }) => [`${name} ${words}`, summary])),
+      action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
     ),
     ...part("Flags", table(own.map((flag) => [labelOf(flag), usersText(flag) + flag.help]))),
     ...(all

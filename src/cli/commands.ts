@@ -1,7 +1,7 @@
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 import { RUN_ACTIONS, NEWS_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
-import { COMMON, type Command, flag, settingFlag } from "./command.ts";
+import { COMMON, type Command, action, flag, settingFlag } from "./command.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS } from "./schedule-choices.ts";
 
 const PROJECT = flag(
@@ -9,12 +9,12 @@ const PROJECT = flag(
   "Change the configuration of the project in the current folder instead of your own; for claude-code, cursor, vscode, opencode and gemini.",
 );
 
-/** A command whose configuration counts, without flags of its own and with its name as its usage, if not said otherwise. */
-type CommandParts = Omit<Command, "usage" | "flags" | "configurable"> & Partial<Command>;
+/** A command with the configuration flags and none of its own, if not said otherwise. Its usage begins with its name. */
+type CommandParts = Omit<Command, "name" | "flags" | "configurable"> & Partial<Command>;
 
 const PARTS: readonly CommandParts[] = [
   {
-    name: "serve",
+    usage: "serve",
     summary:
       "Serve MCP over stdio, or over Streamable HTTP with --http (other machines need a token). The default.",
     settings: [...COMMON, "http.host", "http.port"],
@@ -25,20 +25,19 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./serve.ts")).runServe(args),
   },
   {
-    name: "acp",
+    usage: "acp",
     summary: "Act as an agent in your editor (Zed, JetBrains, Neovim) over the Agent Client Protocol.",
     settings: ["model", "dataDir", "approvals.write", "approvals.execute"],
     run: async (args) => (await import("./acp.ts")).runAcp(args),
   },
   {
-    name: "work",
+    usage: "work",
     summary: "Work on the runs of servers that share this storage, without serving requests.",
     settings: ["workspace", "model", "dataDir", "storage", "http.host", "http.port"],
     flags: [flag("--http", "Answer probes and /metrics on --host and --port.")],
     run: async (args) => (await import("./serve.ts")).runWork(args),
   },
   {
-    name: "run",
     usage: 'run ["TASK" | -]',
     summary:
       "Work on a task in this terminal, with a live tree of agents, approvals, questions and follow-up tasks.",
@@ -58,7 +57,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./run.ts")).runTask(args),
   },
   {
-    name: "runs",
     usage: "runs ACTION [RUN]",
     summary:
       "View runs and decide on them, even while a server is running. RUN is an id, the beginning of one, or last.",
@@ -99,7 +97,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./runs.ts")).runRuns(args),
   },
   {
-    name: "schedule",
     usage: "schedule ACTION [SCHEDULE]",
     summary:
       "Start runs automatically while a server is running. SCHEDULE is a name, an id, or the beginning of one.",
@@ -128,7 +125,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./schedule.ts")).runSchedule(args),
   },
   {
-    name: "news",
     usage: "news [ACTION] [NUMBER…]",
     summary: "List undelivered messages about runs, and retry or drop them.",
     settings: ["dataDir", "storage"],
@@ -139,7 +135,7 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./news.ts")).runNews(args),
   },
   {
-    name: "open",
+    usage: "open",
     summary: "Open the page of all runs in the browser to view, start, decide and continue.",
     settings: ["dataDir", "storage"],
     flags: [
@@ -149,7 +145,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./open.ts")).runOpen(args),
   },
   {
-    name: "demo",
     usage: 'demo ["TASK"]',
     examples: ["demo", 'demo --workspace . "Where are the slow tests?"'],
     summary:
@@ -159,7 +154,7 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./demo.ts")).runDemo(args),
   },
   {
-    name: "init",
+    usage: "init",
     summary:
       "Set up this server by answering five questions: client, folder, model and key, approvals, sandbox.",
     examples: ["init", "init --client cursor --workspace . --model offline --yes"],
@@ -185,7 +180,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./init.ts")).runInit(args),
   },
   {
-    name: "install",
     usage: "install CLIENT",
     summary: `Add this server to a client's configuration: ${CLIENT_NAMES.join(", ")}.`,
     configurable: false,
@@ -205,7 +199,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./install.ts")).runInstall(args),
   },
   {
-    name: "uninstall",
     usage: "uninstall CLIENT",
     summary: "Remove this server from a client's configuration, and change nothing else.",
     configurable: false,
@@ -214,7 +207,7 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./install.ts")).runUninstall(args),
   },
   {
-    name: "doctor",
+    usage: "doctor",
     summary: "Check everything that a run needs, and send one request to the model's provider.",
     examples: ["doctor", "doctor --offline"],
     flags: [
@@ -226,56 +219,40 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./doctor.ts")).runDoctor(args),
   },
   {
-    name: "models",
     usage: "models ACTION",
     summary: "List model providers, and add the package of one to this program.",
     settings: ["dataDir"],
     positionals: 2,
     actions: [
-      {
-        name: "list",
-        summary: "List providers, whether their packages are installed, and the key each needs.",
+      action("list", "List providers, whether their packages are installed, and the key each needs.", {
         examples: ["models list"],
-      },
-      {
-        name: "add",
-        words: "PROVIDER",
-        summary: "Install the package of a provider into the data folder, with npm.",
+      }),
+      action("add PROVIDER", "Install the package of a provider into the data folder, with npm.", {
         examples: ["models add mistralai"],
-      },
+      }),
     ],
     run: async (args) => (await import("./models.ts")).runModels(args),
   },
   {
-    name: "keys",
     usage: "keys [ACTION]",
     summary: "List, store or delete provider keys in the keychain of this system.",
     configurable: false,
     // A key given as an argument is refused, and the message does not repeat it.
     positionals: Infinity,
     actions: [
-      {
-        name: "list",
-        summary: "List the names of stored keys, one per line.",
+      action("list", "List the names of stored keys, one per line.", {
         examples: ["keys list"],
-      },
-      {
-        name: "set",
-        words: "KEY",
-        summary: "Store a key: asks for it without showing it, or reads it from standard input.",
+      }),
+      action("set KEY", "Store a key: asks for it without showing it, or reads it from standard input.", {
         examples: ["keys set ANTHROPIC_API_KEY", "keys set OPENAI_API_KEY < key.txt"],
-      },
-      {
-        name: "forget",
-        words: "KEY",
-        summary: "Delete a key from the keychain.",
+      }),
+      action("forget KEY", "Delete a key from the keychain.", {
         examples: ["keys forget ANTHROPIC_API_KEY"],
-      },
+      }),
     ],
     run: async (args) => (await import("./keys.ts")).runKeys(args),
   },
   {
-    name: "login",
     usage: "login SERVER",
     summary: "Log in to another MCP server in the browser; the agent may use its tools.",
     examples: ["login linear", 'login linear --scope "read write"'],
@@ -291,7 +268,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./login.ts")).runLogin(args),
   },
   {
-    name: "logout",
     usage: "logout SERVER",
     summary: "Delete the log-in for another MCP server, and revoke it there.",
     settings: ["dataDir"],
@@ -299,7 +275,7 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./login.ts")).runLogout(args),
   },
   {
-    name: "graph",
+    usage: "graph",
     summary: "Print the agent graph as a Mermaid diagram.",
     settings: ["workspace", "execute.mode"],
     run: async (args) => {
@@ -311,7 +287,6 @@ const PARTS: readonly CommandParts[] = [
     },
   },
   {
-    name: "storage",
     usage: "storage copy",
     summary: "Copy runs, conversations and memories from the data folder to the Postgres of --storage.",
     settings: ["dataDir", "storage", "storageSchema"],
@@ -319,7 +294,6 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => (await import("./storage.ts")).runStorage(args),
   },
   {
-    name: "completions",
     usage: "completions SHELL",
     summary: "Print a script that completes commands, flags and runs in bash, zsh, fish or powershell.",
     examples: ["completions bash", "completions zsh", "completions fish", "completions powershell"],
@@ -332,7 +306,7 @@ const PARTS: readonly CommandParts[] = [
 
 /** In the order that help lists them. */
 export const COMMANDS: readonly Command[] = PARTS.map((parts) => ({
-  usage: parts.name,
+  name: parts.usage.split(" ", 1).join(),
   flags: [],
   configurable: true,
   ...parts,

@@ -116,7 +116,7 @@ async function completeIn(
   const action = command.actions?.find(({ name }) => name === given[0]);
   if (current.startsWith("-")) return flagsFor(command, flags, { action, before });
   if (command.actions !== undefined && given.length === 0) return named(command.actions);
-  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words ?? "");
+  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words);
   const place = places[given.length - (action === undefined ? 0 : 1)];
   return place === undefined ? [] : placed(place);
 }
@@ -141,9 +141,9 @@ function flagsFor(
   flags: readonly Flag[],
   { action, before }: { action: Action | undefined; before: readonly string[] },
 ): Candidate[] {
-  const ofActions = new Set(actions.flatMap(({ flags = [] }) => flags));
+  const ofActions = new Set(actions.flatMap(({ flags }) => flags));
   return flags
-    .filter(({ name }) => action === undefined || !ofActions.has(name) || action.flags?.includes(name))
+    .filter(({ name }) => action === undefined || !ofActions.has(name) || action.flags.includes(name))
     .filter(({ name, kind }) => kind === "list" || !before.includes(`--${name}`))
     .map(({ name, help, setting }) => ({
       word: `--${name}`,

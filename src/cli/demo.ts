@@ -35,12 +35,13 @@ export async function runDemo(args: CommandArguments): Promise<ExitCode> {
       2,
     );
   }
-  const workspace = own === undefined ? await copyOfSample() : ownFolder(own);
+  const isSample = own === undefined;
+  const { folder, dataDir } = isSample ? await copyOfSample() : { folder: own, dataDir: config.dataDir };
   // A demo should need no key and cost nothing.
   const model = config.model ?? OFFLINE;
-  const { folder, dataDir = config.dataDir } = workspace;
   const stage: Stage = {
-    workspace,
+    folder,
+    isSample,
     model,
     task: positionals[0] ?? SAMPLE_TASK,
     isAsking: isInteractive && flags["yes"] !== true,
@@ -51,13 +52,16 @@ export async function runDemo(args: CommandArguments): Promise<ExitCode> {
     const given = { ...args, flags: { ...flags, workspace: folder, dataDir, model } };
     return await withLocalRuns(given, true, (local) => perform(local, stage));
   } finally {
-    await workspace.dispose();
+    // The folder is left to the person.
+    if (isSample) await rm(dataDir, { recursive: true, force: true });
   }
 }
 
 /** All that one run of the demo needs. */
 interface Stage {
-  workspace: DemoWorkspace;
+  folder: string;
+  /** The folder is a copy of the sample, and not the person's own. */
+  isSample: boolean;
   model: string;
   task: string;
   /** True if a person decides on approvals. */
@@ -74,7 +78,7 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   const start = monotonicClock();
   const started = await runs.start(LOCAL, { task: stage.task });
   if (!started.ok) return complain(started.message);
-  const reason = stage.workspace.kind === "own" ? "--yes" : "it works on a copy";
+  const reason = stage.isSample ? "it works on a copy" : "--yes";
   const how: LiveOptions = { output: "terminal", approvals: stage.isAsking ? "ask" : "approve", reason };
   const view = await followLive(local, started.run.id, how);
   if (view === undefined || !isFinal(view.run.status)) {
@@ -88,12 +92,11 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   return view.run.status === "completed" ? 0 : 1;
 }
 
-function introduction({ workspace, model, task, colors, isAsking }: Stage): string {
-  const folder = { sample: "a copy of a small sample project", own: "your folder" };
+function introduction({ folder, isSample, model, task, colors, isAsking }: Stage): string {
   const width = Math.min(process.stdout.columns ?? 100, 100) - 2;
   const facts: [string, string][] = [
     ["model", model === OFFLINE ? "offline: fixed rules, no language model, no key needed" : model],
-    ["folder", `${workspace.folder} (${folder[workspace.kind]})`],
+    ["folder", `${folder} (${isSample ? "a copy of a small sample project" : "your folder"})`],
   ];
   const notes = isAsking ? [] : ["Nobody is asked: every approval is given, and named below."];
   return [
@@ -110,12 +113,12 @@ type Ended = Stage & { seconds: number };
 
 /** Shows the results of a run: report, memories, answer and figures. */
 async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promise<string> {
-  const { colors, workspace } = ended;
+  const { colors, folder } = ended;
   const { run, filesChanged } = view;
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const shown = (text: string): string => shownMarkdown(text, process.stdout, colors);
   const report = filesChanged.find((path) => path.startsWith("/workspace/") && path.endsWith(".md"));
-  const place = report && join(workspace.folder, ...report.split("/").slice(2));
+  const place = report && join(folder, ...report.split("/").slice(2));
   const parts: string[] = [];
   if (place !== undefined) parts.push(heading(`Report  ${place}`), shown(await readFile(place, "utf8")));
   const files = await runs.files(LOCAL);
@@ -132,18 +135,18 @@ async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promis
 
 /** Repeats the essentials below a long output. */
 function closing(view: RunView, ended: Ended, report: string | undefined): string {
-  const { colors, workspace, model, demoCommand } = ended;
-  const lines = [figures(view, ended)];
-  if (report !== undefined) lines.push(`  ${colors.dim("report")}  ${report}`);
-  if (workspace.kind === "sample")
-    lines.push(`  ${colors.dim("yours")}   ${demoCommand} --workspace DIR "TASK"`);
-  if (model === OFFLINE) {
-    lines.push(
-      `  ${colors.dim("model")}   --model anthropic:NAME or --model openai:NAME, with the key in the environment`,
-    );
-  }
-  return lines.join("\n");
+  const { colors, isSample, model, demoCommand } = ended;
+  const row = (name: string, text: string): string =>
+    `  ${colors.dim(name)}${" ".repeat(8 - name.length)}${text}`;
+  return [
+    figures(view, ended),
+    ...(report === undefined ? [] : [row("report", report)]),
+    ...(isSample ? [row("yours", `${demoCommand} --workspace DIR "TASK"`)] : []),
+    ...(model === OFFLINE ? [row("model", OTHER_MODELS)] : []),
+  ].join("\n");
 }
+
+const OTHER_MODELS = "--model anthropic:NAME or --model openai:NAME, with the key in the environment";
 
 function figures({ run, subagents, mainAgent, filesChanged }: RunView, ended: Ended): string {
   const { colors, model, seconds } = ended;
@@ -161,23 +164,10 @@ function figures({ run, subagents, mainAgent, filesChanged }: RunView, ended: En
   return `${mark} ${facts.join(" · ")}`;
 }
 
-interface DemoWorkspace {
-  /** Folder the agent works in. */
-  folder: string;
-  /** The person's own folder, or a copy of the sample in the temporary folder. */
-  kind: "sample" | "own";
-  /** Absent: the configured one. */
-  dataDir?: string;
-  /** Removes what the demo does not leave to the person. */
-  dispose(): Promise<void>;
-}
-
-const ownFolder = (folder: string): DemoWorkspace => ({ folder, kind: "own", dispose: async () => {} });
-
-async function copyOfSample(): Promise<DemoWorkspace> {
+/** In the temporary folder, with a data directory beside it. */
+async function copyOfSample(): Promise<{ folder: string; dataDir: string }> {
   const base = await mkdtemp(join(tmpdir(), "deepagent-demo-"));
   const folder = join(base, "tidewatch");
-  const dataDir = join(base, "data");
   await cp(join(packageRoot(), "demo", "workspace"), folder, { recursive: true });
-  return { folder, kind: "sample", dataDir, dispose: () => rm(dataDir, { recursive: true, force: true }) };
+  return { folder, dataDir: join(base, "data") };
 }

@@ -10,14 +10,9 @@ import { checkLines, colorsFor } from "./terminal/text.ts";
 export async function runDoctor({ flags, host }: CommandArguments): Promise<ExitCode> {
   const loaded = loadConfig({ flags, ...host });
   const name = "Configuration";
+  const most = flags["offline"] === true ? "machine" : "network";
   const configured: Check[] = loaded.ok
-    ? [
-        { name, ok: true, text: "valid" },
-        ...(await runChecks(
-          await factsFor(loaded, host, true),
-          flags["offline"] === true ? "machine" : "network",
-        )),
-      ]
+    ? [{ name, ok: true, text: "valid" }, ...(await runChecks(await factsFor(loaded, host, true), most))]
     : loaded.problems.map((text) => ({ name, ok: false, text }));
   const usesFiles = !loaded.ok || loaded.config.storage === undefined;
   const checks = [

@@ -17,32 +17,15 @@ export interface ClientHere {
   hasServer: boolean;
 }
 
-/** Clients with a command of their own: it, and the file it writes. */
-const OWN_COMMANDS: Readonly<Record<string, { program: string; file: (host: HostFacts) => string }>> = {
-  "claude-code": {
-    program: "claude",
-    file: ({ home, env }) => join(variable(env, "CLAUDE_CONFIG_DIR") ?? home, ".claude.json"),
-  },
-  codex: {
-    program: "codex",
-    file: ({ home, env }) => join(variable(env, "CODEX_HOME") ?? join(home, ".codex"), "config.toml"),
-  },
-};
-
 /** All clients that have a place for their configuration on this platform. */
 export function clientsHere(host: HostFacts): ClientHere[] {
   return CLIENT_NAMES.flatMap((name) => {
     const client = findClient(name, { host });
     if (client === undefined) return [];
-    const { title } = client;
-    if (client.kind === "file") {
-      const isInstalled = existsSync(dirname(client.file));
-      return [{ name, title, isInstalled, hasServer: isInstalled && namesServer(client.file) }];
-    }
-    const own = OWN_COMMANDS[name];
-    if (own === undefined) return [];
-    const hasServer = namesServer(own.file(host));
-    return [{ name, title, isInstalled: isProgram(own.program, host), hasServer }];
+    const { title, file } = client;
+    const isInstalled =
+      client.kind === "file" ? existsSync(dirname(file)) : isProgram(client.remove[0] ?? "", host);
+    return [{ name, title, isInstalled, hasServer: namesServer(file) }];
   });
 }
 

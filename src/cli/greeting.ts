@@ -1,21 +1,11 @@
 /** Prints the greeting shown when a person runs the program at a terminal without arguments. */
+import type { Check } from "../app/checks/check.ts";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, packageVersion } from "../config/paths.ts";
 import { PROGRAM, commandLine } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-look.ts";
 import { type Colors, padded, wrapText } from "./terminal/text.ts";
-
-export interface GreetingStyle {
-  columns: number;
-  colors: Colors;
-}
-
-interface Fact {
-  name: string;
-  ok: boolean;
-  text: string;
-}
 
 const WHAT = "An MCP server that gives any client a durable deep agent.";
 const WIDEST = 100;
@@ -29,7 +19,10 @@ const OTHERS = [
 ] as const;
 
 /** Says what the program is, what is there and what is missing, and the next command. */
-export async function greeting(host: HostFacts, { columns, colors }: GreetingStyle): Promise<string> {
+export async function greeting(
+  host: HostFacts,
+  { columns, colors }: { columns: number; colors: Colors },
+): Promise<string> {
   const width = Math.min(columns, WIDEST) - 1;
   const facts = await factsOf(host);
   const isReady = facts.every(({ name, ok }) => ok || name === "Sandbox");
@@ -51,7 +44,7 @@ export async function greeting(host: HostFacts, { columns, colors }: GreetingSty
   ].join("\n");
 }
 
-function factLines({ name, ok, text }: Fact, width: number, colors: Colors): string[] {
+function factLines({ name, ok, text }: Check, width: number, colors: Colors): string[] {
   const [first = "", ...rest] = hanging(`  ${name}`, 11, text, width);
   return [(ok ? colors.green("✔") : colors.red("✖")) + first.slice(1), ...rest];
 }
@@ -62,34 +55,32 @@ function hanging(label: string, indent: number, text: string, width: number): st
   return lines.map((line, index) => padded(index === 0 ? label : "", indent) + line);
 }
 
-async function factsOf(host: HostFacts): Promise<Fact[]> {
+async function factsOf(host: HostFacts): Promise<Check[]> {
   const loaded = loadConfig({ flags: {}, ...host });
   if (!loaded.ok) return [{ name: "Settings", ok: false, text: loaded.problems.join("; ") }];
   const { config } = loaded;
   const model = await modelHere(config, host);
   return [
-    {
-      name: "Model",
-      ok: model !== undefined,
-      text: model === undefined ? "no key of a model is set" : `${model.spec}: ${model.why}`,
-    },
+    model === undefined
+      ? { name: "Model", ok: false, text: "no key of a model is set" }
+      : { name: "Model", ok: true, text: `${model.spec}: ${model.why}` },
     clientFact(clientsHere(host)),
     config.workspace === undefined ? NO_FOLDER : await sandboxFact(config),
   ];
 }
 
-const NO_FOLDER: Fact = {
+const NO_FOLDER: Check = {
   name: "Folder",
   ok: false,
   text: "none to work in: start in a project's folder, or name one with --workspace",
 };
 
-async function sandboxFact(config: Config): Promise<Fact> {
+async function sandboxFact(config: Config): Promise<Check> {
   const { ok, text } = await sandboxHere(config);
   return { name: "Sandbox", ok, text: ok ? text : `none, so that each command is approved: ${text}` };
 }
 
-function clientFact(clients: readonly ClientHere[]): Fact {
+function clientFact(clients: readonly ClientHere[]): Check {
   const name = "Client";
   const titles = (some: readonly ClientHere[]): string => some.map(({ title }) => title).join(", ");
   const configured = clients.filter(({ hasServer }) => hasServer);

@@ -19,7 +19,7 @@ import {
 } from "./init-questions.ts";
 import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
 import { runInstall } from "./install.ts";
-import { complain, say } from "./output.ts";
+import { say } from "./output.ts";
 import {
   KEY_PLACES,
   type Key,
@@ -30,6 +30,7 @@ import {
   hasTerminal,
   keepKey,
   modelOf,
+  orRefusal,
   variableOf,
   workspaceOf,
 } from "./setup.ts";
@@ -46,22 +47,18 @@ interface Plan {
 
 export async function runInit(args: CommandArguments): Promise<ExitCode> {
   const isTold = args.flags["yes"] === true;
-  if (!isTold && !hasTerminal()) return complain(NO_TERMINAL, 2);
-  try {
+  return orRefusal(async () => {
+    if (!isTold && !hasTerminal()) throw new Refusal(NO_TERMINAL);
     const plan = isTold
       ? await shownPlan(args, undefined)
       : await atTerminal((asker) => shownPlan(args, asker));
-    if (plan === undefined) return complain("Nothing was written.");
+    if (plan === undefined) throw new Refusal("Nothing was written.", 1);
     // The key first: a configuration without its key would be half of it.
-    const problem = await keepKey(plan.key, args.host);
-    if (problem !== undefined) return complain(problem);
+    await keepKey(plan.key, args.host);
     const code = await runInstall(installArguments(plan, args, { yes: true }));
     if (code === 0 && !isTold) await offerDemo(args);
     return code;
-  } catch (error) {
-    if (error instanceof Refusal) return complain(error.message, error.code);
-    throw error;
-  }
+  });
 }
 
 /** The plan, after it was shown and a person agreed; `undefined`: it is not to be written. */
@@ -125,7 +122,6 @@ async function askSandbox(workspace: string, host: HostFacts, asker: Asker): Pro
   return choose(sandboxQuestion(found, host), asker);
 }
 
-/** The plan as arguments of `install`. */
 function installArguments(
   { client, workspace, model, key, approvals, sandbox }: Plan,
   { host }: CommandArguments,

@@ -39,6 +39,7 @@ import {
   hasTerminal,
   keepKey,
   modelOf,
+  orRefusal,
   variableOf,
   workspaceOf,
 } from "./setup.ts";
@@ -48,22 +49,15 @@ import {
 /** Adds the server to a client's configuration, and checks that the client can start it. */
 export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
-  const place = placeOf(args);
-  const client = clientOf(args, place);
-  if (typeof client === "string") return complain(client, 2);
-  const wanted = wishesOf(args);
-  if (typeof wanted === "string") return complain(wanted, 2);
-  const isTold = flags["print"] === true || flags["yes"] === true;
-  try {
+  return orRefusal(async () => {
+    const client = clientOf(args);
+    const wanted = wishesOf(args);
+    const isTold = flags["print"] === true || flags["yes"] === true;
     const wishes = isTold || !hasTerminal() ? wanted : await completed(wanted, client, host);
-    return await installIn(client, wishes, args);
-  } catch (error) {
-    if (error instanceof Refusal) return complain(error.message, error.code);
-    throw error;
-  }
+    return installIn(client, wishes, args);
+  });
 }
 
-/** The wishes of the person. */
 interface Wishes {
   workspace: string | undefined;
   model: string | undefined;
@@ -92,49 +86,41 @@ async function installIn(client: Client, wishes: Wishes, args: CommandArguments)
   const own = client.kind === "file" ? client.projectFolder : undefined;
   const { workspace, model, env, key } = wishes;
   const problem = workspace === undefined ? undefined : folderProblem(workspace);
-  if (problem !== undefined) return complain(`The workspace ${problem}.`, 2);
+  if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
   const folder = workspace ?? own;
-  const given = [
-    ...(folder === undefined ? [] : ["--workspace", folder]),
-    ...(model === undefined ? [] : ["--model", model]),
-    ...INSTALLED_SETTINGS.flatMap((name) =>
-      typeof flags[name] === "string" ? [`--${name}`, flags[name]] : [],
-    ),
-  ];
+  const named = INSTALLED_SETTINGS.map((name) => [name, textOf(flags[name])] as const);
+  const given = [["workspace", folder] as const, ["model", model] as const, ...named].flatMap(
+    ([name, value]) => (value === undefined ? [] : [`--${name}`, value]),
+  );
   const settings = { launch: programLaunch(host.platform), flags: given, env };
   if (client.kind === "command") {
-    const unkept = await keepKey(key, host);
-    return unkept === undefined ? showCommand(client, settings, args) : complain(unkept);
+    await keepKey(key, host);
+    return showCommand(client, settings, args);
   }
   const made = entryFor(client, settings, host.env);
-  if (!made.ok) return complain(made.problem, 2);
+  if (!made.ok) throw new Refusal(made.problem);
   const file = fileOf(client, args);
   const [secret] = secretsIn(made.entry);
   const exposed = secret && exposedKey(secret, client, { workspace, host });
-  if (exposed !== undefined) return complain(exposed, 2);
-  const unkept = await keepKey(key, host);
-  return unkept === undefined
-    ? installInFile({ client, file }, settings, made.entry, args)
-    : complain(unkept);
+  if (exposed !== undefined) throw new Refusal(exposed);
+  await keepKey(key, host);
+  return installInFile({ client, file }, settings, made.entry, args);
 }
+
+const SHARED =
+  "The file belongs to the project and contains paths of this machine: review it before you share it.";
 
 /** Settings of the server that are put among its arguments as they are given. */
 const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] as const;
 
 /** Takes the server out of a client's configuration again. */
 export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
-  const client = clientOf(args, placeOf(args));
-  if (typeof client === "string") return complain(client, 2);
-  if (client.kind === "command") {
+  return orRefusal(async () => {
+    const client = clientOf(args);
+    if (client.kind === "file") return uninstallFrom(client, fileOf(client, args), args);
     const { title, remove } = client;
     return say(`${title} removes servers by itself. Run:\n\n  ${remove.join(" ")}\n\n${leftBy(args)}`);
-  }
-  try {
-    return await uninstallFrom(client, fileOf(client, args), args);
-  } catch (error) {
-    if (error instanceof Refusal) return complain(error.message, error.code);
-    throw error;
-  }
+  });
 }
 
 function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> {
@@ -143,11 +129,7 @@ function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArgume
     if (text === undefined || !hasEntry(withoutMark(text), client))
       return say(`${client.title} does not have this server: ${client.file}`);
     const before = await file.readBackup();
-    const result = withoutEntry(
-      withoutMark(text),
-      client,
-      before === undefined ? before : withoutMark(before),
-    );
+    const result = withoutEntry(withoutMark(text), client, before && withoutMark(before));
     if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
     const after = markOf(text) + result.text;
     // If nothing else was changed since, the earlier file is restored, to the last byte.
@@ -167,31 +149,34 @@ function leftBy({ host }: CommandArguments): string {
   return `Runs and memories are kept in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain are kept as well. To list them: ${keys}`;
 }
 
-/** With `--project`, the folder of the project. */
 function placeOf({ flags, host }: CommandArguments): Place {
   return flags["project"] === true ? { host, project: host.cwd } : { host };
 }
 
-/** The client that was named, or what is wrong with the name. */
-function clientOf({ positionals: [name] }: CommandArguments, place: Place): Client | string {
+/** The client that was named. Throws `Refusal` for another name. */
+function clientOf(args: CommandArguments): Client {
   const all = CLIENT_NAMES.join(", ");
-  if (name === undefined) return `Choose a client: ${all}.`;
+  const [name] = args.positionals;
+  if (name === undefined) throw new Refusal(`Choose a client: ${all}.`);
   if (!CLIENT_NAMES.includes(name))
-    return `Unknown client "${name}".${didYouMean(name, CLIENT_NAMES)} Known: ${all}.`;
-  const missing =
+    throw new Refusal(`Unknown client "${name}".${didYouMean(name, CLIENT_NAMES)} Known: ${all}.`);
+  const place = placeOf(args);
+  const client = findClient(name, place);
+  if (client !== undefined) return client;
+  throw new Refusal(
     place.project === undefined
       ? `The location of ${name}'s settings on this platform is unknown.`
-      : `${name} has no project configuration: omit --project.`;
-  return findClient(name, place) ?? missing;
+      : `${name} has no project configuration: omit --project.`,
+  );
 }
 
-function wishesOf({ flags, host }: CommandArguments): Wishes | string {
+function wishesOf({ flags, host }: CommandArguments): Wishes {
   const given = textOf(flags["workspace"]);
   const variables = new Map<string, string | undefined>();
   for (const text of textsOf(flags["env"]) ?? []) {
     const [, name, value] = /^([A-Za-z_]\w*)(?:=([^]*))?$/.exec(text) ?? [];
     if (name === undefined)
-      return "--env needs KEY or KEY=VALUE, where KEY has letters, digits and underscores only.";
+      throw new Refusal("--env needs KEY or KEY=VALUE, where KEY has letters, digits and underscores only.");
     variables.set(name, value);
   }
   return {
@@ -234,10 +219,7 @@ async function installInFile(
     const done = isFirst ? "Added to" : "Changed in";
     say(isNew ? `${done} ${title}: ${path}` : `${title} already has this server: ${path}`);
     if (isNew && isFirst && text !== "") say(`A backup of the original file is in ${file.backup}`);
-    if (client.isShared)
-      say(
-        "The file belongs to the project and contains paths of this machine: review it before you share it.",
-      );
+    if (client.isShared) say(SHARED);
     for (const { id } of entry.inputs) say(`${title} asks for ${id} when it first starts the server.`);
     return check(client, settings, {
       env: environmentOf(entry, await baseOf(client, host.env), host.env),

@@ -6,6 +6,7 @@ import { environmentFlags } from "../app/settings.ts";
 import { loadConfig } from "../config/load.ts";
 import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
+import { defined } from "../core/defined.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
@@ -99,6 +100,12 @@ function commandsFor(
 const LEAST_OF_ID = 4;
 const PAGE = 500;
 
+/** Tells whether an id begins with a word, with or without the prefix of such ids. */
+export function beginsWith(word: string, prefix: "run_" | "sch_"): (id: string) => boolean {
+  const beginning = word.startsWith(prefix) ? word : prefix + word;
+  return (id) => beginning.length >= prefix.length + LEAST_OF_ID && id.startsWith(beginning);
+}
+
 /**
  * The id of the run that `word` names: the id itself, its beginning where no other run begins so, with or without
  * `run_`, or `last`. `undefined` where it names none; why was written.
@@ -111,15 +118,12 @@ export async function namedRun(local: LocalRuns, word: string): Promise<string |
     return newest?.id;
   }
   if ((await runs.view(LOCAL, word)) !== undefined) return word;
-  const beginning = word.startsWith("run_") ? word : `run_${word}`;
   const found: string[] = [];
-  if (beginning.length >= "run_".length + LEAST_OF_ID) {
-    for (let before: string | undefined; ;) {
-      const page = await runs.list(LOCAL, { limit: PAGE, ...(before === undefined ? {} : { before }) });
-      found.push(...page.map(({ id }) => id).filter((id) => id.startsWith(beginning)));
-      before = page.at(-1)?.id;
-      if (page.length < PAGE) break;
-    }
+  for (let before: string | undefined; ;) {
+    const page = await runs.list(LOCAL, { limit: PAGE, ...defined({ before }) });
+    found.push(...page.map(({ id }) => id).filter(beginsWith(word, "run_")));
+    before = page.at(-1)?.id;
+    if (page.length < PAGE) break;
   }
   const [only, ...others] = found;
   if (only !== undefined && others.length === 0) return only;

@@ -15,7 +15,6 @@ import { openInBrowser } from "./browser.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { complain, say } from "./output.ts";
 
-/** A server that can be logged in at. */
 interface Place {
   name: string;
   server: RemoteMcpServer;

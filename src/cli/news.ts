@@ -17,8 +17,8 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
   const [name = "list", ...words] = args.positionals;
   if (!NAMES.includes(name)) return unknownAction("news", name, NAMES);
   if (name === "list") {
-    if (words.length > 0)
-      return complain(`Unexpected argument "${oneLine(words[0] ?? "", 80)}" for news list.`, 2);
+    const [extra] = words;
+    if (extra !== undefined) return complain(`Unexpected argument "${oneLine(extra, 80)}" for news list.`, 2);
     return withLocalRuns(args, false, (local) => list(local, args));
   }
   const wrong = words.find((word) => !/^[1-9]\d{0,14}$/.test(word));
@@ -37,18 +37,14 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
       );
     }
     const what = counted(count, "message");
-    return say(
-      name === "retry" ? `${what} will be sent again by a server that has the channel.` : `Dropped ${what}.`,
-    );
+    if (name === "drop") return say(`Dropped ${what}.`);
+    return say(`${what} will be sent again by a server that has the channel.`);
   });
 }
 
 async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
   const found = await runs.outbox.list(SHOWN);
-  if (flags["json"] === true) {
-    for (const one of found) say(JSON.stringify(documentOf(one)));
-    return 0;
-  }
+  if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(documentOf(one))));
   if (found.length === 0) return say("All messages were delivered.");
   const colors = colorsFor(process.stdout, process.env);
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
@@ -68,9 +64,7 @@ function stateOf({ attempts, dueAt, createdAt }: WaitingNews): string {
   const now = Date.now();
   if (dueAt === undefined) return `given up after ${attempts}`;
   if (attempts === 0) return `waiting for ${durationText(now - createdAt)}`;
-  return dueAt <= now
-    ? `attempt ${attempts + 1} due`
-    : `attempt ${attempts + 1} in ${durationText(dueAt - now)}`;
+  return `attempt ${attempts + 1} ${dueAt <= now ? "due" : `in ${durationText(dueAt - now)}`}`;
 }
 
 const documentOf = ({ number, target, type, runId, createdAt, attempts, problem, dueAt }: WaitingNews) => ({

@@ -1,10 +1,13 @@
 /** Opens the page in the browser: that of a running server, or its own until it is stopped. */
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { openPage } from "../app/open-page.ts";
 import { loadConfig } from "../config/load.ts";
 import { systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { findPage } from "../server/page/find-page.ts";
 import { loadStateKey } from "../server/calls/state.ts";
+import { say } from "./output.ts";
 import { openInBrowser } from "./browser.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
@@ -17,10 +20,7 @@ export async function runOpen(args: CommandArguments, runId?: string): Promise<E
   if (loaded.ok && loaded.config.storage === undefined && flags["serve"] !== true) {
     const { dataDir } = loaded.config;
     const link = await findPage(dataDir, await loadStateKey(dataDir), systemClock(), runId);
-    if (link !== undefined) {
-      show(link, flags["no-browser"] !== true, "");
-      return 0;
-    }
+    if (link !== undefined) return show(link, flags["no-browser"] !== true, "");
   }
   return withLocalRuns(args, true, (local) => serveHere(local, flags["no-browser"] !== true, runId));
 }
@@ -39,24 +39,17 @@ async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | und
     logger,
   });
   try {
-    const first = runId === undefined ? {} : { first: runId };
-    const link = server.link({ principal: LOCAL, purpose: "decide", ...first });
+    const link = server.link({ principal: LOCAL, purpose: "decide", ...defined({ first: runId }) });
     show(link, mayOpen, " Ctrl-C closes the page; other servers continue their runs.");
-    await untilAborted(interrupt.signal);
+    if (!interrupt.signal.aborted) await once(interrupt.signal, "abort");
     return 0;
   } finally {
     await server.close();
   }
 }
 
-function show(link: string, mayOpen: boolean, note: string): void {
-  process.stdout.write(`${link}\nThe link works once, for the tab that opens it.${note}\n`);
+function show(link: string, mayOpen: boolean, note: string): ExitCode {
+  say(link, `The link works once, for the tab that opens it.${note}`);
   if (mayOpen) openInBrowser(link);
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+  return 0;
 }

@@ -4,11 +4,9 @@ import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
-import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
-import type { RunEvent } from "../runs/events.ts";
+import { capital, displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import {
-  type Principal,
   type Run,
   type RunView,
   STATUS_WORDS,
@@ -17,7 +15,6 @@ import {
   endedEarly,
   waitingIn,
 } from "../runs/run.ts";
-import type { RunService } from "../runs/service.ts";
 import { costGap, costText } from "../runs/view.ts";
 import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
@@ -186,30 +183,33 @@ export async function followLive(
   options: LiveOptions,
 ): Promise<RunView | undefined> {
   const { runs, interrupt } = local;
+  let view = await runs.view(LOCAL, runId);
+  if (view === undefined) return undefined;
   const person = personAt(local, options);
   const screen = openScreen(options, person.keyboard);
-  const view = await runs.view(LOCAL, runId);
-  if (options.approvals === "wait" && view?.place?.atWork === 0) {
+  if (options.approvals === "wait" && view.place?.atWork === 0)
     process.stderr.write(whereToWork(view.run, local));
-  }
+  const asked = new Set<string>();
   try {
-    return await followRun({
-      runs,
-      principal: LOCAL,
-      runId,
-      signal: interrupt.signal,
-      show: (now) => {
-        screen?.show(runDocument(now));
-        person.follow(now);
-      },
-      write: (text) => screen?.write?.(text),
-      ...(options.output === "json" && {
-        onEvent: (event) => writeLine({ type: "event", ...eventDocument(event) }),
-      }),
-      decide: (now) => decide(now, local, options, { ...person, screen }),
-    });
+    for await (const event of runs.watchLive(LOCAL, runId, { after: 0, signal: interrupt.signal })) {
+      if (event.kind === "live_text") {
+        screen?.write?.(event.text);
+        continue;
+      }
+      if (options.output === "json") writeLine({ type: "event", ...eventDocument(event) });
+      // Skips the steps that the first view contains already.
+      if (event.seq < view.run.lastSeq) continue;
+      view = (await runs.view(LOCAL, runId)) ?? view;
+      screen?.show(runDocument(view));
+      person.follow(view);
+      const open = waitingIn(view).filter(({ id }) => !asked.has(id));
+      if (isFinal(view.run.status) || open.length === 0) continue;
+      for (const { id } of open) asked.add(id);
+      if ((await decide(view, local, options, { ...person, screen })) === "stop") break;
+    }
+    return (await runs.view(LOCAL, runId)) ?? view;
   } finally {
-    screen?.close();
+    screen?.close?.();
   }
 }
 
@@ -286,19 +286,19 @@ async function decide(
     caller.call(whatWaits(view));
     if (!canAsk(output)) return "stop";
   }
-  screen?.pause();
+  screen?.pause?.();
   try {
     const asker = terminalAsker(colors, keyboard, () => interrupt.abort());
     // Calls of one reply are there by then, and are counted.
     await delay(SETTLE_MS);
-    await askOpenRequests(view.run.id, { runs, principal: LOCAL, asker });
+    await askOpenRequests(view.run.id, { runs, asker });
     return "continue";
   } catch (error) {
     if (interrupt.signal.aborted) return "stop";
     throw error;
   } finally {
     caller.seen();
-    screen?.resume();
+    screen?.resume?.();
   }
 }
 
@@ -322,48 +322,6 @@ function howToGoOn(view: RunView, { runsCommand, runCommand }: LocalRuns): strin
   return `Run ${run.id} is waiting for ${what} here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`;
 }
 
-export interface FollowOptions {
-  runs: RunService;
-  principal: Principal;
-  runId: string;
-  signal: AbortSignal;
-  /** The newest state, after every event. */
-  show: (view: RunView) => void;
-  /** The text that the agent writes now, if this process works on the run. */
-  write?: (text: string) => void;
-  /** Every event of the journal from the first on, once. */
-  onEvent?: (event: RunEvent) => void;
-  /** Called when the run waits for a person; the result says whether to keep following the run. */
-  decide: (view: RunView) => Promise<"continue" | "stop">;
-}
-
-/** Follows a run of this data directory, whoever works on it; the newest view, `undefined` for no such run. */
-export async function followRun(options: FollowOptions): Promise<RunView | undefined> {
-  const { runs, principal, runId, signal, show, write, onEvent, decide } = options;
-  let view = await runs.view(principal, runId);
-  if (view === undefined) return undefined;
-  const asked = new Set<string>();
-  const handle = async (now: RunView): Promise<boolean> => {
-    show(now);
-    const open = waitingIn(now).filter(({ id }) => !asked.has(id));
-    if (isFinal(now.run.status) || open.length === 0) return true;
-    for (const { id } of open) asked.add(id);
-    return (await decide(now)) === "continue";
-  };
-  for await (const event of runs.watchLive(principal, runId, { after: 0, signal })) {
-    if (event.kind === "live_text") {
-      write?.(event.text);
-      continue;
-    }
-    onEvent?.(event);
-    // Skips the steps that the first view contains already.
-    if (event.seq < view.run.lastSeq) continue;
-    view = (await runs.view(principal, runId)) ?? view;
-    if (!(await handle(view))) break;
-  }
-  return (await runs.view(principal, runId)) ?? view;
-}
-
 /**
  * Shows the end of a run, below its tree: answer or failure, changed files, figures. `isElsewhere`: a process other
  * than this one, which is about to end, may work on it.
@@ -374,7 +332,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
-  if (run.stopReason !== undefined) parts.push(heading(sentence(endedEarly(run.stopReason))));
+  if (run.stopReason !== undefined) parts.push(heading(capital(endedEarly(run.stopReason))));
   if (filesChanged.length > 0) {
     parts.push(heading("Files changed"), filesChanged.map((path) => showControl(path)).join("\n"));
   }
@@ -420,8 +378,6 @@ function findingLine(
 
 const statusText = ({ status, stopReason }: RunView["run"]): string =>
   stopReason === undefined ? STATUS_WORDS[status] : endedEarly(stopReason);
-
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The status that people see for a working run while no process works on it. */
 export const WAITING = "waiting";

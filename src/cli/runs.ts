@@ -19,9 +19,10 @@ import {
 } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
+import { RUN_ACTIONS } from "./actions.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
-import { LOCAL, type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
@@ -50,20 +51,18 @@ const ACTIONS: Readonly<Record<string, Action | "page">> = {
   points: (local, [run = ""], { flags }) => listPoints(local, run, flags),
 };
 
-/** Words that follow the name of an action, at least and at most. Default: the id of a run. */
-const WORDS: Readonly<Record<string, readonly [least: number, most: number]>> = {
-  list: [0, 0],
-  prune: [0, 0],
-  answer: [1, 2],
-  tell: [2, 2],
-};
+/** Words that have to follow the name of an action, and those that may. */
+function wordCounts(name: string): [least: number, most: number] {
+  const words = RUN_ACTIONS.find((action) => action.name === name)?.words.match(/\S+/g) ?? [];
+  return [words.filter((word) => !word.startsWith("[")).length, words.length];
+}
 
 /** Works on the data directory alone: whether a server runs, and which, makes no difference. */
 export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const [name = "", ...words] = args.positionals;
   const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
-  const [least, most] = WORDS[name] ?? [1, 1];
+  const [least, most] = wordCounts(name);
   if (words.length < least) {
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   }
@@ -90,13 +89,9 @@ const ALL = "all-principals";
 /** The newest run of any principal that `word` names. */
 async function namedOfAll({ runs }: LocalRuns, word: string): Promise<RunHead | undefined> {
   const all = await runs.listAll(MAX_LIMIT);
-  if (word === "last") return all[0];
-  const beginning = word.startsWith("run_") ? word : `run_${word}`;
-  return beginning.length < LEAST_NAME ? undefined : all.find(({ id }) => id.startsWith(beginning));
+  const isNamed = beginsWith(word, "run_");
+  return word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
 }
-
-/** Shorter beginnings of an id name no run. */
-const LEAST_NAME = "run_".length + 4;
 
 async function openNamed(args: CommandArguments, word: string): Promise<ExitCode> {
   let runId: string | undefined;

@@ -24,7 +24,7 @@ import {
   timeIn,
 } from "../server/views/schedule-words.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
-import { LOCAL, type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { LOCAL, type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";
@@ -104,18 +104,13 @@ async function asServer(args: CommandArguments): Promise<CommandArguments> {
 
 const ALL = "all-principals";
 const OF_EDIT = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
-/** Shorter beginnings of an id name no schedule. */
-const LEAST_OF_ID = "sch_".length + 4;
 
 /** The schedule that a word names: by its name, its id, or the beginning of that. Otherwise the reason why none. */
 function namedSchedule(schedules: readonly ScheduleView[], word: string): ScheduleView | string {
   const shownWord = JSON.stringify(oneLine(word, 80));
   const named = schedules.filter(({ id, name }) => id === word || name === word);
-  const begin = word.startsWith("sch_") ? word : `sch_${word}`;
-  const found =
-    named.length > 0 || begin.length < LEAST_OF_ID
-      ? named
-      : schedules.filter(({ id }) => id.startsWith(begin));
+  const isNamed = beginsWith(word, "sch_");
+  const found = named.length > 0 ? named : schedules.filter(({ id }) => isNamed(id));
   const [only, ...others] = found;
   if (only === undefined) return `No schedule is called ${shownWord}.`;
   if (others.length === 0) return only;
@@ -144,8 +139,7 @@ async function add(
   });
   if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
   const { schedule } = added;
-  if (flags["json"] === true)
-    return sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
+  if (flags["json"] === true) return sayNew(schedule);
   const server = local.dataCommand("serve", "--http", ...environmentFlags(schedule.environment, false));
   return say(
     `Added schedule ${shown(schedule.name)} (${schedule.id.slice(0, SHORT_ID)}): ${whenText(schedule)}.`,
@@ -169,12 +163,14 @@ async function edit(
   const edited = await runs.editSchedule(principal, id, changes);
   if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
   const { schedule } = edited;
-  if (flags["json"] === true)
-    return sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
+  if (flags["json"] === true) return sayNew(schedule);
   const next = schedule.pausedAt === undefined ? nextLines(schedule) : ["It is paused."];
   const changed = `Changed schedule ${shown(schedule.name)}: ${whenText(schedule)}.`;
   return say(changed, ...next, ...choiceLines(schedule));
 }
+
+const sayNew = (schedule: Schedule): ExitCode =>
+  sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
 
 /** The fields that flags give; otherwise the problem with one. `before`: the schedule that they change. */
 function changesIn(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
@@ -226,10 +222,8 @@ function list(
   { dataCommand }: LocalRuns,
 ): ExitCode {
   const now = Date.now();
-  if (flags["json"] === true) {
-    for (const one of schedules) say(JSON.stringify(scheduleDocument(one, now)));
-    return 0;
-  }
+  if (flags["json"] === true)
+    return say(...schedules.map((one) => JSON.stringify(scheduleDocument(one, now))));
   if (schedules.length === 0)
     return say(
       `There are no schedules here. ${dataCommand("schedule", "add", "--help")} shows how to add one.`,

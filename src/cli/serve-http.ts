@@ -62,7 +62,7 @@ export async function serveOverHttp(
   process.stderr.write(`Serving ${takesRequests ? "MCP" : "probes and metrics"} at ${server.url}\n`);
   listening(server.url);
   if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
-  const following = tokens.follow({ load, logger, changed: () => server.recheck() });
+  const following = tokens.follow(load, logger, () => server.recheck());
   // Runs left by an earlier process are resumed, even if no client connects.
   const reason = await Promise.race([untilSignal(), refusal(parts)]);
   logger.info("server.closing", { reason });
@@ -131,12 +131,11 @@ export async function authenticationOf(
   const own = http.publicUrl === undefined ? [] : [new URL(http.publicUrl).hostname];
   const allowedHosts = [...http.allowedHosts, ...own];
   const known = tokens.length === 0 ? [] : [tokenVerifier(() => current.tokens)];
-  if (oauth === undefined) {
+  if (oauth === undefined)
     return {
       allowedHosts,
-      ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
+      ...(known.length > 0 && { authenticator: createAuthenticator({ verifiers: known }) }),
     };
-  }
   const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/verifiers.ts");
   return {
     allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
@@ -164,26 +163,16 @@ async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logge
 /** Interval at which the configuration is reread, in ms. */
 const INTERVAL_MS = 5000;
 
-export interface FollowOptions {
-  load: () => LoadedConfig;
-  logger: Logger;
-  changed: () => Promise<void>;
-}
-
 /** The tokens of the configuration as it is now, so that one can be taken away without a restart. */
 export class CurrentTokens {
-  #tokens: readonly TokenConfig[];
+  tokens: readonly TokenConfig[];
 
   constructor(tokens: readonly TokenConfig[]) {
-    this.#tokens = tokens;
-  }
-
-  get tokens(): readonly TokenConfig[] {
-    return this.#tokens;
+    this.tokens = tokens;
   }
 
   /** Looks for changes until stopped. Ignores an invalid configuration and keeps the earlier one. */
-  follow({ load, logger, changed }: FollowOptions): { stop(): void } {
+  follow(load: () => LoadedConfig, logger: Logger, changed: () => Promise<void>): { stop(): void } {
     let problems = "";
     const look = async (): Promise<void> => {
       const loaded = load();
@@ -192,8 +181,8 @@ export class CurrentTokens {
       problems = found;
       if (!loaded.ok) return;
       const { tokens } = loaded.config.http;
-      if (JSON.stringify(tokens) === JSON.stringify(this.#tokens)) return;
-      this.#tokens = tokens;
+      if (JSON.stringify(tokens) === JSON.stringify(this.tokens)) return;
+      this.tokens = tokens;
       logger.info("auth.tokens_changed", { tokens: tokens.length });
       await changed();
     };

@@ -59,7 +59,6 @@ function linkedPage(
   return page ? "local" : undefined;
 }
 
-/** Returns the address of the server for browsers, if one is configured. */
 function publicUrlOf({ http: { publicUrl, oauth } }: Config): URL | undefined {
   const address = publicUrl ?? oauth?.resource.replace(/\/mcp\/?$/, "");
   return address === undefined ? undefined : new URL(address);

@@ -6,8 +6,10 @@ import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import type { Client, FileClient } from "./clients/catalogue.ts";
+import type { ExitCode } from "./command.ts";
 import { keyPlace, modelsHere, repositoryAround, workspaceHere } from "./first-look.ts";
 import { type Choice, askModel, askWorkspace, choose, keyOf } from "./init-questions.ts";
+import { complain } from "./output.ts";
 import { type Asker, terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { colorsFor } from "./terminal/text.ts";
@@ -19,6 +21,16 @@ export class Refusal extends Error {
   constructor(message: string, code: 1 | 2 = 2) {
     super(message);
     this.code = code;
+  }
+}
+
+/** Does `work`, and writes why it was refused. */
+export async function orRefusal(work: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Refusal) return complain(error.message, error.code);
+    throw error;
   }
 }
 
@@ -205,9 +217,10 @@ export function addressOf(model: string, { passesShell }: Client, { env }: HostF
   return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }
 
-/** Puts a key that goes into the keychain there. Gives why that failed. */
-export async function keepKey(key: Key | undefined, host: HostFacts): Promise<string | undefined> {
-  if (key?.place !== "keychain" || key.value === undefined) return undefined;
+/** Puts a key that goes into the keychain there. Throws `Refusal` if that fails. */
+export async function keepKey(key: Key | undefined, host: HostFacts): Promise<void> {
+  if (key?.place !== "keychain" || key.value === undefined) return;
   const problem = await keepSecret(key.name, key.value, host);
-  return problem && `${problem} Nothing was written; choose another place for the key.`;
+  if (problem === undefined) return;
+  throw new Refusal(`${problem} Nothing was written; choose another place for the key.`, 1);
 }

@@ -30,8 +30,7 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
       const to = { access, objects, environment: inSharedStorage };
       for await (const table of copyToPostgres({ dataDir, signal, ...to })) {
         const { name, found, copied } = table;
-        const before = found - copied;
-        const note = before === 0 ? "" : `, ${before} already existed`;
+        const note = found === copied ? "" : `, ${found - copied} already existed`;
         say(`${name.padEnd(16)}${copied} copied${note}`);
       }
     } finally {

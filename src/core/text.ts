@@ -42,6 +42,9 @@ export function oneLine(text: string, limit: number): string {
   return isWhole ? flat : `${headOf(flat, limit - 1)}…`;
 }
 
+/** `text` with a capital at its beginning. */
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** The first sentence of `text`, on one line of at most `limit` units. */
 export const firstSentence = (text: string, limit: number): string =>
   oneLine(

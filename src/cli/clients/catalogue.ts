@@ -18,7 +18,6 @@ export interface FileClient {
   format: "json" | "yaml";
   /** The members of the file that lead to its servers. Some clients have two forms, and the text says which. */
   servers: (value: unknown) => readonly string[];
-  /** An entry of this client. */
   entry: (start: Start, servers: readonly string[]) => object;
   /** True if the file belongs to a project, and so is likely to be shared. */
   isShared: boolean;
@@ -39,6 +38,8 @@ export interface CommandClient {
   docs: string;
   /** The words before the server's own command. `variables`: `NAME=VALUE` as a shell reads them. */
   add: (variables: readonly string[]) => string[];
+  /** The file that its command writes. */
+  file: string;
   remove: readonly string[];
   passesShell: boolean;
 }
@@ -53,7 +54,6 @@ interface Start extends Launch {
 /** Scope of a client's configuration: the user, or a project. */
 export interface Place {
   host: HostFacts;
-  /** Folder of the project. */
   project?: string;
 }
 
@@ -76,6 +76,7 @@ const inConfigFolder = (host: HostFacts, ...path: string[]): string =>
 const plain = ({ command, args, env }: Start): object => ({ command, args, ...(env ? { env } : {}) });
 const typed = (start: Start): object => ({ type: "stdio", ...plain(start) });
 const referred = (name: string): string => `\${${name}}`;
+const envFlags = (variables: readonly string[]): string[] => variables.flatMap((one) => ["--env", one]);
 const referredInEnv = (name: string): string => `\${env:${name}}`;
 
 const WORKSPACE_FOLDER = "${workspaceFolder}";
@@ -92,14 +93,12 @@ const FILE = {
 
 type Finder = (place: Place) => Client | undefined;
 
-const claudeDesktop: Finder = ({ host, project }) => {
+const claudeDesktop: Finder = ({ host }) => {
   const packaged = host.platform === "win32" ? packagedClaude(host) : undefined;
   const name = "claude_desktop_config.json";
   const file = packaged ? below(host, packaged, name) : inApplicationFolder(host, "Claude", name);
   const docs = "https://modelcontextprotocol.io/docs/develop/connect-local-servers";
-  return file === undefined || project !== undefined
-    ? undefined
-    : { ...FILE, title: "Claude Desktop", docs, file };
+  return file === undefined ? undefined : { ...FILE, title: "Claude Desktop", docs, file };
 };
 
 /**
@@ -131,18 +130,12 @@ const claudeCode: Finder = ({ host, project }) => {
   const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", passesShell: true };
   if (project === undefined) {
     // Its --env takes several values, so that another option has to follow it.
-    const add = (variables: readonly string[]): string[] => [
-      "claude",
-      "mcp",
-      "add",
-      ...variables.flatMap((variable) => ["--env", variable]),
-      "--scope",
-      "user",
-      "--transport",
-      "stdio",
-      NAME,
-    ];
-    return { kind: "command", ...own, add, remove: ["claude", "mcp", "remove", "--scope", "user", NAME] };
+    const scope = ["--scope", "user"];
+    const start = ["claude", "mcp", "add"];
+    const end = [...scope, "--transport", "stdio", NAME];
+    const add = (variables: readonly string[]) => [...start, ...envFlags(variables), ...end];
+    const file = below(host, host.env["CLAUDE_CONFIG_DIR"] || host.home, ".claude.json");
+    return { kind: "command", ...own, add, file, remove: ["claude", "mcp", "remove", ...scope, NAME] };
   }
   // The client starts servers in the project's folder.
   const shared = { isShared: true, projectFolder: ".", reference: referred };
@@ -172,25 +165,22 @@ const vscode: Finder = ({ host, project }) => {
   return { ...FILE, ...own, title: "VS Code", docs, file, projectFolder: WORKSPACE_FOLDER };
 };
 
-const windsurf: Finder = ({ host, project }) =>
-  project === undefined
-    ? {
-        ...FILE,
-        title: "Windsurf",
-        docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
-        file: below(host, host.home, ".codeium", "windsurf", "mcp_config.json"),
-      }
-    : undefined;
+const windsurf: Finder = ({ host }) => ({
+  ...FILE,
+  title: "Windsurf",
+  docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
+  file: below(host, host.home, ".codeium", "windsurf", "mcp_config.json"),
+});
 
 /** It takes comments, and keeps its file below `.config` on macOS, too. */
-const zed: Finder = ({ host, project }) => {
+const zed: Finder = ({ host }) => {
   const file =
     host.platform === "linux"
       ? inConfigFolder(host, "zed", "settings.json")
       : host.platform === "win32"
         ? inApplicationFolder(host, "Zed", "settings.json")
         : below(host, host.home, ".config", "zed", "settings.json");
-  if (file === undefined || project !== undefined) return undefined;
+  if (file === undefined) return undefined;
   const docs = "https://zed.dev/docs/ai/mcp";
   return { ...FILE, title: "Zed", docs, file, servers: () => ["context_servers"] };
 };
@@ -235,33 +225,25 @@ const gemini: Finder = ({ host, project }) => ({
   reference: referred,
 });
 
-const codex: Finder = ({ project }) =>
-  project === undefined
-    ? {
-        kind: "command",
-        title: "Codex",
-        docs: "https://developers.openai.com/codex/mcp",
-        add: (variables) => [
-          "codex",
-          "mcp",
-          "add",
-          NAME,
-          ...variables.flatMap((variable) => ["--env", variable]),
-        ],
-        remove: ["codex", "mcp", "remove", NAME],
-        passesShell: false,
-      }
-    : undefined;
+const codex: Finder = ({ host }) => ({
+  kind: "command",
+  title: "Codex",
+  docs: "https://developers.openai.com/codex/mcp",
+  add: (variables) => ["codex", "mcp", "add", NAME, ...envFlags(variables)],
+  file: below(host, host.env["CODEX_HOME"] || below(host, host.home, ".codex"), "config.toml"),
+  remove: ["codex", "mcp", "remove", NAME],
+  passesShell: false,
+});
 
 /** Seconds that it waits for a call: its own default, which its forms write, too. */
 const GOOSE_SECONDS = 300;
 
-const goose: Finder = ({ host, project }) => {
+const goose: Finder = ({ host }) => {
   const file =
     host.platform === "win32"
       ? inApplicationFolder(host, "Block", "goose", "config", "config.yaml")
       : below(host, host.home, ".config", "goose", "config.yaml");
-  if (file === undefined || project !== undefined) return undefined;
+  if (file === undefined) return undefined;
   return {
     ...FILE,
     title: "Goose",
@@ -283,15 +265,12 @@ const goose: Finder = ({ host, project }) => {
   };
 };
 
-const lmStudio: Finder = ({ host, project }) =>
-  project === undefined
-    ? {
-        ...FILE,
-        title: "LM Studio",
-        docs: "https://lmstudio.ai/docs/app/mcp",
-        file: below(host, host.home, ".lmstudio", "mcp.json"),
-      }
-    : undefined;
+const lmStudio: Finder = ({ host }) => ({
+  ...FILE,
+  title: "LM Studio",
+  docs: "https://lmstudio.ai/docs/app/mcp",
+  file: below(host, host.home, ".lmstudio", "mcp.json"),
+});
 
 /** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
 const CLIENTS: Readonly<Record<string, Finder>> = {
@@ -310,6 +289,10 @@ const CLIENTS: Readonly<Record<string, Finder>> = {
 
 export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
 
+/** Clients that a project can have a configuration for. */
+const OF_PROJECTS = ["claude-code", "cursor", "vscode", "opencode", "gemini"];
+
 export function findClient(name: string, place: Place): Client | undefined {
+  if (place.project !== undefined && !OF_PROJECTS.includes(name)) return undefined;
   return Object.hasOwn(CLIENTS, name) ? CLIENTS[name]?.(place) : undefined;
 }

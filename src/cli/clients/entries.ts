@@ -1,6 +1,7 @@
 /** The entry of this server in the file of a client, made without changing anything else in it. */
 import { parseJson } from "../../config/load.ts";
 import type { Launch } from "../../config/program.ts";
+import { isObject, memberOf } from "../../core/unknown.ts";
 import { type FileClient, NAME } from "./catalogue.ts";
 import { type EditedText, addElement, elements, removeAt, setMember, valueAt } from "./json-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
@@ -8,7 +9,6 @@ import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
 /** Content for the entry of this server. */
 export interface Settings {
   launch: Launch;
-  /** Flags of the configuration. */
   flags: readonly string[];
   /** Variables for the server's environment; `undefined`: the value is in the environment or asked for. */
   env: ReadonlyMap<string, string | undefined>;
@@ -31,13 +31,11 @@ export interface Entry {
 }
 
 /** The entry, or the reason why a variable cannot be in it. */
-export type EntryOutcome = { ok: true; entry: Entry } | { ok: false; problem: string };
-
 export function entryFor(
   client: FileClient,
   { launch, flags, env }: Settings,
   shell: Readonly<Record<string, string | undefined>>,
-): EntryOutcome {
+): { ok: true; entry: Entry } | { ok: false; problem: string } {
   const values: Record<string, string> = {};
   const inputs: Input[] = [];
   for (const [name, given] of env) {
@@ -56,10 +54,8 @@ export function entryFor(
       values[name] = value;
     }
   }
-  return {
-    ok: true,
-    entry: { command: launch.command, args: [...launch.args, ...flags], env: values, inputs },
-  };
+  const { command, args } = launch;
+  return { ok: true, entry: { command, args: [...args, ...flags], env: values, inputs } };
 }
 
 /** True if a variable holds a secret: its name says so, or its value is an address with a password. */
@@ -125,10 +121,8 @@ export const differOnlyInForm = (one: string, other: string): boolean => bare(on
 const bare = (text: string): string =>
   text.replaceAll(/("(?:[^"\\\n]|\\.)*")|\s*\{\s*\}|\s*([{}[\],\n])\s*/g, "$1$2").trim();
 
-const isEmpty = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && Object.keys(value).length === 0;
+const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
-/** True if a file contains the server. */
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
 
 function entryValue(text: string, client: FileClient): unknown {
@@ -150,8 +144,7 @@ const ownInputs = (text: string): Input[] =>
 const indexOfInput = (text: string, id: string): number =>
   (elements(text, "inputs") ?? []).findIndex((input) => idOf(input) === id);
 
-const idOf = (input: unknown): string =>
-  typeof input === "object" && input !== null && "id" in input ? String(input.id) : "";
+const idOf = (input: unknown): string => String(memberOf(input, "id") ?? "");
 
 /** Environment that the client will pass to the server, as far as it is known here. */
 export function environmentOf(
@@ -163,11 +156,8 @@ export function environmentOf(
   for (const [name, value] of [...Object.entries(base), ...Object.entries(env)]) {
     const [, inDollar, inBraces] = /^(?:\$\{(?:env:)?(\w+)\}|\{env:(\w+)\})$/.exec(value ?? "") ?? [];
     const referred = inDollar ?? inBraces;
-    const found = value?.startsWith("${input:")
-      ? "asked for by the client"
-      : referred
-        ? shell[referred]
-        : value;
+    const plain = value?.startsWith("${input:") ? "asked for by the client" : value;
+    const found = referred ? shell[referred] : plain;
     if (found !== undefined) known[name] = found;
   }
   return known;

@@ -37,7 +37,6 @@ export function addElement(text: string, key: string, value: unknown): EditedTex
   });
 }
 
-/** The elements of the list at `key`. */
 export function elements(text: string, key: string): unknown[] | undefined {
   const value = valueAt(text, [key]);
   return Array.isArray(value) ? value : undefined;

@@ -1,6 +1,6 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
-import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
-import { type OpenQuestion, type Principal, alreadyAnswered } from "../../runs/run.ts";
+import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
+import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
 import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { whoAsks } from "../../server/views/approval-form.ts";
@@ -12,6 +12,7 @@ import {
   isJsonWanted,
 } from "../../server/views/question-form.ts";
 import type { RunService } from "../../runs/service.ts";
+import { LOCAL } from "../local-runs.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
 import { changeLines } from "./proposed.ts";
@@ -19,7 +20,6 @@ import { chopText, unbroken, wrapText } from "./text.ts";
 
 export interface AskOptions {
   runs: RunService;
-  principal: Principal;
   asker: Asker;
   /** The id of the one approval or question to ask about. Default: all. */
   only?: string | undefined;
@@ -32,20 +32,19 @@ const DECLINE = /^\/decline\b\s*(.*)$/s;
 export async function askOpenQuestion(
   asked: OpenQuestion,
   place: string,
-  { runs, principal, asker }: AskOptions,
+  { runs, asker }: AskOptions,
   elsewhere: AbortSignal,
 ): Promise<void> {
   const { colors } = asker;
   const style = { colors, width: asker.size().columns };
   const { title, body, notes } = questionLines(asked, style);
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
-  const whole =
-    asked.question.kind === "review" ? await runs.proposedChange(principal, asked.runId) : undefined;
+  const whole = asked.question.kind === "review" ? await runs.proposedChange(LOCAL, asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
   asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
   for (;;) {
     const answer = await answerTo(asked.question, asker, elsewhere);
-    const outcome = await runs.answer(principal, asked.runId, asked.id, answer, "terminal");
+    const outcome = await runs.answer(LOCAL, asked.runId, asked.id, answer, "terminal");
     if (outcome.ok && outcome.how === "stored") {
       asker.print(colors.dim(answer.type === "decline" ? "› declined" : "› answered"));
       return;
@@ -66,10 +65,7 @@ const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
   wrapText(text, width - 1).flatMap((line) => chopText(line, width - 1));
 
 /** A question as lines: who asks, its words in full, and further facts such as its expiry. */
-export function questionLines(
-  asked: OpenQuestion,
-  style: BodyStyle,
-): { title: string[]; body: string[]; notes: string[] } {
+export function questionLines(asked: OpenQuestion, style: BodyStyle) {
   const { agent, question } = asked;
   const lines = (text: string): string[] => wrapped(text, style);
   return {
@@ -153,7 +149,7 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
   if (fields === undefined) return askFreely(question, read, asker);
   const values: [string, string | string[]][] = [];
   for (const field of fields) {
-    const value = await askField(field, { asker, read, isOnly: fields.length === 1 });
+    const value = await askField(field, fields.length === 1, asker, read);
     if (value instanceof Declined) return value.answer;
     if (value.length > 0) values.push([field.name, value]);
   }
@@ -184,17 +180,12 @@ async function askFreely(question: Question, read: Read, asker: Asker): Promise<
   }
 }
 
-interface FieldAsking {
-  asker: Asker;
-  read: Read;
-  /** The question has no other field. */
-  isOnly: boolean;
-}
-
-/** Empty: an optional field that was skipped. */
+/** Empty: an optional field that was skipped. `isOnly`: the question has no other field. */
 async function askField(
   field: Field,
-  { asker, read, isOnly }: FieldAsking,
+  isOnly: boolean,
+  asker: Asker,
+  read: Read,
 ): Promise<string | string[] | Declined> {
   const { colors } = asker;
   const style = { width: asker.size().columns };
@@ -215,12 +206,8 @@ async function askField(
     const value = field.type === "choice" ? chosenIn(field, typed) : typed;
     const problem = fieldProblem(field, value);
     if (problem === undefined) {
-      if (field.type === "choice" && value.length > 0)
-        asker.print(
-          wrapped(`› ${displayText([value].flat().join(", "))}`, style)
-            .map(colors.dim)
-            .join("\n"),
-        );
+      const chosen = wrapped(`› ${displayText([value].flat().join(", "))}`, style).map(colors.dim);
+      if (field.type === "choice" && value.length > 0) asker.print(chosen.join("\n"));
       return value;
     }
     asker.print(colors.yellow(wrapped(displayText(problem), style).join("\n")));
@@ -236,10 +223,8 @@ function optionLines(field: Field, width: number): string[] {
   const digits = String(field.options.length).length;
   return field.options.flatMap((option, index) => {
     const number = String(index + 1).padStart(digits);
-    const lines = chopText(
-      displayText(field.labels?.[index] ?? option).replaceAll("\n", " "),
-      width - digits - 5,
-    );
+    const label = displayText(field.labels?.[index] ?? option).replaceAll("\n", " ");
+    const lines = chopText(label, width - digits - 5);
     return lines.map((line, at) => `  ${at === 0 ? number : " ".repeat(digits)}  ${line}`);
   });
 }
@@ -251,8 +236,6 @@ function promptFor(field: Field): string {
   const numbers = field.many ? "Numbers (1,3)" : "Number";
   return field.other ? `${numbers} or your own words` : numbers;
 }
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The options by their numbers; other words stand for themselves. */
 function chosenIn({ options, many }: Choice, typed: string): string | string[] {

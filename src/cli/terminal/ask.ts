@@ -1,7 +1,6 @@
 /** Asks a person in the terminal what a run waits for. */
-import { z } from "zod";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
-import { parsedJson } from "../../core/unknown.ts";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
 import {
   type Approval,
   type PersonDecision,
@@ -13,6 +12,7 @@ import {
 } from "../../runs/run.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
+import { LOCAL } from "../local-runs.ts";
 import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
@@ -20,9 +20,9 @@ import { chopText, unbroken, wrapText } from "./text.ts";
 
 /** Puts the open requests of a run to the person at the terminal, one after the other, until none is open. */
 export async function askOpenRequests(runId: string, options: AskOptions): Promise<void> {
-  const { runs, principal, only } = options;
+  const { runs, only } = options;
   for (let asked = 0; ; asked += 1) {
-    const view = await runs.view(principal, runId);
+    const view = await runs.view(LOCAL, runId);
     const pending = view === undefined ? [] : waitingIn(view);
     const [first, ...others] = pending.filter(({ id }) => id === (only ?? id));
     if (first === undefined) return;
@@ -55,14 +55,14 @@ async function askUnlessAnswered(asked: Waiting, place: string, options: AskOpti
 async function askApproval(
   approval: Approval,
   place: string,
-  { runs, principal, asker }: AskOptions,
+  { runs, asker }: AskOptions,
   elsewhere: AbortSignal,
 ): Promise<void> {
   const question = questionOf(approval, place);
   for (;;) {
     const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere));
     if (decision !== undefined) {
-      const outcome = await runs.decide(principal, approval.runId, approval.id, decision, "terminal");
+      const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
       if (outcome.ok && !outcome.repeated) return;
       asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
       if (outcome.ok || outcome.code === "already_decided") return;
@@ -73,10 +73,10 @@ async function askApproval(
 /** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
 async function untilDecided(
   { runId, id }: Waiting,
-  { runs, principal }: AskOptions,
+  { runs }: AskOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const { kind, data } of runs.watch(principal, runId, { after: 0, signal })) {
+  for await (const { kind, data } of runs.watch(LOCAL, runId, { after: 0, signal })) {
     if (kind === "approval_decided" && data.approvalId === id) return;
     if (kind === "question_answered" && data.questionId === id) return;
   }
@@ -141,11 +141,9 @@ function decisionOf(
 ): PersonDecision | undefined {
   if (decision === "reject") return { type: decision, ...(message === undefined ? {} : { message }) };
   if (decision !== "edit") return { type: decision };
-  const args = Arguments.safeParse(parsedJson(edited_args ?? ""));
-  return args.success ? { type: "edit", editedAction: { name: tool, args: args.data } } : undefined;
+  const args = parsedJson(edited_args ?? "");
+  return isRecord(args) ? { type: "edit", editedAction: { name: tool, args } } : undefined;
 }
-
-const Arguments = z.record(z.string(), z.unknown());
 
 const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
   approve: { key: "a", label: "approve" },
@@ -155,10 +153,7 @@ const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = 
 };
 
 /** Shows a call as lines: the agent, the whole call, and further facts such as the deadline. */
-export function callLines(
-  question: Question,
-  style: BodyStyle,
-): { title: string[]; body: string[]; notes: string[] } {
+export function callLines(question: Question, style: BodyStyle) {
   const wrapped = (text: string): string[] =>
     wrapText(text, style.width - 1).flatMap((line) => chopText(line, style.width - 1));
   const { isDiff, body, rest = "" } = question;
@@ -235,12 +230,11 @@ async function answerOf(
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];
 
 async function editArguments(json: string, asker: Asker): Promise<string | undefined> {
-  const args: unknown = JSON.parse(json);
-  if (typeof args !== "object" || args === null) return undefined;
-  const record: Record<string, unknown> = { ...args };
-  const name = TEXT_ARGUMENTS.find((key) => typeof record[key] === "string");
-  const before = name === undefined ? JSON.stringify(args, null, 2) : String(record[name]);
+  const args = parsedJson(json);
+  if (!isRecord(args)) return undefined;
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");
+  const before = name === undefined ? JSON.stringify(args, null, 2) : String(args[name]);
   const after = await asker.edit(before, name === undefined ? "arguments.json" : `${name}.txt`);
   if (after === undefined || after === before) return undefined;
-  return name === undefined ? after : JSON.stringify({ ...record, [name]: after });
+  return name === undefined ? after : JSON.stringify({ ...args, [name]: after });
 }

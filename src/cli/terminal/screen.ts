@@ -6,7 +6,6 @@ import { type Colors, displayWidth, fit } from "./text.ts";
 import { counted } from "../../tools/format.ts";
 import { type AgentPicture, type RunPicture, clean, isShownAbove, renderTree, titleOf } from "./tree.ts";
 
-/** Shows a run in the terminal. */
 export interface Screen {
   /** The newest state of the run. */
   show(picture: RunPicture): void;
@@ -14,10 +13,10 @@ export interface Screen {
   write?(text: string): void;
   /** Takes the live view away, and leaves `text` above it. */
   print(text: string): void;
-  /** Takes the live view away until the next `resume`, for a question. */
-  pause(): void;
-  resume(): void;
-  close(): void;
+  /** Takes the live view away until the next `resume`, for a question. Absent: there is none. */
+  pause?(): void;
+  resume?(): void;
+  close?(): void;
 }
 
 const FRAME_MS = 100;
@@ -168,9 +167,6 @@ export function plainScreen(output: NodeJS.WritableStream, now: () => number): S
       before = picture;
     },
     print: (text) => void output.write(`${text}\n`),
-    pause: () => {},
-    resume: () => {},
-    close: () => {},
   };
 }
 
