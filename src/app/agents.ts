@@ -113,7 +113,7 @@ export async function openAgents(
   choice: ModelChoice,
 ): Promise<Agents> {
   const { config, env, logger } = settings;
-  const executors = new RunExecutors(config);
+  const executors = RunExecutors.for(config);
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
   const mcp = openOtherServers(config, env, logger);

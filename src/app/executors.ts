@@ -212,14 +212,26 @@ export interface MountedExecutor {
 
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
-  readonly #config: ExecutorConfig;
-  /** Found now, and again before each run while the answer is temporary. */
+  readonly #choose: () => Promise<ExecutorChoice>;
+  readonly #placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined;
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
-  constructor(config: ExecutorConfig) {
-    this.#config = config;
-    this.#choice = chooseExecutor(config);
+  static for(config: ExecutorConfig): RunExecutors {
+    return new RunExecutors(
+      () => chooseExecutor(config),
+      (owner) => placesOf(config, owner),
+    );
+  }
+
+  /** Calls `choose` now, and again before each run while its answer is temporary. `placesOf`: those of a run. */
+  constructor(
+    choose: () => Promise<ExecutorChoice>,
+    placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined,
+  ) {
+    this.#choose = choose;
+    this.#placesOf = placesOf;
+    this.#choice = choose();
   }
 
   /** The executor for commands. */
@@ -236,7 +248,7 @@ export class RunExecutors {
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const places = placesOf(this.#config, run);
+    const places = this.#placesOf(run);
     if (places === undefined) return undefined;
     const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
       executor,
@@ -259,7 +271,7 @@ export class RunExecutors {
     const asked = this.#choice;
     const choice = await asked;
     if (choice.kind === "sandbox" || choice.isTransient !== true) return choice;
-    if (this.#choice === asked) this.#choice = chooseExecutor(this.#config).catch(() => choice);
+    if (this.#choice === asked) this.#choice = this.#choose().catch(() => choice);
     return this.#choice;
   }
 
