@@ -47,37 +47,45 @@ export type ModelChoice =
  */
 export function modelChoice({ model, env, lendable = false }: ModelOptions): ModelChoice {
   const wanted = model?.trim();
-  if (wanted === CLIENT) {
-    if (!lendable) return { ok: false, code: "model_not_configured", message: NOT_LENDABLE };
-    return { ok: true, spec: CLIENT, provider: CLIENT, name: CLIENT, why: "it was chosen" };
-  }
-  if (wanted) return specChoice(wanted, "it was chosen", env);
+  if (wanted === CLIENT && !lendable) return no("model_not_configured", NOT_LENDABLE);
+  if (wanted) return specChoice(wanted, env);
   for (const { provider, model: name } of DEFAULT_MODELS) {
     const key = PROVIDERS[provider]?.key;
     if (key !== undefined && variable(env, key) !== undefined) {
       return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
     }
   }
-  return { ok: false, code: "model_not_configured", message: notConfigured(), keys: DEFAULT_KEYS };
+  return no("model_not_configured", notConfigured(), DEFAULT_KEYS);
 }
 
-function specChoice(wanted: string, why: string, env: Environment): ModelChoice {
-  if (wanted === OFFLINE) {
-    return { ok: true, spec: OFFLINE, provider: OFFLINE, name: OFFLINE, why };
-  }
+const no = (code: ModelProblem, message: string, keys?: readonly string[]): ModelChoice => ({
+  ok: false,
+  code,
+  message,
+  ...(keys && { keys }),
+});
+
+function specChoice(wanted: string, env: Environment): ModelChoice {
+  const why = "it was chosen";
+  if (wanted === OFFLINE || wanted === CLIENT)
+    return { ok: true, spec: wanted, provider: wanted, name: wanted, why };
   const colon = wanted.indexOf(":");
-  const provider = colon < 0 ? providerOf(wanted) : wanted.slice(0, colon);
+  const provider =
+    colon < 0 ? NAMES.find(([beginning]) => beginning.test(wanted))?.[1] : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
   if (!provider || name === "") {
-    return { ok: false, code: "model_unknown", message: notASpec(wanted) };
+    const example = `provider:${wanted.replace(/^:|:$/g, "")}`;
+    return no(
+      "model_unknown",
+      `Model '${wanted}' does not name its provider. Write it as provider:model, such as '${example}', or choose 'offline'.`,
+    );
   }
   if (!Object.hasOwn(PROVIDERS, provider)) {
     const known = Object.keys(PROVIDERS).join(", ");
-    return {
-      ok: false,
-      code: "model_unknown",
-      message: `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
-    };
+    return no(
+      "model_unknown",
+      `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
+    );
   }
   return providerChoice(provider, name, why, env);
 }
@@ -85,26 +93,25 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
 function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
   const facts = factsOf(provider);
   const spec = `${provider}:${name}`;
-  if (facts.key !== undefined && variable(env, facts.key) === undefined && !takesNoKey(facts, env)) {
-    const message = keyMissing(spec, facts.key);
-    return { ok: false, code: "model_key_missing", message, keys: [facts.key] };
+  if (facts.key !== undefined && keyOf(facts, env) === undefined) {
+    const message = `Model '${spec}' needs the environment variable ${facts.key}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`;
+    return no("model_key_missing", message, [facts.key]);
   }
   const endpoint = endpointOf(facts, env);
   if (endpoint === undefined) return { ok: true, spec, provider, name, why };
   const host = httpHost(endpoint.url);
-  if (host === undefined) {
-    return {
-      ok: false,
-      code: "model_endpoint_invalid",
-      message: `${endpoint.from} is not an http or https address. Correct it, or unset it to use ${facts.endpoint?.url}.`,
-    };
-  }
+  if (host === undefined)
+    return no(
+      "model_endpoint_invalid",
+      `${endpoint.from} is not an http or https address. Correct it, or unset it to use ${facts.endpoint?.url}.`,
+    );
   return { ok: true, spec, provider, name, endpoint: host, why };
 }
 
-/** Servers of one's own that speak a provider's protocol mostly ask for no key. */
-export function takesNoKey(facts: Provider, env: Environment): boolean {
-  return facts.keylessElsewhere === true && endpointOf(facts, env)?.from !== undefined;
+/** The key for a provider's package, which wants some key. Servers of one's own mostly ask for none. */
+export function keyOf(facts: Provider, env: Environment): string | undefined {
+  const key = facts.key && variable(env, facts.key);
+  return key ?? (facts.keylessElsewhere && endpointOf(facts, env)?.from ? "none" : undefined);
 }
 
 /** The host of an address: the part that is safe to log, as the rest may carry credentials. */
@@ -128,14 +135,6 @@ function notConfigured(): string {
 const NOT_LENDABLE =
   "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.";
 
-function notASpec(wanted: string): string {
-  return `Model '${wanted}' does not name its provider. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
-}
-
-function keyMissing(spec: string, key: string): string {
-  return `Model '${spec}' needs the environment variable ${key}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`;
-}
-
 /** Facts about a model provider that are needed before its package is loaded. */
 export interface Provider {
   /** npm package with its chat model. */
@@ -151,6 +150,14 @@ export interface Provider {
   /** Variables that name another endpoint, the first that is set wins, and the endpoint without them. */
   readonly endpoint?: { readonly variables: readonly string[]; readonly url: string };
 }
+
+/** A provider whose package is added to the program. */
+const added = (name: string, versions: string, chatModel: string, key?: string): Provider => ({
+  package: `@langchain/${name}`,
+  versions,
+  chatModel,
+  ...(key === undefined ? {} : { key }),
+});
 
 /** The providers `provider:model` may name, by the name LangChain's `initChatModel` knows them under. */
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
@@ -168,59 +175,19 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
     endpoint: { variables: ["OPENAI_API_BASE", "OPENAI_BASE_URL"], url: "https://api.openai.com/v1" },
   },
   azure_openai: { package: "@langchain/openai", chatModel: "AzureChatOpenAI", key: "AZURE_OPENAI_API_KEY" },
-  bedrock: { package: "@langchain/aws", versions: "^1.4.3", chatModel: "ChatBedrockConverse" },
-  cerebras: {
-    package: "@langchain/cerebras",
-    versions: "^1.0.4",
-    chatModel: "ChatCerebras",
-    key: "CEREBRAS_API_KEY",
-  },
-  cohere: {
-    package: "@langchain/cohere",
-    versions: "^1.1.0",
-    chatModel: "ChatCohere",
-    key: "COHERE_API_KEY",
-  },
-  deepseek: {
-    package: "@langchain/deepseek",
-    versions: "^1.1.6",
-    chatModel: "ChatDeepSeek",
-    key: "DEEPSEEK_API_KEY",
-  },
-  fireworks: {
-    package: "@langchain/fireworks",
-    versions: "^0.2.6",
-    chatModel: "ChatFireworks",
-    key: "FIREWORKS_API_KEY",
-  },
-  "google-genai": {
-    package: "@langchain/google-genai",
-    versions: "^2.2.0",
-    chatModel: "ChatGoogleGenerativeAI",
-    key: "GOOGLE_API_KEY",
-  },
-  "google-vertexai": { package: "@langchain/google-vertexai", versions: "^2.2.0", chatModel: "ChatVertexAI" },
-  groq: { package: "@langchain/groq", versions: "^1.3.1", chatModel: "ChatGroq", key: "GROQ_API_KEY" },
-  mistralai: {
-    package: "@langchain/mistralai",
-    versions: "^1.2.0",
-    chatModel: "ChatMistralAI",
-    key: "MISTRAL_API_KEY",
-  },
-  ollama: { package: "@langchain/ollama", versions: "^1.3.0", chatModel: "ChatOllama" },
-  perplexity: {
-    package: "@langchain/perplexity",
-    versions: "^0.3.0",
-    chatModel: "ChatPerplexity",
-    key: "PERPLEXITY_API_KEY",
-  },
-  together: {
-    package: "@langchain/together-ai",
-    versions: "^0.2.6",
-    chatModel: "ChatTogetherAI",
-    key: "TOGETHER_AI_API_KEY",
-  },
-  xai: { package: "@langchain/xai", versions: "^1.4.6", chatModel: "ChatXAI", key: "XAI_API_KEY" },
+  bedrock: added("aws", "^1.4.3", "ChatBedrockConverse"),
+  cerebras: added("cerebras", "^1.0.4", "ChatCerebras", "CEREBRAS_API_KEY"),
+  cohere: added("cohere", "^1.1.0", "ChatCohere", "COHERE_API_KEY"),
+  deepseek: added("deepseek", "^1.1.6", "ChatDeepSeek", "DEEPSEEK_API_KEY"),
+  fireworks: added("fireworks", "^0.2.6", "ChatFireworks", "FIREWORKS_API_KEY"),
+  "google-genai": added("google-genai", "^2.2.0", "ChatGoogleGenerativeAI", "GOOGLE_API_KEY"),
+  "google-vertexai": added("google-vertexai", "^2.2.0", "ChatVertexAI"),
+  groq: added("groq", "^1.3.1", "ChatGroq", "GROQ_API_KEY"),
+  mistralai: added("mistralai", "^1.2.0", "ChatMistralAI", "MISTRAL_API_KEY"),
+  ollama: added("ollama", "^1.3.0", "ChatOllama"),
+  perplexity: added("perplexity", "^0.3.0", "ChatPerplexity", "PERPLEXITY_API_KEY"),
+  together: added("together-ai", "^0.2.6", "ChatTogetherAI", "TOGETHER_AI_API_KEY"),
+  xai: added("xai", "^1.4.6", "ChatXAI", "XAI_API_KEY"),
 };
 
 /** The variables with the keys of all providers. */
@@ -254,23 +221,16 @@ const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [
   [/^(?:sonar|pplx)/, "perplexity"],
 ];
 
-/** The provider of a model, read from the beginning of its name. */
-const providerOf = (model: string): string | undefined =>
-  NAMES.find(([beginning]) => beginning.test(model))?.[1];
-
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value without surrounding blanks; `undefined` when it is unset or blank. */
-export function variable(env: Environment, name: string): string | undefined {
-  return env[name]?.trim() || undefined;
-}
+export const variable = (env: Environment, name: string): string | undefined =>
+  env[name]?.trim() || undefined;
 
 /** Address of a provider's requests, and the variable that sets it, if any. */
 export function endpointOf(provider: Provider, env: Environment): { url: string; from?: string } | undefined {
-  if (provider.endpoint === undefined) return undefined;
-  for (const name of provider.endpoint.variables) {
-    const url = variable(env, name);
-    if (url !== undefined) return { url, from: name };
-  }
-  return { url: provider.endpoint.url };
+  const { variables = [], url } = provider.endpoint ?? {};
+  const from = variables.find((name) => variable(env, name) !== undefined);
+  const set = from && variable(env, from);
+  return set ? { url: set, from } : url === undefined ? undefined : { url };
 }

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import { type Environment, factsOf, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
+import { type Environment, endpointOf, factsOf, keyOf, modelChoice } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
@@ -54,11 +54,9 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
     );
   });
   const facts = factsOf("openai");
-  const given = facts.key === undefined ? undefined : variable(env, facts.key);
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),
-    // The package wants some key, whether the server asks for one or not.
-    apiKey: given ?? (takesNoKey(facts, env) ? "none" : undefined),
+    apiKey: keyOf(facts, env),
     timeout,
     // The caller decides whether and when to try again.
     maxRetries: 0,
@@ -67,13 +65,11 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
     encodingFormat: "float",
     configuration: {
       baseURL: endpointOf(facts, env)?.url,
-      fetch: (input, init) => fetch(input, { ...init, signal: AbortSignal.any(signalsOf(init, signal)) }),
+      fetch: (input, init) =>
+        fetch(input, { ...init, signal: AbortSignal.any(init?.signal ? [init.signal, signal] : [signal]) }),
     },
   });
 }
-
-const signalsOf = (init: RequestInit | undefined, own: AbortSignal): AbortSignal[] =>
-  init?.signal ? [init.signal, own] : [own];
 
 function checkedVectors(vectors: readonly unknown[], count: number, model: string): number[][] {
   const length = Array.isArray(vectors[0]) ? vectors[0].length : 0;

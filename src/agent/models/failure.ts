@@ -42,37 +42,25 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
     facts.overloaded
       ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
       : `${subject} could not be reached: ${unavailable(facts)}${facts.reported ? quote(facts) : ""}`,
-  model_stream_broken: (subject, facts) =>
-    `${subject} stopped in the middle of an answer: ${broken(facts)}. Continue in the same thread; nothing of the broken answer was used.`,
+  model_stream_broken: (subject, { silentMs }) =>
+    `${subject} stopped in the middle of an answer: ${silentMs === undefined ? "the connection ended before the answer did" : `nothing came for ${Math.round(silentMs / 1000)} s`}. Continue in the same thread; nothing of the broken answer was used.`,
   context_overflow: (subject, facts) =>
-    `The conversation is longer than ${lowerFirst(subject)} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
+    `The conversation is longer than ${subject.replace("The", "the")} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
   model_error: (subject, facts) =>
     `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`,
 };
 
 function unavailable(facts: FailureFacts): string {
-  if (facts.foreign) {
+  if (facts.foreign)
     return "the endpoint did not answer like a model. Check the configured endpoint, and whether a proxy or a sign-in page is in between.";
-  }
-  if (facts.tls !== undefined) {
+  if (facts.tls !== undefined)
     return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
-  }
-  if (facts.reported) {
+  if (facts.reported)
     return `its provider reported an internal error${http(facts)}. Try again later, or choose another model.`;
-  }
-  if (facts.network !== undefined) {
-    return `the connection failed (${facts.network}). Check the network and the configured endpoint, then try again.`;
-  }
-  if (facts.timedOut) {
+  if (facts.network === undefined && facts.timedOut)
     return "it did not answer in time. Try again later, or choose another model.";
-  }
-  return "the connection failed. Check the network and the configured endpoint, then try again.";
-}
-
-function broken({ silentMs }: FailureFacts): string {
-  return silentMs === undefined
-    ? "the connection ended before the answer did"
-    : `nothing came for ${Math.round(silentMs / 1000)} s`;
+  const code = facts.network === undefined ? "" : ` (${facts.network})`;
+  return `the connection failed${code}. Check the network and the configured endpoint, then try again.`;
 }
 
 /** A failure that may pass, in a few words. */
@@ -88,21 +76,14 @@ export function problemOf(facts: FailureFacts): string {
   return network === undefined ? "model not reachable" : `model not reachable (${network})`;
 }
 
-function http({ status }: FailureFacts): string {
-  return status === undefined ? "" : ` (HTTP ${status})`;
-}
+const http = ({ status }: FailureFacts): string => (status === undefined ? "" : ` (HTTP ${status})`);
 
-function pause({ retryAfterMs }: FailureFacts): string {
-  return retryAfterMs === undefined ? " a little" : ` ${Math.ceil(retryAfterMs / 1000)} s`;
-}
+const pause = ({ retryAfterMs }: FailureFacts): string =>
+  retryAfterMs === undefined ? " a little" : ` ${Math.ceil(retryAfterMs / 1000)} s`;
 
 function quote({ text }: FailureFacts): string {
   const shown = oneLine(withoutSecrets(text), QUOTE_LIMIT);
   return shown === "" ? "" : ` The provider said: ${shown}`;
-}
-
-function lowerFirst(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
 /** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
@@ -147,59 +128,52 @@ export interface FailureFacts {
 
 export function failureFacts(error: unknown): FailureFacts {
   const chain = causes(error);
+  const outlines = chain.map(outlineOf);
+  const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
-  const inStream = chain.some(isReportInStream);
-  const status =
-    firstNumber(chain, "status") ??
-    firstNumber(chain, "statusCode") ??
-    (inStream ? codeInStream(chain) : undefined);
   const kind = errorKind(chain);
-  const network = firstCode(chain, NETWORK_CODE);
-  const tls = firstCode(chain, TLS_CODE);
-  const timedOut = chain.some(isTimeout);
-  const facts: Omit<FailureFacts, "reason" | "retryable"> = {
-    ...defined({ status, network, tls }),
-    ...retryAfter(chain),
+  const inStream = chain.some(isReportInStream);
+  const status = statusOf(chain) ?? (inStream ? codeInStream(chain) : undefined);
+  const silentMs = firstOf(chain, (link) => numberIn(link, "silentMs"));
+  const facts = {
+    ...defined({ status, silentMs, network: codeIn(chain, NETWORK_CODE), tls: codeIn(chain, TLS_CODE) }),
+    ...defined({ retryAfterMs: retryAfter(chain) }),
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
-    timedOut,
+    timedOut: says(TIMED_OUT),
     overloaded: status === 529 || OVERLOADED_KIND.test(kind),
     reported: status !== undefined || inStream || UNAVAILABLE_KIND.test(kind),
-    ...silence(chain),
-    foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
+    foreign: says(FOREIGN),
     text,
   };
-  const reason = reasonOf({ ...facts, kind, chain, inStream });
+  const reason = reasonOf({ ...facts, kind, inStream, isBroken: says(BROKEN) });
   const transient =
     (reason === "model_rate_limited" && !facts.quota) ||
-    (reason === "model_unavailable" && tls === undefined && !facts.foreign) ||
+    (reason === "model_unavailable" && facts.tls === undefined && !facts.foreign) ||
     reason === "model_stream_broken" ||
     status === 409;
-  const refused = chain.some(isAbort) || headerOf(chain, "x-should-retry") === "false";
-  return { ...facts, reason, retryable: transient && !refused };
+  const isRefused = says(ABORTED) || headerOf(chain, "x-should-retry") === "false";
+  return { ...facts, reason, retryable: transient && !isRefused };
 }
 
 type Evidence = Omit<FailureFacts, "reason" | "retryable"> & {
   kind: string;
-  chain: readonly object[];
+  isBroken: boolean;
   /** The provider had accepted the request, and reported a failure in its answer. */
   inStream: boolean;
 };
 
 function reasonOf(evidence: Evidence): ModelFailureReason {
-  const { status, network, timedOut, tls, foreign, quota, kind, text, chain, inStream } = evidence;
+  const { status, network, timedOut, tls, foreign, quota, kind, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
   if (status === 413 || OVERFLOW_KIND.test(kind) || saysOverflow(text)) return "context_overflow";
   if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
   if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
   if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
-  if (chain.some(isBroken)) return "model_stream_broken";
-  if (status === 408 || (status !== undefined && status >= 500) || UNAVAILABLE_KIND.test(kind)) {
-    return "model_unavailable";
-  }
+  if (isBroken) return "model_stream_broken";
+  if (status === 408 || (status ?? 0) >= 500 || UNAVAILABLE_KIND.test(kind)) return "model_unavailable";
   if (status !== undefined || REFUSED_KIND.test(kind)) return "model_error";
-  if (inStream) return "model_unavailable";
-  if (network !== undefined || timedOut || CONNECTION_TEXT.test(text)) return "model_unavailable";
-  return "model_error";
+  const isUnreached = network !== undefined || timedOut || CONNECTION_TEXT.test(text);
+  return inStream || isUnreached ? "model_unavailable" : "model_error";
 }
 
 /** Name of the error for an answer that no model gave, such as a page of a proxy. */
@@ -217,8 +191,14 @@ const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current q
 const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
 const REFUSED_KIND = /invalid_request|content_policy|moderation/i;
-/** Node's words for a connection that was lost while the body of an answer was read. */
-const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
+/** Outlines of errors, in which Node's words mean a lost connection. Events are the only JSON that clients read unseen. */
+const BROKEN = new RegExp(
+  `^(?:${STREAM_BROKEN}|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)`,
+  "i",
+);
+const FOREIGN = new RegExp(`^${NO_ANSWER} `);
+const TIMED_OUT = /^[^:]*timeout|timed out/i;
+const ABORTED = /^(?:Model)?AbortError |^\S* APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
@@ -238,131 +218,103 @@ function causes(error: unknown): object[] {
   return chain;
 }
 
-/** Every code and type the error carries, joined: providers spread them over several fields. */
-function errorKind(chain: readonly object[]): string {
-  const words: string[] = [];
-  const visit = (value: unknown, depth: number): void => {
-    if (typeof value !== "object" || value === null || depth > 2) return;
-    for (const field of ["code", "type", "lc_error_code", "name"]) {
-      const word: unknown = Reflect.get(value, field);
-      if (typeof word === "string") words.push(headOf(word, LONGEST_KIND));
-    }
-    visit(Reflect.get(value, "error"), depth + 1);
-  };
-  for (const link of chain) visit(link, 0);
-  return words.join(" ");
-}
-
-/** The message of the provider's answer when there is one, else of the innermost error that says anything. */
-function providerText(error: unknown, chain: readonly object[]): string {
+/** What the first link that has something has. */
+function firstOf<Value>(
+  chain: readonly object[],
+  read: (link: object) => Value | undefined,
+): Value | undefined {
   for (const link of chain) {
-    const answer: unknown = Reflect.get(link, "error");
-    for (const body of [memberOf(answer, "error"), answer]) {
-      const message = memberOf(body, "message");
-      if (typeof message === "string" && message !== "") return beginningOf(message);
-    }
+    const value = read(link);
+    if (value !== undefined) return value;
   }
-  const said = chain.flatMap((link) => {
-    const message = memberOf(link, "message");
-    return typeof message === "string" && message !== "" ? [message] : [];
-  });
-  const text = said.at(-1) ?? (typeof error === "string" ? error : "");
-  // LangChain's own addition, at the end.
-  return beginningOf(text).split("Troubleshooting URL: ", 1).join().trimEnd();
+  return undefined;
 }
 
-function nameOf(link: object): string {
-  const name = memberOf(link, "name");
-  return typeof name === "string" ? name : "";
-}
+const textIn = (value: unknown, field: string): string | undefined => {
+  const text = memberOf(value, field);
+  return typeof text === "string" && text !== "" ? text : undefined;
+};
 
-/** The SDKs' errors are all named `Error`, so the names of their classes are read. */
-function className(link: object): string {
-  const made: unknown = Reflect.get(link, "constructor");
+const numberIn = (value: unknown, field: string): number | undefined => {
+  const number = memberOf(value, field);
+  return typeof number === "number" ? number : undefined;
+};
+
+/** The name, the class and the message of an error. The SDKs' errors are all named `Error`. */
+const outlineOf = (link: object): string =>
+  `${textIn(link, "name") ?? ""} ${classOf(link)}: ${textIn(link, "message") ?? ""}`;
+
+function classOf(link: object): string {
+  const made = memberOf(link, "constructor");
   return typeof made === "function" ? made.name : "";
 }
 
-function isAbort(link: object): boolean {
-  const message = memberOf(link, "message");
-  return (
-    /^(?:Model)?AbortError$/.test(nameOf(link)) ||
-    className(link) === "APIUserAbortError" ||
-    message === "Request was aborted." ||
-    message === "AbortError"
-  );
-}
+/** An error, the provider's answer in it, and the error in that. */
+const layersOf = (link: object): unknown[] => {
+  const answer = memberOf(link, "error");
+  return [link, answer, memberOf(answer, "error")];
+};
 
-function isBroken(link: object): boolean {
-  // Events are the only JSON that clients of providers read without looking at how it came.
-  return (
-    nameOf(link) === STREAM_BROKEN ||
-    nameOf(link) === "SyntaxError" ||
-    BROKEN_TEXT.test(String(memberOf(link, "message")))
-  );
-}
+/** Every code and type the error carries, joined: providers spread them over several fields. */
+const errorKind = (chain: readonly object[]): string =>
+  chain
+    .flatMap(layersOf)
+    .flatMap((layer) =>
+      ["code", "type", "lc_error_code", "name"].flatMap((field) => textIn(layer, field) ?? []),
+    )
+    .map((word) => headOf(word, LONGEST_KIND))
+    .join(" ");
 
-function isTimeout(link: object): boolean {
-  return (
-    /timeout/i.test(nameOf(link)) ||
-    /timeout/i.test(className(link)) ||
-    /timed out/i.test(String(memberOf(link, "message")))
-  );
+/** The message of the provider's answer when there is one, else of the innermost error that says anything. */
+function providerText(error: unknown, chain: readonly object[]): string {
+  const said = firstOf(chain, (link) => {
+    const [, answer, inner] = layersOf(link);
+    return textIn(inner, "message") ?? textIn(answer, "message");
+  });
+  if (said !== undefined) return beginningOf(said);
+  const innermost = firstOf(chain.toReversed(), (link) => textIn(link, "message"));
+  // LangChain's own addition, at the end.
+  return beginningOf(innermost ?? (typeof error === "string" ? error : ""))
+    .split("Troubleshooting URL: ", 1)
+    .join()
+    .trimEnd();
 }
 
 /** True for an error object inside the stream of an answer that began with HTTP 200. */
 const isReportInStream = (link: object): boolean =>
-  className(link) === "APIError" &&
-  memberOf(link, "status") === undefined &&
-  isObject(memberOf(link, "error"));
+  classOf(link) === "APIError" && memberOf(link, "status") === undefined && isObject(memberOf(link, "error"));
+
+const statusOf = (chain: readonly object[]): number | undefined =>
+  firstOf(chain, (link) => numberIn(link, "status")) ??
+  firstOf(chain, (link) => numberIn(link, "statusCode"));
 
 /** The HTTP status that a gateway puts into an error object, as a number or as text. */
-function codeInStream(chain: readonly object[]): number | undefined {
-  const codes = chain.flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")]);
-  return codes.map(Number).find((code) => Number.isInteger(code) && code >= 400 && code < 600);
-}
+const codeInStream = (chain: readonly object[]): number | undefined =>
+  chain
+    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
+    .map(Number)
+    .find((code) => Number.isInteger(code) && code >= 400 && code < 600);
 
-function firstNumber(chain: readonly object[], field: string): number | undefined {
-  for (const link of chain) {
-    const value = memberOf(link, field);
-    if (typeof value === "number") return value;
-  }
-  return undefined;
-}
+const codeIn = (chain: readonly object[], pattern: RegExp): string | undefined =>
+  chain.map((link) => textIn(link, "code") ?? "").find((code) => pattern.test(code));
 
-function firstCode(chain: readonly object[], pattern: RegExp): string | undefined {
-  for (const link of chain) {
-    const value = memberOf(link, "code");
-    if (typeof value === "string" && pattern.test(value)) return value;
-  }
-  return undefined;
-}
-
-function silence(chain: readonly object[]): { silentMs?: number } {
-  const silentMs = firstNumber(chain, "silentMs");
-  return silentMs === undefined ? {} : { silentMs };
-}
-
-function headerOf(chain: readonly object[], name: string): string | undefined {
-  for (const link of chain) {
+const headerOf = (chain: readonly object[], name: string): string | undefined =>
+  firstOf(chain, (link) => {
     const headers = memberOf(link, "headers");
-    const value: unknown = headers instanceof Headers ? headers.get(name) : memberOf(headers, name);
-    if (typeof value === "string") return value;
-  }
-  return undefined;
-}
+    return headers instanceof Headers ? (headers.get(name) ?? undefined) : textIn(headers, name);
+  });
 
-/** The pause that the answer asks for: milliseconds, seconds, or a date by the clock of whoever answered. */
-function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
-  const milliseconds = Number(headerOf(chain, "retry-after-ms") ?? NaN);
-  if (Number.isFinite(milliseconds)) return { retryAfterMs: Math.max(milliseconds, 0) };
-  const value = headerOf(chain, "retry-after");
-  if (value === undefined) return {};
-  const seconds = Number(value);
-  if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
-  const date = Date.parse(value);
+/** The pause that the answer asks for, in ms: it says milliseconds, seconds, or a date by the clock of whoever answered. */
+function retryAfter(chain: readonly object[]): number | undefined {
+  const value = headerOf(chain, "retry-after") ?? "";
   const now = Date.parse(headerOf(chain, "date") ?? "");
-  if (!Number.isFinite(date)) return {};
-  return { retryAfterMs: Math.max(date - (Number.isFinite(now) ? now : Date.now()), 0) };
+  const pauses = [
+    Number(headerOf(chain, "retry-after-ms") ?? NaN),
+    value === "" ? NaN : Number(value) * 1000,
+    Date.parse(value) - (Number.isFinite(now) ? now : Date.now()),
+  ];
+  const pause = pauses.find(Number.isFinite);
+  return pause === undefined ? undefined : Math.max(pause, 0);
 }
 
 /**
@@ -382,13 +334,11 @@ const TOLD: readonly (readonly RegExp[])[] = [
 /** Part of a refused request that would have fitted, as far as the provider's words tell; else undefined. */
 export function fittingPart(error: unknown): number | undefined {
   const { text } = failureFacts(error);
-  for (const patterns of TOLD) {
-    const { request, window, answer = "0" } = inTurn(patterns, text);
-    if (request === undefined || window === undefined) continue;
-    const part = (tokens(window) - tokens(answer)) / tokens(request);
-    if (part > 0 && part < 1) return part;
-  }
-  return undefined;
+  const parts = TOLD.map((patterns) => {
+    const { request = "", window = "", answer = "0" } = inTurn(patterns, text);
+    return (tokens(window) - tokens(answer)) / tokens(request);
+  });
+  return parts.find((part) => part > 0 && part < 1);
 }
 
 /** The named parts of patterns that follow each other, each looked for behind the one before. */

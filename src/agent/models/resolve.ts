@@ -3,6 +3,7 @@ import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 import type { LLMResult } from "@langchain/core/outputs";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
@@ -14,9 +15,8 @@ import {
   factsOf,
   type Provider,
   endpointOf,
+  keyOf,
   modelChoice,
-  takesNoKey,
-  variable,
 } from "./choose.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
@@ -77,9 +77,7 @@ async function providerModel(
   { env, parameters = {}, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS, packages }: ResolveOptions,
 ): Promise<BaseChatModel> {
   const facts = factsOf(provider);
-  const given = facts.key === undefined ? undefined : variable(env, facts.key);
-  // The package wants some key, whether the server asks for one or not.
-  const key = given ?? (takesNoKey(facts, env) ? "none" : undefined);
+  const apiKey = keyOf(facts, env);
   try {
     const loaded = await loadProvider(facts.package, packages);
     const baseURL = endpointOf(facts, env)?.url;
@@ -91,7 +89,7 @@ async function providerModel(
       // Failed calls are tried again in one place, around the call.
       maxRetries: 0,
       callbacks: [streamAnswers],
-      ...(key === undefined ? {} : { apiKey: key }),
+      ...defined({ apiKey }),
       ...connection(provider, baseURL, limits),
     };
     const Model = loaded[facts.chatModel] as ChatModelClass; // by its name
