@@ -1,45 +1,29 @@
 /** Tells addresses of the public internet from all others. */
 import { BlockList, isIP } from "node:net";
 
-/** Networks of IPv4 that are not the public internet (IANA's special-purpose registry), and one that clouds misuse. */
-const OTHER_IPV4: readonly (readonly [network: string, prefix: number])[] = [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
+/** Networks as `10.0.0.0/8`, with blanks between them. */
+function networks(...lists: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const [address = "", prefix] of lists
+    .join(" ")
+    .split(" ")
+    .map((network) => network.split("/")))
+    list.addSubnet(address, Number(prefix), isIP(address) === 6 ? "ipv6" : "ipv4");
+  return list;
+}
+
+const others = networks(
+  // Of IPv4, by IANA's special-purpose registry.
+  "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24",
+  "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4",
   // Azure's metadata and other services of its hosts, at an address that looks public.
-  ["168.63.129.16", 32],
-];
-
-/** Parts of 2000::/3, the public IPv6 addresses, that lead elsewhere: Teredo, ORCHID, documentation, 6to4. */
-const OTHER_IPV6: readonly (readonly [network: string, prefix: number])[] = [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-];
-
-const others = new BlockList();
-for (const [network, prefix] of OTHER_IPV4) others.addSubnet(network, prefix, "ipv4");
-for (const [network, prefix] of OTHER_IPV6) others.addSubnet(network, prefix, "ipv6");
-
-const publicIpv6 = new BlockList();
-publicIpv6.addSubnet("2000::", 3, "ipv6");
-
+  "168.63.129.16/32",
+  // Parts of the public IPv6 addresses that lead elsewhere: Teredo, ORCHID, documentation, 6to4.
+  "2001::/23 2001:db8::/32 2002::/16 3fff::/20",
+);
+const publicIpv6 = networks("2000::/3");
 /** Addresses by which networks without IPv4 reach it: the last 32 bits are the IPv4 address. */
-const translated = new BlockList();
-translated.addSubnet("64:ff9b::", 96, "ipv6");
+const translated = networks("64:ff9b::/96");
 
 /** True if the address, in the form that a resolver gives, is one of the public internet. False for anything else. */
 export function isPublicAddress(given: string): boolean {

@@ -9,8 +9,9 @@ const LOOKED_AT = 1024;
 
 /** The text of a body. `named`: the charset of its content type; `isMarkup`: it may name one itself. */
 export function decodeBody({ bytes, isCut }: Body, named: string | undefined, isMarkup: boolean): string {
+  const head = bytes.toString("hex", 0, 3);
   const decoder =
-    markedDecoder(bytes) ??
+    decoderOf(MARKS.find(([mark]) => head.startsWith(mark))?.[1]) ??
     decoderOf(named) ??
     (isMarkup ? decoderOf(namedInside(bytes)) : undefined) ??
     unnamedDecoder(bytes, isCut);
@@ -18,13 +19,12 @@ export function decodeBody({ bytes, isCut }: Body, named: string | undefined, is
   return decoder.decode(bytes, { stream: isCut }).replaceAll("\0", "");
 }
 
-/** By the mark at the beginning, which counts before all else. */
-function markedDecoder(bytes: Buffer): Decoder | undefined {
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return new TextDecoder("utf-8");
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be");
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le");
-  return undefined;
-}
+/** Encodings by the mark at the beginning in hexadecimal digits. It counts before all else. */
+const MARKS = [
+  ["efbbbf", "utf-8"],
+  ["feff", "utf-16be"],
+  ["fffe", "utf-16le"],
+] as const;
 
 /** `undefined` for a name that stands for no encoding. */
 function decoderOf(label: string | undefined): Decoder | undefined {

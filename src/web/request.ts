@@ -1,11 +1,10 @@
 /** One request, on a socket whose address was judged. */
-import { once } from "node:events";
 import { lookup as lookupName } from "node:dns/promises";
-import http, { type IncomingMessage } from "node:http";
-import https from "node:https";
+import type { IncomingMessage } from "node:http";
 import { isIP, type LookupFunction } from "node:net";
 import { callbackify } from "node:util";
 import { codeOf, errorMessage, isAbortError } from "../core/errors.ts";
+import { agentOptions, sendRequest } from "../core/http-answer.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, hostOf } from "./url.ts";
@@ -60,29 +59,12 @@ export async function request(
   url: URL,
   { network, headers, signal, method = "GET", body }: RequestOptions,
 ): Promise<IncomingMessage> {
-  const { request: send, globalAgent, Agent } = url.protocol === "https:" ? https : http;
-  // Among the options are the proxies of NODE_USE_ENV_PROXY.
-  const options: { proxyEnv?: unknown } = Reflect.get(globalAgent, "options");
-  const isProxied = options.proxyEnv !== undefined;
+  const isProxied = agentOptions(url).proxyEnv !== undefined;
   if (isProxied) await judgeBeforeProxy(url, network);
-  const agent = new Agent({ ...options, keepAlive: false });
-  const outgoing = send(url, {
-    method,
-    headers,
-    agent,
-    signal,
-    lookup: judgedLookup(url, network, isProxied),
-  });
-  // The reader of the body learns of later errors, too.
-  outgoing.on("error", () => {});
-  outgoing.end(body);
-  try {
-    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
-    return incoming;
-  } catch (error) {
-    outgoing.destroy();
+  const lookup = judgedLookup(url, network, isProxied);
+  return sendRequest(url, { method, headers, signal, lookup }, body).catch((error: unknown) => {
     throw asProblem(error, url);
-  }
+  });
 }
 
 const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);

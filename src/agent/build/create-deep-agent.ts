@@ -12,7 +12,7 @@ import { Permissions } from "../calls/permissions.ts";
 import type { AgentMiddleware, Middleware } from "../contracts/middleware.ts";
 import type { AgentTool } from "../contracts/call.ts";
 import { RESULTS_FOLDER } from "../messages/kept-texts.ts";
-import { type ResponseFormat, StructuredResponse } from "../models/structured-answer.ts";
+import { type ResponseFormat, strategiesFor } from "../models/structured-answer.ts";
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/loop.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
@@ -146,7 +146,7 @@ function assemble(
     subagents,
     goal: role.goal,
     endCheck: role.nested || role.goal ? undefined : endCheckOf(params, tools),
-    structured: params.responseFormat && new StructuredResponse(params.responseFormat),
+    structured: params.responseFormat && strategiesFor(params.responseFormat),
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),

@@ -12,7 +12,7 @@ import type { EditRules } from "../calls/check.ts";
 import type { GoalRules } from "../contracts/goal.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { ProviderTool } from "../contracts/call.ts";
-import type { StructuredResponse } from "../models/structured-answer.ts";
+import type { strategiesFor } from "../models/structured-answer.ts";
 import type { StepFiles } from "../step/files.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 
@@ -32,7 +32,7 @@ export interface AgentDefinition extends CallingAgent {
   /** Criteria that each answer is judged by. */
   readonly goal: Goal | undefined;
   /** The form of the final answer, where one is asked for. */
-  readonly structured: StructuredResponse | undefined;
+  readonly structured: ReturnType<typeof strategiesFor> | undefined;
   /** Replies to earlier requests, where they are to be used again. */
   readonly cache: ReplyCache | undefined;
   /** Checks once whether the work is done, before the run ends. */

@@ -10,7 +10,7 @@ import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmpty, noAnswer } from "../models/answers.ts";
 import { expectedTokens } from "../compaction/compaction.ts";
 import { foldMessages, lastAnswer, textOf } from "../messages/messages.ts";
-import { type Strategy, missingAnswer } from "../models/structured-answer.ts";
+import { type Strategy, missingAnswer, settle } from "../models/structured-answer.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
 import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
@@ -70,7 +70,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
-    const settled = strategy && (await definition.structured?.settle(reply, strategy, messages, refused));
+    const settled = strategy && (await settle(reply, strategy, messages, refused));
     if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
@@ -154,7 +154,7 @@ async function askAllLayers(
   const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
   let strategy: Strategy | undefined;
   const call = composeModelCall(definition.middleware, async (request) => {
-    strategy = report === undefined ? await definition.structured?.strategyFor(request.model) : undefined;
+    strategy = report === undefined ? await definition.structured?.(request.model) : undefined;
     const finish = (sent: ModelRequest) => finishRequest(definition.middleware, sent);
     const { cache, log } = definition;
     return askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log });

@@ -43,7 +43,7 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
   const { url, oauth = {} } = server;
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
-  const provider = new OneLogin(redirectUrl, oauth);
+  const { provider, kept } = oneLogin(redirectUrl, oauth);
   const asked = request.scope ?? scope;
   const options = {
     serverUrl: url,
@@ -52,26 +52,26 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
     ...(asked === undefined ? {} : { scope: asked }),
   };
   await orFail(auth(provider, options), () =>
-    provider.discovery?.authorizationServerMetadata === undefined
+    kept.discovery?.authorizationServerMetadata === undefined
       ? "The server describes no log-in by OAuth. Set headers.Authorization instead"
       : "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId",
   );
-  const { address } = provider;
+  const { address, state } = kept;
   if (address === undefined || !isOfWeb(address))
     throw new LoginFailed("The authorization server named no address to open.");
   return {
     address,
-    state: provider.state(),
+    state,
     finish: async (answer) => {
-      const code = codeIn(answer, provider.state());
+      const code = codeIn(answer, state);
       const iss = answer.get("iss");
       await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
-      return provider.login(url, request.clock());
+      return loginOf(kept, url, request.clock());
     },
   };
 }
 
-const isOfWeb = ({ protocol }: URL): boolean => protocol === "https:" || protocol === "http:";
+const isOfWeb = ({ protocol }: URL): boolean => /^https?:$/.test(protocol);
 
 /** Reads the code with which the browser came back. */
 function codeIn(answer: URLSearchParams, state: string): string {
@@ -95,71 +95,57 @@ async function orFail<T>(work: Promise<T>, lead?: () => string): Promise<T> {
 }
 
 /** The facts that the package keeps between the two halves of a log-in. */
-class OneLogin implements OAuthClientProvider {
-  readonly redirectUrl: string;
-  readonly #settings: OAuthSettings;
-  readonly #state = randomBytes(32).toString("base64url");
-  #client: StoredOAuthClientInformation | undefined;
-  #tokens: StoredOAuthTokens | undefined;
-  #verifier = "";
-  #resource: string | undefined;
-  address: URL | undefined;
-  discovery: OAuthDiscoveryState | undefined;
+interface KeptFacts {
+  state: string;
+  verifier: string;
+  client?: StoredOAuthClientInformation;
+  tokens?: StoredOAuthTokens;
+  resource?: string;
+  address?: URL;
+  discovery?: OAuthDiscoveryState;
+}
 
-  constructor(redirectUrl: string, settings: OAuthSettings) {
-    this.redirectUrl = redirectUrl;
-    this.#settings = settings;
-    const { clientId, clientSecret } = settings;
-    if (clientId !== undefined)
-      this.#client = { client_id: clientId, ...(clientSecret ? { client_secret: clientSecret } : {}) };
-  }
-
-  get clientMetadata() {
-    return {
+function oneLogin(
+  redirectUrl: string,
+  { clientId, clientSecret, clientMetadataUrl = "" }: OAuthSettings,
+): { provider: OAuthClientProvider; kept: KeptFacts } {
+  const kept: KeptFacts = { state: randomBytes(32).toString("base64url"), verifier: "" };
+  if (clientId !== undefined)
+    kept.client = { client_id: clientId, ...(clientSecret ? { client_secret: clientSecret } : {}) };
+  const provider: OAuthClientProvider = {
+    redirectUrl,
+    clientMetadataUrl,
+    clientMetadata: {
       client_name: "deepagent-mcp",
-      redirect_uris: [this.redirectUrl],
+      redirect_uris: [redirectUrl],
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],
       token_endpoint_auth_method: "none",
-    };
-  }
+    },
+    state: () => kept.state,
+    // A configured client belongs to the authorization server that its MCP server names.
+    clientInformation: (context) =>
+      kept.client && { ...kept.client, ...(context === undefined ? {} : { issuer: context.issuer }) },
+    // A refused client is an error of this log-in, which keeps nothing.
+    invalidateCredentials: () => {},
+    saveClientInformation: (client) => void (kept.client = client),
+    tokens: () => kept.tokens,
+    saveTokens: (tokens) => void (kept.tokens = tokens),
+    redirectToAuthorization: (address) => void (kept.address = address),
+    saveCodeVerifier: (verifier) => void (kept.verifier = verifier),
+    codeVerifier: () => kept.verifier,
+    saveResourceUrl: (resource) => void (kept.resource = resource),
+    saveDiscoveryState: (discovery) => void (kept.discovery = discovery),
+    discoveryState: () => kept.discovery,
+  };
+  return { provider, kept };
+}
 
-  get clientMetadataUrl(): string {
-    return this.#settings.clientMetadataUrl ?? "";
-  }
-
-  state = (): string => this.#state;
-  /** A configured client belongs to the authorization server that its MCP server names. */
-  clientInformation = (context: { issuer: string } | undefined): StoredOAuthClientInformation | undefined =>
-    this.#client && { ...this.#client, ...(context === undefined ? {} : { issuer: context.issuer }) };
-  /** A refused client is an error of this log-in, which keeps nothing. */
-  invalidateCredentials = (): void => {};
-  saveClientInformation = (client: StoredOAuthClientInformation): void => void (this.#client = client);
-  tokens = (): StoredOAuthTokens | undefined => this.#tokens;
-  saveTokens = (tokens: StoredOAuthTokens): void => void (this.#tokens = tokens);
-  redirectToAuthorization = (address: URL): void => void (this.address = address);
-  saveCodeVerifier = (verifier: string): void => void (this.#verifier = verifier);
-  codeVerifier = (): string => this.#verifier;
-  saveResourceUrl = (resource: string): void => void (this.#resource = resource);
-  saveDiscoveryState = (state: OAuthDiscoveryState): void => void (this.discovery = state);
-  discoveryState = (): OAuthDiscoveryState | undefined => this.discovery;
-
-  login(url: string, now: number): Login {
-    const { discovery } = this;
-    const [client, tokens] = [this.#client, this.#tokens];
-    if (!client || !tokens || !discovery)
-      throw new LoginFailed("The authorization server gave no token. Begin again.");
-    const { authorizationServerUrl, authorizationServerMetadata: metadata } = discovery;
-    return {
-      url,
-      authorizationServer: authorizationServerUrl,
-      metadata,
-      resource: this.#resource,
-      client,
-      tokens,
-      expiresAt: expiryOf(tokens, now),
-    };
-  }
+function loginOf({ client, tokens, discovery, resource }: KeptFacts, url: string, now: number): Login {
+  if (!client || !tokens || !discovery)
+    throw new LoginFailed("The authorization server gave no token. Begin again.");
+  const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } = discovery;
+  return { url, authorizationServer, metadata, resource, client, tokens, expiresAt: expiryOf(tokens, now) };
 }
 
 /** Time for the authorization server to hear that a token counts no more. */

@@ -4,6 +4,7 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
+import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
@@ -71,8 +72,10 @@ export class ServerLogin {
   async token(): Promise<string | undefined> {
     const login = await this.#own();
     if (login === undefined) return undefined;
+    const { expiresAt = Infinity } = login;
     const { access_token: token, refresh_token: refreshToken } = login.tokens;
-    return this.#isOld(login) && refreshToken !== undefined ? this.renewed(token) : this.#shown(token);
+    const isOld = expiresAt - EARLY_MS <= this.#options.clock();
+    return isOld && refreshToken !== undefined ? this.renewed(token) : this.#shown(token);
   }
 
   /** The token that follows one that was refused. @throws McpUnavailableError, which says what to do. */
@@ -86,9 +89,7 @@ export class ServerLogin {
   /** The error for a server that wants a log-in with further permissions. */
   needsScope(scope: string): McpUnavailableError {
     const shown = oneLine(scope, 200);
-    return new LoginProblem(
-      `it needs further permissions (${shown}); run ${this.#options.command(this.#server, shown)}`,
-    );
+    return this.#needed(`it needs further permissions (${shown})`, shown);
   }
 
   /** Lets the owner know a token before it is sent, so that no answer can give it away. */
@@ -102,12 +103,8 @@ export class ServerLogin {
     return login?.url === this.#url ? login : undefined;
   }
 
-  #isOld({ expiresAt = Infinity }: Login): boolean {
-    return expiresAt - EARLY_MS <= this.#options.clock();
-  }
-
-  #needed(why: string): LoginProblem {
-    return new LoginProblem(`${why}; run ${this.#options.command(this.#server)}`);
+  #needed(why: string, scope?: string): LoginProblem {
+    return new LoginProblem(`${why}; run ${this.#options.command(this.#server, scope)}`);
   }
 
   async #renew(refused: string | undefined): Promise<string> {
@@ -123,7 +120,8 @@ export class ServerLogin {
       } catch (error) {
         problem = error;
         // A token to renew with is used once; one that is refused is worth nothing.
-        return isRefusal(error) ? withoutRefresh(kept) : kept;
+        const { refresh_token: _used, ...tokens } = kept.tokens;
+        return isRefusal(error) ? { ...kept, tokens } : kept;
       }
     });
     if (login?.url !== this.#url) throw this.#needed("its log-in has ended");
@@ -138,13 +136,13 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
   const { refresh_token: refreshToken } = login.tokens;
   if (refreshToken === undefined) throw new LoginProblem("its log-in has expired");
   const { refreshAuthorization } = await import("@modelcontextprotocol/client");
-  const { authorizationServer, metadata, client, resource } = login;
+  const { authorizationServer, metadata, client: clientInformation, resource, url } = login;
+  const fetchFn = readingAnyAnswer(askingFor(login.tokens.scope, fetchFor(url)));
   const tokens = await refreshAuthorization(authorizationServer, {
-    ...(metadata === undefined ? {} : { metadata }),
-    clientInformation: client,
+    clientInformation,
     refreshToken,
-    ...(resource === undefined ? {} : { resource }),
-    fetchFn: readingAnyAnswer(askingFor(login.tokens.scope, fetchFor(login.url))),
+    fetchFn,
+    ...defined({ metadata, resource }),
   });
   return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: expiryOf(tokens, clock()) };
 }
@@ -180,9 +178,4 @@ function renewalProblem(error: unknown): string {
   return status === undefined
     ? oneLine(errorMessage(error), 200)
     : `the authorization server answered with HTTP ${status}`;
-}
-
-function withoutRefresh(login: Login): Login {
-  const { refresh_token: _used, ...tokens } = login.tokens;
-  return { ...login, tokens };
 }

@@ -1,14 +1,12 @@
 /** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
-import { DynamicStructuredTool } from "@langchain/core/tools";
+import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
-import { argumentsPreview } from "../../tools/call-preview.ts";
+import { recordOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/call.ts";
-import { recordOf } from "../../core/unknown.ts";
 import { resultIn } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
-import { resultOf } from "./tool.ts";
+import { resultOf, serverTool } from "./tool.ts";
 
 /** Resources, or prompts: their tool, and the requests behind it. */
 interface Kind {
@@ -17,7 +15,7 @@ interface Kind {
   capability: "resources" | "prompts";
   many: string;
   description: string;
-  properties: Readonly<Record<string, object>>;
+  properties: NonNullable<Tool["inputSchema"]["properties"]>;
   /** The lists that show what there is. */
   lists: ReadonlyArray<{ method: string; field: string; line: (entry: Record<string, unknown>) => string }>;
   /** The request for one, and its answer as content of a tool's result. `undefined`: the arguments ask for the lists. */
@@ -115,25 +113,14 @@ export async function materialTools(
 
 function materialTool(kind: Kind, connection: McpConnection, name: string): AgentTool {
   const server = oneLine(connection.name, 80);
-  const offered = new DynamicStructuredTool({
-    name,
-    description: `${kind.description} (MCP server ${server})`,
-    schema: { type: "object" as const, properties: kind.properties },
-    func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),
-  });
-  return {
+  return serverTool({
     name,
     kind: "read",
-    offered,
-    validate: (args) =>
-      isRecord(args)
-        ? { ok: true, args: { ...args } }
-        : { ok: false, message: `Invalid arguments for ${name}: expected an object` },
-    run: (call, { context, observe }) =>
-      observe(call, offered, () => read(kind, connection, call.args, context.signal)),
-    preview: async (args) => argumentsPreview(`MCP server ${server}: ${kind.tool}`, args),
-    pathOf: () => undefined,
-  };
+    description: `${kind.description} (MCP server ${server})`,
+    schema: { type: "object", properties: kind.properties },
+    summary: `MCP server ${server}: ${kind.tool}`,
+    run: (args, { context }) => read(kind, connection, args, context.signal),
+  });
 }
 
 async function read(
@@ -148,13 +135,8 @@ async function read(
       const answer = await connection.ask(request.method, request.params, signal);
       return resultOf(resultIn({ content: kind.content(answer) }));
     }
-    const { cursor } = args;
-    const { lines, next } = await listed(
-      kind,
-      connection,
-      typeof cursor === "string" ? { cursor } : {},
-      signal,
-    );
+    const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};
+    const { lines, next } = await listed(kind, connection, page, signal);
     if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
     const more =
       next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];

@@ -102,9 +102,9 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   }
   const { tools: listed } = list;
   const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
-  const chosen = uniqueTools(listed).filter(
-    ({ name }) => (wanted?.includes(name) ?? true) && !disabledTools.includes(name),
-  );
+  const isWanted = (name: string): boolean =>
+    (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
+  const chosen = uniqueTools(listed).filter(({ name }) => isWanted(name));
   const kept = chosen.slice(0, MAX_TOOLS);
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
   if (kept.length < chosen.length) {
@@ -122,30 +122,27 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   const checkOf = await schemaChecks();
   // Loaded once a server has answered, because it loads LangChain.
   const { mcpAgentTool } = await import("./tool.ts");
-  const tools = kept.map((tool) =>
-    mcpAgentTool({
-      name: offeredName(server, tool.name),
-      connection,
-      tool,
-      problem: checkOf(tool.inputSchema),
-      resultProblem: tool.outputSchema && checkOf(tool.outputSchema),
-    }),
-  );
-  const gated = tools.flatMap(({ name, kind }, index) =>
-    isGated(config, kept[index]?.name ?? "", kind) ? [name] : [],
-  );
   const { materialTools } = await import("./material.ts");
-  const isOffered = (name: string): boolean =>
-    (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
+  const nameOf = (own: string): string => offeredName(server, own);
   const taken = new Set(listed.map(({ name }) => name));
-  for (const { own, tool } of await materialTools(connection, taken, (name) => offeredName(server, name))) {
-    if (!isOffered(own)) continue;
-    tools.push(tool);
-    if (isGated(config, own, tool.kind)) gated.push(tool.name);
-  }
+  const offered = [
+    ...kept.map((tool) => {
+      const problem = checkOf(tool.inputSchema);
+      const resultProblem = tool.outputSchema && checkOf(tool.outputSchema);
+      const name = nameOf(tool.name);
+      return { own: tool.name, tool: mcpAgentTool({ name, connection, tool, problem, resultProblem }) };
+    }),
+    ...(await materialTools(connection, taken, nameOf)).filter(({ own }) => isWanted(own)),
+  ];
+  const gated = offered.filter(({ own, tool }) => isGated(config, own, tool.kind));
   const { note } = connection;
-  const notes = note === undefined ? [] : [{ server, text: note }];
-  return { tools, gated, problems: [], leftOut: left.map((one) => ({ ...one, server })), notes };
+  return {
+    tools: offered.map(({ tool }) => tool),
+    gated: gated.map(({ tool }) => tool.name),
+    problems: [],
+    leftOut: left.map((one) => ({ ...one, server })),
+    notes: note === undefined ? [] : [{ server, text: note }],
+  };
 }
 
 /** True if a person approves a call by default: all calls but those of tools declared read-only. */

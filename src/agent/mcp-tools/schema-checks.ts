@@ -41,16 +41,15 @@ const NAMES: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"
 /** Keywords whose values are data, not schemas. */
 const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
-function withoutSlowChecks(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutSlowChecks);
-  if (!isRecord(schema)) return schema;
-  const kept = Object.entries(schema).filter(([keyword]) => !SLOW.has(keyword));
+/** `isNaming`: the keys of the value are names, not keywords. */
+function withoutSlowChecks(value: unknown, isNaming = false): unknown {
+  if (Array.isArray(value)) return value.map((member) => withoutSlowChecks(member));
+  if (!isRecord(value)) return value;
+  const kept = Object.entries(value).filter(([key]) => isNaming || !SLOW.has(key));
   return Object.fromEntries(
-    kept.map(([keyword, value]) => {
-      if (DATA.has(keyword)) return [keyword, value];
-      if (!NAMES.has(keyword) || !isRecord(value)) return [keyword, withoutSlowChecks(value)];
-      const named = Object.entries(value).map(([name, own]) => [name, withoutSlowChecks(own)]);
-      return [keyword, Object.fromEntries(named)];
-    }),
+    kept.map(([key, inner]) => [
+      key,
+      !isNaming && DATA.has(key) ? inner : withoutSlowChecks(inner, !isNaming && NAMES.has(key)),
+    ]),
   );
 }

@@ -4,12 +4,9 @@ import { headOf } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
 
-/** Calls of a server's tools that a person approves. */
-type McpApproval = "writes" | "all" | "none";
-
 interface ToolPolicy {
-  /** `writes`: all calls but those of tools the server declares read-only. */
-  approve: McpApproval;
+  /** Calls that a person approves. `writes`: all but those of tools the server declares read-only. */
+  approve: "writes" | "all" | "none";
   /** Tools that run unasked all the same. Names here and below are the server's own. */
   alwaysAllow?: readonly string[] | undefined;
   /** Only these tools. Default: all. */

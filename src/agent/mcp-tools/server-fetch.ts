@@ -1,10 +1,7 @@
 /** `fetch` for other MCP servers: no limit of silence but the caller's, and answers in strict form. */
-import { once } from "node:events";
-import http, { type IncomingMessage } from "node:http";
-import https from "node:https";
 import { Readable } from "node:stream";
 import type { FetchLike, RequestId } from "@modelcontextprotocol/client";
-import { headOfAnswer } from "../../core/http-answer.ts";
+import { headOfAnswer, sendRequest } from "../../core/http-answer.ts";
 import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
 import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
@@ -62,29 +59,19 @@ const isOfSession = async (answer: Response, init: RequestInit): Promise<boolean
   new Headers(init.headers).has("mcp-session-id") &&
   isSessionLost(answer.status, await answer.clone().text());
 
-/**
- * Makes a request that may be silent as long as its caller waits; the `fetch` of Node ends it after 300 s. Each
- * request has a connection: an idle one may just be closing, and then nobody knows if the request arrived.
- */
+/** Makes a request that may be silent as long as its caller waits; the `fetch` of Node ends it after 300 s. */
 async function patientFetch(
   url: URL,
   { method = "GET", headers, body, signal }: RequestInit,
 ): Promise<Response> {
-  const { request, globalAgent, Agent } = url.protocol === "https:" ? https : http;
-  // Among the options are the proxies of NODE_USE_ENV_PROXY.
-  const options: object = Reflect.get(globalAgent, "options");
-  const agent = new Agent({ ...options, keepAlive: false, timeout: 0 });
   // Some gateways refuse requests without a user agent, and compress answers unless told not to.
   const sent = {
     "user-agent": "deepagent-mcp",
     "accept-encoding": "identity",
     ...Object.fromEntries(new Headers(headers)),
   };
-  const outgoing = request(url, { method, headers: sent, agent, ...(signal ? { signal } : {}) });
-  // The reader of the body learns of later errors, too.
-  outgoing.on("error", () => {});
-  outgoing.end(body);
-  const [incoming] = (await once(outgoing, "response")) as [IncomingMessage]; // as Node documents the event
+  const text = body as string | null | undefined; // the package sends JSON and forms
+  const incoming = await sendRequest(url, { method, headers: sent, ...(signal ? { signal } : {}) }, text);
   const { hasBody, head } = headOfAnswer(incoming);
   if (!hasBody) incoming.resume();
   // Both types stand for a stream of bytes.

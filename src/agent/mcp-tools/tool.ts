@@ -2,9 +2,10 @@
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallScope, ValidatedArgs } from "../contracts/call.ts";
+import type { AgentTool, CallScope } from "../contracts/call.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
@@ -28,25 +29,46 @@ const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint
 /** True if the server says that a second call with the same arguments changes nothing more. */
 const isRepeatable = (tool: Tool): boolean => isReadOnly(tool) || tool.annotations?.idempotentHint === true;
 
-/** One tool of an MCP server as a tool of the agent. */
-export function mcpAgentTool(options: McpToolOptions): AgentTool {
-  const { name, tool, connection } = options;
-  const offered = new DynamicStructuredTool({
-    name,
-    description: tool.description ?? tool.name,
-    schema: tool.inputSchema,
-    func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),
-  });
+/** A tool behind which is an MCP server. */
+interface ServerTool extends Pick<AgentTool, "name" | "kind"> {
+  description: string;
+  schema: Tool["inputSchema"];
+  /** Names the tool to a person who approves a call. */
+  summary: string;
+  problem?: SchemaCheck;
+  run: (args: Record<string, unknown>, scope: CallScope) => Promise<ToolResult>;
+}
+
+export function serverTool({ name, kind, summary, problem, run, ...told }: ServerTool): AgentTool {
+  const func = (): Promise<never> => Promise.reject(new Error(`${name} runs inside a deep agent only`));
+  const offered = new DynamicStructuredTool({ name, ...told, func });
   return {
     name,
-    kind: isReadOnly(tool) ? "read" : "execute",
+    kind,
     offered,
-    validate: (args) => validate(options, args),
-    run: (call, scope) => scope.observe(call, offered, () => run(options, call.args, scope)),
-    preview: async (args) => argumentsPreview(summaryOf(connection.name, tool), args),
+    validate: (args) => {
+      const found = isRecord(args) ? problem?.(args) : "expected an object";
+      return isRecord(args) && found === undefined
+        ? { ok: true, args: { ...args } }
+        : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };
+    },
+    run: (call, scope) => scope.observe(call, offered, () => run(call.args, scope)),
+    preview: async (args) => argumentsPreview(summary, args),
     pathOf: () => undefined,
   };
 }
+
+/** One tool of an MCP server as a tool of the agent. */
+export const mcpAgentTool = (options: McpToolOptions): AgentTool =>
+  serverTool({
+    name: options.name,
+    kind: isReadOnly(options.tool) ? "read" : "execute",
+    description: options.tool.description ?? options.tool.name,
+    schema: options.tool.inputSchema,
+    summary: summaryOf(options.connection.name, options.tool),
+    problem: options.problem,
+    run: (args, scope) => run(options, args, scope),
+  });
 
 /** The server's own name comes first: a tool's name and title are texts of that server. */
 function summaryOf(server: string, { name, title }: Tool): string {
@@ -54,59 +76,38 @@ function summaryOf(server: string, { name, title }: Tool): string {
   return `MCP server ${oneLine(server, 80)}: tool ${oneLine(name, 80)}${called}`;
 }
 
-function validate({ name, problem }: McpToolOptions, args: unknown): ValidatedArgs {
-  if (typeof args !== "object" || args === null || Array.isArray(args)) {
-    return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
-  }
-  const given = { ...args };
-  const found = problem(given);
-  return found === undefined
-    ? { ok: true, args: given }
-    : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found, 1000)}` };
-}
-
 /** Most times that a server may ask before it carries out one call. */
 const MOST_ROUNDS = 16;
 
-/** Makes a call, and makes it again with a person's answers as long as the server asks. */
+/** Makes a call, makes it again with a person's answers as long as the server asks, and waits for its task. */
 async function run(
   options: McpToolOptions,
   args: Record<string, unknown>,
   scope: CallScope,
 ): Promise<ToolResult> {
-  const { context } = scope;
-  const earlier = keptTask(context.handle);
-  if (earlier !== undefined) return waitFor(options, earlier, scope);
-  let continuation: Continuation | undefined;
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
-    const answer = await attempt(options, args, context, continuation);
-    if ("content" in answer) return answer;
-    if ("taskId" in answer) {
-      await context.keep?.(answer);
-      return waitFor(options, answer, scope);
-    }
-    // Stops here until a person has answered; the call then begins again from its top.
-    continuation = await continuationOf(options.connection.name, answer, context);
-  }
-  return toolError(
-    `The MCP server ${options.connection.name} asked again and again, so the call was given up.`,
-  );
-}
-
-/** Waits for the task of a call, which may have begun before this process. */
-async function waitFor(
-  options: McpToolOptions,
-  task: TheirTask,
-  { context: { signal, ask, hold }, isPause }: CallScope,
-): Promise<ToolResult> {
-  try {
-    const answer = await resultOfTask(options.connection, task, { signal, ask, hold });
-    return resultOf(answer, noteOn(answer, options));
-  } catch (error) {
-    signal.throwIfAborted();
+  const { context, isPause } = scope;
+  const { connection } = options;
+  const failure = (error: unknown): ToolResult => {
+    context.signal.throwIfAborted();
     if (isPause(error)) throw error;
     return toolError(failureText(error, options));
+  };
+  // The task may have begun before this process.
+  let task = keptTask(context.handle);
+  let continuation: Continuation | undefined;
+  for (let round = 0; !task && round < MOST_ROUNDS; round += 1) {
+    const answer = await attempt(options, args, context, continuation).catch(failure);
+    if ("content" in answer) return answer;
+    if ("taskId" in answer) await context.keep?.((task = answer));
+    // Stops here until a person has answered; the call then begins again from its top.
+    else continuation = await continuationOf(connection.name, answer, context);
   }
+  return task === undefined
+    ? toolError(`The MCP server ${connection.name} asked again and again, so the call was given up.`)
+    : resultOfTask(connection, task, context).then(
+        (answer) => resultOf(answer, noteOn(answer, options)),
+        failure,
+      );
 }
 
 async function attempt(
@@ -116,18 +117,13 @@ async function attempt(
   continuation: Continuation | undefined,
 ): Promise<ToolResult | InputRequired | TheirTask> {
   const { connection, tool } = options;
-  try {
-    const own = { isRepeatable: isRepeatable(tool), hold, continuation };
-    const answer = await connection.call(tool, args, signal, own);
-    if ("blocks" in answer) return resultOf(answer, noteOn(answer, options));
-    if (!("unsent" in answer)) return answer;
-    return toolError(
-      `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
-    );
-  } catch (error) {
-    signal.throwIfAborted();
-    return toolError(failureText(error, options));
-  }
+  const own = { isRepeatable: isRepeatable(tool), hold, continuation };
+  const answer = await connection.call(tool, args, signal, own);
+  if ("blocks" in answer) return resultOf(answer, noteOn(answer, options));
+  if (!("unsent" in answer)) return answer;
+  return toolError(
+    `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
+  );
 }
 
 /** Says what is known of a call without a result. A call that was sent is never said to have done nothing. */

@@ -25,13 +25,6 @@ export interface OneTry {
   maxRetries: 0;
 }
 
-/** The work that a model call is part of. */
-interface Calling {
-  step: Step;
-  signal: AbortSignal | undefined;
-  log: Logger;
-}
-
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
  * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
@@ -42,7 +35,7 @@ interface Calling {
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
   ask: (options: OneTry) => Promise<unknown>,
-  { step, signal, log }: Calling,
+  { step, signal, log }: { step: Step; signal: AbortSignal | undefined; log: Logger },
 ): Promise<AIMessage> {
   const { modelPatienceMs = PATIENCE_MS } = step.budget.limits;
   const patienceMs = hasSpare ? Math.min(modelPatienceMs, SPARE_PATIENCE_MS) : modelPatienceMs;
@@ -57,12 +50,10 @@ export async function callModel(
       givenUpAt ??= now + patienceMs;
       const pauseMs = pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
-      const { reason, status } = facts;
-      const seconds = Math.ceil(pauseMs / 1000);
-      const message = `${problemOf(facts)}, retrying in ${seconds} s (attempt ${attempt})`;
-      log.warn("model_call_retried", { model: modelName(model), reason, status, attempt, pauseMs });
-      const told = { model: modelName(model), reason, message, attempt, pauseMs };
-      step.tell({ kind: "model_retry", ...told });
+      const message = `${problemOf(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
+      const told = { model: modelName(model), reason: facts.reason, attempt, pauseMs };
+      log.warn("model_call_retried", { ...told, status: facts.status });
+      step.tell({ kind: "model_retry", ...told, message });
       await pause(pauseMs, signal);
     }
   }

@@ -123,11 +123,10 @@ function httpHost(address: string): string | undefined {
 
 function notConfigured(): string {
   const keys = DEFAULT_KEYS.join(" or ");
-  const example = DEFAULT_MODELS.map(({ provider, model }) => `${provider}:${model}`)[0];
   return [
     "No model is configured. To fix this, do one of the following:",
     `1. Set ${keys} in the environment.`,
-    `2. Choose a model as provider:model, such as ${example}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
+    `2. Choose a model as provider:model, such as ${DEFAULT_MODEL}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
     "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
   ].join("\n");
 }
@@ -202,10 +201,13 @@ export function factsOf(provider: string): Provider {
 }
 
 /** The model used when this provider's key is the only one found, in the order keys are looked for. */
-export const DEFAULT_MODELS: readonly { readonly provider: string; readonly model: string }[] = [
+export const DEFAULT_MODELS = [
   { provider: "anthropic", model: "claude-sonnet-4-5-20250929" },
   { provider: "openai", model: "gpt-5.4" },
-];
+] as const;
+
+/** `provider:model` of the first. */
+export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].model}`;
 
 const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []);
 

@@ -18,6 +18,7 @@ import {
 import type { ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
+import { defined } from "../../core/defined.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 
@@ -75,10 +76,7 @@ export class ClientModel extends BaseChatModel<ClientCallOptions> {
 
   /** @throws ModelAwaited when nobody answers now, RunFailure when the client would not or could not. */
   override async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {
-    const request = samplingRequest(messages, {
-      ...(options.tools === undefined ? {} : { tools: options.tools }),
-      toolChoice: options.tool_choice,
-    });
+    const request = samplingRequest(messages, { tools: options.tools, toolChoice: options.tool_choice });
     const reply = await this.#lender.reply(request, options.signal);
     if (reply === undefined) throw new ModelAwaited();
     if (reply.kind === "declined") {
@@ -119,18 +117,13 @@ export type SamplingReply =
 /** Room for one reply: enough for a long file in one tool call. */
 const MAX_TOKENS = 16_384;
 
-export interface CallOptions {
-  tools?: readonly BindToolsInput[];
-  toolChoice?: unknown;
-}
-
 /**
  * A model call as a sampling request. A user message with tool results has nothing else in it, and every
  * tool use is followed by its result, as the rules of sampling demand; equal calls give equal requests.
  */
 export function samplingRequest(
   messages: readonly BaseMessage[],
-  { tools = [], toolChoice }: CallOptions,
+  { tools = [], toolChoice }: { tools?: readonly BindToolsInput[] | undefined; toolChoice?: unknown },
 ): SamplingRequest {
   const system = messages.filter((message) => SystemMessage.isInstance(message)).map(({ text }) => text);
   return {
@@ -151,20 +144,19 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
       continue;
     }
     results = undefined;
-    const role = AIMessage.isInstance(message)
-      ? "assistant"
-      : HumanMessage.isInstance(message)
-        ? "user"
-        : undefined;
-    if (role === undefined) continue;
-    const content = [...blocksOf(message), ...(AIMessage.isInstance(message) ? toolUses(message) : [])];
-    if (content.length > 0) said.push({ role, content });
+    const isReply = AIMessage.isInstance(message);
+    if (!isReply && !HumanMessage.isInstance(message)) continue;
+    const calls = isReply ? (message.tool_calls ?? []) : [];
+    const uses = calls.map(({ id = "", name, args }) => ({
+      type: "tool_use" as const,
+      id,
+      name,
+      input: args,
+    }));
+    const content = [...blocksOf(message), ...uses];
+    if (content.length > 0) said.push({ role: isReply ? "assistant" : "user", content });
   }
   return said;
-}
-
-function toolUses({ tool_calls: calls = [] }: AIMessage): SamplingBlock[] {
-  return calls.map(({ id = "", name, args }) => ({ type: "tool_use", id, name, input: args }));
 }
 
 function toolResult(message: ToolMessage): SamplingBlock {
@@ -172,10 +164,8 @@ function toolResult(message: ToolMessage): SamplingBlock {
   return { type: "tool_result", toolUseId: message.tool_call_id, content: blocksOf(message), ...isError };
 }
 
-function blocksOf(message: BaseMessage): SamplingBlock[] {
-  if (typeof message.content === "string") return textBlock(message.content);
-  return message.contentBlocks.flatMap(samplingBlock);
-}
+const blocksOf = ({ content, contentBlocks }: BaseMessage): SamplingBlock[] =>
+  typeof content === "string" ? textBlock(content) : contentBlocks.flatMap(samplingBlock);
 
 function samplingBlock(block: ContentBlock.Standard): SamplingBlock[] {
   if (block.type === "text") return textBlock(block.text);
@@ -192,7 +182,7 @@ const textBlock = (text: string): SamplingBlock[] => (text.trim() === "" ? [] : 
 function samplingTool(tool: BindToolsInput): NonNullable<SamplingRequest["tools"]>[number] {
   const { name, description, parameters } = convertToOpenAITool(tool).function;
   const inputSchema = { type: "object", ...(parameters as Record<string, unknown> | undefined) };
-  return { name, ...(description === undefined ? {} : { description }), inputSchema };
+  return { name, ...defined({ description }), inputSchema };
 }
 
 /** Sampling can demand a call, but not of one tool: who wants a certain one gets one of them. */
@@ -214,9 +204,6 @@ export function answeredMessage({
         ? [{ type: "tool_call" as const, id: block.id, name: block.name, args: block.input }]
         : [],
     ),
-    response_metadata: {
-      model_name: model,
-      ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
-    },
+    response_metadata: { model_name: model, ...defined({ stop_reason: stopReason }) },
   });
 }

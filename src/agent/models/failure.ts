@@ -176,11 +176,6 @@ function reasonOf(evidence: Evidence): ModelFailureReason {
   return inStream || isUnreached ? "model_unavailable" : "model_error";
 }
 
-/** Name of the error for an answer that no model gave, such as a page of a proxy. */
-export const NO_ANSWER = "NoModelAnswerError";
-/** Name of the error that a stream which ended before its end is turned into. */
-export const STREAM_BROKEN = "ModelStreamBrokenError";
-
 const OVERFLOW_KIND =
   /context_length_exceeded|exceed_context_size|context_overflow|ContextOverflowError|request_too_large|max_prompt_tokens_exceeded/i;
 const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
@@ -191,12 +186,10 @@ const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current q
 const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
 const REFUSED_KIND = /invalid_request|content_policy|moderation/i;
-/** Outlines of errors, in which Node's words mean a lost connection. Events are the only JSON that clients read unseen. */
-const BROKEN = new RegExp(
-  `^(?:${STREAM_BROKEN}|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)`,
-  "i",
-);
-const FOREIGN = new RegExp(`^${NO_ANSWER} `);
+/** Outlines of errors. Those of streams are named in `stream-guard.ts`; clients read no other JSON than events unseen. */
+const BROKEN =
+  /^(?:ModelStreamBrokenError|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)/i;
+const FOREIGN = /^NoModelAnswerError /;
 const TIMED_OUT = /^[^:]*timeout|timed out/i;
 const ABORTED = /^(?:Model)?AbortError |^\S* APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;

@@ -4,7 +4,7 @@ import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
-import { failureFacts } from "./failure.ts";
+import { type FailureFacts, failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
 import { LazyModel, type ModelSource } from "./resolve.ts";
 
@@ -27,6 +27,13 @@ const REASONS: ReadonlySet<string> = new Set([
   "model_stream_broken",
 ]);
 
+interface Failure {
+  of: BaseChatModel;
+  error: unknown;
+  facts: FailureFacts;
+  reason: string;
+}
+
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
  * provider, or broke off in the middle of its answers. Other failures would meet every model, or are the
@@ -38,88 +45,52 @@ export function modelFallbackMiddleware({
   log,
   clock = monotonicClock,
 }: FallbackOptions): Middleware {
-  const chain = new FallbackChain(models, log, clock);
-  return {
-    name: "ModelFallbackMiddleware",
-    wrapModelCall: (request, next) => chain.call(request, next),
-  };
-}
-
-interface Failure {
-  of: BaseChatModel;
-  error: unknown;
-}
-
-class FallbackChain {
-  readonly #models: readonly LazyModel[];
-  readonly #log: Logger;
-  readonly #clock: Clock;
+  const spares = models.map((model) => new LazyModel(model));
   /** Until when a model is passed over. */
-  readonly #resting = new WeakMap<BaseChatModel, number>();
+  const resting = new WeakMap<BaseChatModel, number>();
 
-  constructor(models: readonly ModelSource[], log: Logger, clock: Clock) {
-    this.#models = models.map((model) => new LazyModel(model));
-    this.#log = log;
-    this.#clock = clock;
-  }
+  const usable = async (lazy: LazyModel): Promise<BaseChatModel | undefined> => {
+    const model = await lazy.get().catch((error: unknown) => {
+      log.warn("fallback_model_unusable", { reason: errorMessage(error) });
+    });
+    return model && (resting.get(model) ?? 0) <= clock() ? model : undefined;
+  };
 
-  async call(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
+  const tell = ({ runtime }: ModelRequest, { of, facts, reason }: Failure, next: BaseChatModel): void => {
+    const [from, to] = [modelName(of), modelName(next)];
+    const http = facts.status === undefined ? "" : `, HTTP ${facts.status}`;
+    log.warn("model_fallback", { from, to, reason });
+    const message = `The model ${from} could not answer (${reason}${http}). The agent continues with ${to}.`;
+    runtime.step.tell({ kind: "warning", message });
+  };
+
+  const wrapModelCall = async (request: ModelRequest, next: ModelHandler): Promise<AIMessage> => {
     const failures: Failure[] = [];
-    for (const lazy of [new LazyModel(request.model), ...this.#models]) {
-      const model = await this.#resolve(lazy);
-      if (model === undefined || this.#rests(model) || failures.some(({ of }) => of === model)) continue;
+    for (const lazy of [new LazyModel(request.model), ...spares]) {
+      const model = await usable(lazy);
+      if (model === undefined || failures.some(({ of }) => of === model)) continue;
       const last = failures.at(-1);
-      if (last) this.#tell(request, last, model);
+      if (last) tell(request, last, model);
       try {
         return await next({ ...request, model, hasSpare: true });
       } catch (error) {
-        failures.push({ of: model, error: this.#passable(error, request) });
-        this.#rest(model, error);
+        const facts = failureFacts(error);
+        const reason = error instanceof DeepAgentError ? error.code : facts.reason;
+        if (request.runtime.signal?.aborted || !REASONS.has(reason)) throw error;
+        failures.push({ of: model, error, facts, reason });
+        // A broken answer says nothing about the next one: its model is asked again.
+        const restMs = Math.min(Math.max(REST_MS, facts.retryAfterMs ?? 0), LONGEST_REST_MS);
+        if (facts.reason !== "model_stream_broken") resting.set(model, clock() + restMs);
       }
     }
     const last = failures.at(-1);
     // All have failed a moment ago: the first is waited for.
     if (last === undefined) return next(request);
-    const { modelPatienceMs } = request.runtime.step.budget.limits;
-    const waitedFor =
-      modelPatienceMs === 0 ? undefined : failures.find(({ error }) => failureFacts(error).retryable);
+    const isPatient = request.runtime.step.budget.limits.modelPatienceMs !== 0;
+    const waitedFor = isPatient ? failures.find(({ facts }) => facts.retryable) : undefined;
     if (waitedFor === undefined) throw last.error;
     return next({ ...request, model: waitedFor.of });
-  }
+  };
 
-  /** The error, if another model may do better. @throws it otherwise. */
-  #passable(error: unknown, { runtime }: ModelRequest): unknown {
-    const reason = error instanceof DeepAgentError ? error.code : failureFacts(error).reason;
-    if (runtime.signal?.aborted || !REASONS.has(reason)) throw error;
-    return error;
-  }
-
-  /** A broken answer says nothing about the next one: its model is asked again. */
-  #rest(model: BaseChatModel, error: unknown): void {
-    const { reason, retryAfterMs = 0 } = failureFacts(error);
-    if (reason === "model_stream_broken") return;
-    this.#resting.set(model, this.#clock() + Math.min(Math.max(REST_MS, retryAfterMs), LONGEST_REST_MS));
-  }
-
-  #rests(model: BaseChatModel): boolean {
-    return (this.#resting.get(model) ?? 0) > this.#clock();
-  }
-
-  async #resolve(lazy: LazyModel): Promise<BaseChatModel | undefined> {
-    try {
-      return await lazy.get();
-    } catch (error) {
-      this.#log.warn("fallback_model_unusable", { reason: errorMessage(error) });
-      return undefined;
-    }
-  }
-
-  #tell({ runtime }: ModelRequest, { of, error }: Failure, to: BaseChatModel): void {
-    const { reason, status } = failureFacts(error);
-    const why = error instanceof DeepAgentError ? error.code : reason;
-    const http = status === undefined ? "" : `, HTTP ${status}`;
-    const message = `The model ${modelName(of)} could not answer (${why}${http}). The agent continues with ${modelName(to)}.`;
-    this.#log.warn("model_fallback", { from: modelName(of), to: modelName(to), reason: why });
-    runtime.step.tell({ kind: "warning", message });
-  }
+  return { name: "ModelFallbackMiddleware", wrapModelCall };
 }

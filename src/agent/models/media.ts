@@ -26,7 +26,7 @@ const MEDIA: ReadonlySet<string> = new Set(
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
-const hasMedia = ({ content }: BaseMessage): boolean => typeof content !== "string" && content.some(isMedia);
+const hasMedia = (message: BaseMessage): boolean => blocksOf(message).some(isMedia);
 
 /** The name of a block of media that cannot be shown: its MIME type, or its kind. */
 export function mediaName(block: Block): string {
@@ -62,11 +62,11 @@ function carriedBy(block: Block): Carried | undefined {
     };
   }
   if (isRecord(source) && source["type"] === "base64" && typeof source["data"] === "string") {
-    const put = (type: string, text: string) => ({
-      ...block,
-      source: { ...source, media_type: type, data: text },
-    });
-    return { claimed: textIn(source["media_type"]), data: source["data"], put };
+    return {
+      claimed: textIn(source["media_type"]),
+      data: source["data"],
+      put: (type, text) => ({ ...block, source: { ...source, media_type: type, data: text } }),
+    };
   }
   const url = typeof image === "string" ? image : (recordOf(image)["url"] ?? recordOf(file)["file_data"]);
   const comma = typeof url === "string" && url.startsWith("data:") ? url.indexOf(",") : -1;
@@ -121,11 +121,12 @@ const textBlock = (block: Block, text: string): Block => ({
 const inWords = (block: Block, name: string, why: string): Block =>
   textBlock(block, `[${name || block.type}: ${why}]`);
 
+const blocksOf = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
+
 const withBlocks = (message: BaseMessage, change: (block: Block) => Block): BaseMessage => {
-  const { content } = message;
-  if (typeof content === "string") return message;
-  const blocks = content.map(change);
-  return blocks.every((block, at) => block === content[at])
+  const before = blocksOf(message);
+  const blocks = before.map(change);
+  return blocks.every((block, at) => block === before[at])
     ? message
     : copyMessage(message, { content: blocks });
 };
@@ -163,7 +164,6 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
   );
 }
 
-const blocksOf = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
 const sizeOf = (block: Block): number => carriedBy(block)?.data.length ?? 0;
 
 /** Messages whose media a provider refused, by `keyOf` the message, with its words. */

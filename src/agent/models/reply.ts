@@ -12,7 +12,7 @@ import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/m
 import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
-import { parsedJson } from "../../core/unknown.ts";
+import { isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/step.ts";
@@ -43,20 +43,12 @@ export function finishReasonOf({
   response_metadata: told,
   additional_kwargs,
 }: AIMessage): string | undefined {
-  const { reason } = (told["incomplete_details"] ?? {}) as { reason?: unknown }; // OpenAI's responses API
-  const { stop_reason, finish_reason, stopReason, finishReason, done_reason } = told;
-  // Anthropic's package keeps the reason of a streamed reply elsewhere.
-  const streamed = additional_kwargs["stop_reason"];
-  const said: unknown[] = [
-    stop_reason,
-    finish_reason,
-    streamed,
-    reason,
-    stopReason,
-    finishReason,
-    done_reason,
-  ];
-  return said.find((word) => typeof word === "string" && word !== "") as string | undefined; // as it was asked for
+  const { stop_reason, finish_reason, stopReason, finishReason, done_reason, incomplete_details } = told;
+  // Anthropic's package keeps the reason of a streamed reply elsewhere, and OpenAI's responses API has an object.
+  const others: unknown[] = [additional_kwargs["stop_reason"], memberOf(incomplete_details, "reason")];
+  return [stop_reason, finish_reason, ...others, stopReason, finishReason, done_reason].find(
+    (word): word is string => typeof word === "string" && word !== "",
+  );
 }
 
 const CUT = /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i;
@@ -175,11 +167,13 @@ export function replyOf(
     if (error === undefined) valid.push({ ...chunk, ...named });
     else invalid.push({ type: "invalid_tool_call", ...named, args, error });
   }
+  // OpenAI's package would send the copy in `output` in place of the message.
+  const { output: _output, ...metadata } = response_metadata;
   const message = new AIMessageChunk({
     ...fields,
     content: sendable(content),
     ...short("id", id),
-    response_metadata: isCut ? asCut(response_metadata) : response_metadata,
+    response_metadata: isCut ? { ...metadata, stop_reason: "max_output_tokens" } : response_metadata,
     tool_call_chunks: valid,
   });
   message.invalid_tool_calls = [...(message.invalid_tool_calls ?? []), ...invalid];
@@ -204,19 +198,12 @@ const sendable = (content: MessageContent): MessageContent =>
 const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
   word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
 
-/** Says that the model reached its limit; OpenAI's package would send the copy in `output` in place of the message. */
-function asCut({ output: _output, ...metadata }: Record<string, unknown>): Record<string, unknown> {
-  return { ...metadata, stop_reason: "max_output_tokens" };
-}
-
 function problemOf({ args = "", index }: ToolCallChunk): string | undefined {
   if (args.trim() === "") return undefined;
   if (bytesShapeProblem(Buffer.from(args), ARGUMENTS_SHAPE) !== undefined) return TOO_MANY_VALUES;
   // Without an index, these may be a part of the arguments.
   return index === undefined || isJson(args) ? undefined : "Malformed args.";
 }
-
-const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
 export interface SafeReply {
@@ -228,14 +215,9 @@ export interface SafeReply {
 /** Ids and names of calls that every provider takes. */
 const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-const CALL_BLOCKS: ReadonlySet<string> = new Set([
-  "tool_use",
-  "tool_call",
-  "tool_call_chunk",
-  "invalid_tool_call",
-  "function_call",
-  "input_json_delta",
-]);
+const CALL_BLOCKS: ReadonlySet<string> = new Set(
+  "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
+);
 
 /**
  * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
@@ -259,12 +241,8 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agen
     mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
   );
   const isChanged = mended.some((call, index) => call !== calls[index]);
-  const reply = messageOf(
-    given,
-    mended,
-    isChanged,
-    agent !== undefined && NAME.test(agent) ? agent : given.name,
-  );
+  const name = agent !== undefined && NAME.test(agent) ? agent : given.name;
+  const reply = messageOf(given, mended, isChanged, name);
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
@@ -277,17 +255,17 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agen
 
 /** Why a call with these arguments cannot run, if it cannot. */
 function refusalOf(args: unknown): string | undefined {
-  if (typeof args !== "object" || args === null || Array.isArray(args)) return INCOMPLETE;
+  if (!isRecord(args)) return INCOMPLETE;
   return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
 }
 
-function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
-  const ids = new Set<string | undefined>();
-  for (const message of thread) {
-    if (isReply(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
-  }
-  return ids;
-}
+const callIdsOf = (thread: readonly BaseMessage[]): Set<string | undefined> =>
+  new Set(
+    thread
+      .filter(isReply)
+      .flatMap(({ tool_calls: calls = [] }) => calls)
+      .map(({ id }) => id),
+  );
 
 /**
  * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the
@@ -306,16 +284,16 @@ function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> 
     if (group) group.json += args;
     else groups.push({ id, index, json: args });
   }
-  const broken = new Set<ToolCall>();
-  for (const call of reply.tool_calls ?? []) {
+  const broken = (reply.tool_calls ?? []).filter((call) => {
     const at = groups.findIndex(({ id }) => id === call.id);
     const [group] = at < 0 ? [] : groups.splice(at, 1);
     // Most calls without arguments have no JSON; a cut one may have been about to have some.
-    const isWhole = group?.json.trim() === "" ? !isShort : isJson(group?.json ?? "{}");
-    if (!isWhole) broken.add(call);
-  }
-  return broken;
+    return group?.json.trim() === "" ? isShort : !isJson(group?.json ?? "{}");
+  });
+  return new Set(broken);
 }
+
+const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
   const id =
@@ -389,9 +367,4 @@ const INCOMPLETE = "its arguments are not a complete JSON object. Call it again 
 const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
 
 const refusal = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
-  new ToolMessage({
-    content: `Error: ${name} was not run: ${why}`,
-    name,
-    tool_call_id: id,
-    status: "error",
-  });
+  new ToolMessage({ content: `Error: ${name} was not run: ${why}`, name, tool_call_id: id, status: "error" });

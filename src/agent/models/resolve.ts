@@ -8,12 +8,11 @@ import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
 import {
-  DEFAULT_MODELS,
+  DEFAULT_MODEL,
   type ModelChoice,
   type ModelOptions,
   OFFLINE,
   factsOf,
-  type Provider,
   endpointOf,
   keyOf,
   modelChoice,
@@ -62,14 +61,12 @@ export async function resolveModel(options: ResolveOptions): Promise<ResolvedMod
   const choice = modelChoice(options);
   if (!choice.ok) throw new ConfigurationError(choice.code, choice.message);
   const { spec, provider, endpoint, why } = choice;
-  const model = provider === OFFLINE ? await offlineModel() : await providerModel(choice, options);
+  const model =
+    provider === OFFLINE
+      ? new (await import("./offline/offline-model.ts")).OfflineModel()
+      : await providerModel(choice, options);
   log.info("model_selected", { model: spec, ...(endpoint === undefined ? {} : { endpoint }), why });
   return { model, name: spec, provider };
-}
-
-async function offlineModel(): Promise<BaseChatModel> {
-  const { OfflineModel } = await import("./offline/offline-model.ts");
-  return new OfflineModel();
 }
 
 async function providerModel(
@@ -83,7 +80,10 @@ async function providerModel(
     const baseURL = endpointOf(facts, env)?.url;
     const limits = { requestMs, idleMs };
     const fields = {
-      ...DEFAULT_PARAMETERS[provider]?.(name),
+      // Models before the fourth generation write less and refuse more; the package knows how much.
+      ...(provider === "anthropic" && !name.startsWith("claude-3")
+        ? { maxTokens: ANTHROPIC_MAX_TOKENS }
+        : {}),
       ...longestMatch(spec, parameters),
       model: name,
       // Failed calls are tried again in one place, around the call.
@@ -104,7 +104,7 @@ async function providerModel(
     limitSilence(model, limits);
     return model;
   } catch (error) {
-    throw loadingFailure(error, { spec, provider, facts, packages });
+    throw loadingFailure(error, { spec, provider, packages, name: facts.package });
   }
 }
 
@@ -117,11 +117,6 @@ async function loadProvider(name: string, packages: string | undefined): Promise
   return loadPackage(name, packages);
 }
 
-const DEFAULT_PARAMETERS: Readonly<Record<string, (model: string) => Record<string, unknown>>> = {
-  // Models before the fourth generation write less and refuse more; the package knows how much.
-  anthropic: (model) => (model.startsWith("claude-3") ? {} : { maxTokens: ANTHROPIC_MAX_TOKENS }),
-};
-
 /** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
 function connection(
   provider: string,
@@ -129,12 +124,8 @@ function connection(
   { requestMs, idleMs }: WaitingLimits,
 ): Record<string, unknown> {
   const fetch = guardedFetch(idleMs);
-  if (provider === "anthropic") {
-    return {
-      anthropicApiUrl: baseURL,
-      clientOptions: { timeout: requestMs, authToken: null, fetch },
-    };
-  }
+  if (provider === "anthropic")
+    return { anthropicApiUrl: baseURL, clientOptions: { timeout: requestMs, authToken: null, fetch } };
   if (provider === "openai") {
     return {
       timeout: requestMs,
@@ -152,25 +143,23 @@ function connection(
 interface Failed {
   spec: string;
   provider: string;
-  facts: Provider;
+  /** Of the provider's package. */
+  name: string;
   packages: string | undefined;
 }
 
-function loadingFailure(error: unknown, { spec, provider, facts, packages }: Failed): ConfigurationError {
+function loadingFailure(error: unknown, { spec, provider, name, packages }: Failed): ConfigurationError {
   const text = errorMessage(error);
-  if (codeOf(error) === "ERR_MODULE_NOT_FOUND") {
-    const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? facts.package;
-    const message =
-      packages === undefined
-        ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
-        : packageMissing(provider, missing);
-    return new ConfigurationError("model_package_missing", message, { cause: error });
-  }
-  return new ConfigurationError(
-    "model_invalid",
-    `Model '${spec}' could not be set up by ${facts.package}: ${withoutSecrets(text)}`,
-    { cause: error },
-  );
+  const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
+  const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? name;
+  const message = !isMissing
+    ? `Model '${spec}' could not be set up by ${name}: ${withoutSecrets(text)}`
+    : packages === undefined
+      ? `Model '${spec}' needs the package ${missing}, which is not installed. Run \`npm install ${missing}\` beside deepagent-mcp, or choose an anthropic: or openai: model.`
+      : packageMissing(provider, missing);
+  return new ConfigurationError(isMissing ? "model_package_missing" : "model_invalid", message, {
+    cause: error,
+  });
 }
 
 /**
@@ -195,12 +184,11 @@ export type ModelSource = string | BaseChatModel | (() => Promise<BaseChatModel>
 
 /** A model that is resolved on its first use: construction loads no provider. */
 export class LazyModel {
-  readonly #given: ModelSource | undefined;
+  readonly #given: ModelSource;
   #resolving: Promise<BaseChatModel> | undefined;
   #resolved: BaseChatModel | undefined;
 
-  /** Default: the first of `DEFAULT_MODELS`. */
-  constructor(given: ModelSource | undefined) {
+  constructor(given: ModelSource = DEFAULT_MODEL) {
     this.#given = given;
     if (typeof given === "object") this.#resolved = given;
   }
@@ -220,9 +208,8 @@ export class LazyModel {
 
   async #resolve(): Promise<BaseChatModel> {
     if (typeof this.#given === "function") return this.#given();
-    const [preferred] = DEFAULT_MODELS;
-    const spec = typeof this.#given === "string" ? this.#given : `${preferred?.provider}:${preferred?.model}`;
-    return (await resolveModel({ model: spec, env: process.env })).model;
+    if (typeof this.#given === "object") return this.#given;
+    return (await resolveModel({ model: this.#given, env: process.env })).model;
   }
 }
 

@@ -18,7 +18,7 @@ export interface WaitingLimits {
 
 /** A streamed answer ended before it was complete. */
 export class ModelStreamBrokenError extends Error {
-  override readonly name: string = STREAM_BROKEN;
+  override readonly name: string = "ModelStreamBrokenError";
 }
 
 /** A streamed answer fell silent. */
@@ -33,7 +33,7 @@ class ModelSilentError extends ModelStreamBrokenError {
 
 /** The response that came instead of an answer. */
 class NoModelAnswerError extends Error {
-  override readonly name: string = NO_ANSWER;
+  override readonly name: string = "NoModelAnswerError";
 }
 
 /** Most bytes of a refusal that are read; its reason stands at the beginning. */

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { currentRun } from "../budget/limits.ts";
 
 /** A JSON schema of an object. */
@@ -43,38 +43,50 @@ const DEFAULT_NAME = "structured_response";
 /** Answers of one run that do not fit, before it is given up. */
 const MAX_MISFITS = 5;
 
-/** Asks for the final answer in a given form, and takes it out of the model's replies. */
-export class StructuredResponse {
-  /** A schema alone is asked for natively where the model's profile says that it can, else as a tool call. */
-  readonly strategyFor: (model: BaseChatModel) => Promise<Strategy>;
+/**
+ * Chooses the method by which each model is asked for an answer in this form. A schema alone is asked for natively where
+ * the model's profile says that it can, else as a tool call.
+ */
+export const strategiesFor = (format: ResponseFormat): ((model: BaseChatModel) => Promise<Strategy>) =>
+  byIdentity((model) => chooseStrategy(format, model));
 
-  constructor(format: ResponseFormat) {
-    this.strategyFor = byIdentity((model) => chooseStrategy(format, model));
-  }
-
-  /**
-   * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
-   *
-   * @throws NoStructuredResponse when the model has given answers that do not fit too often.
-   */
-  async settle(
-    reply: AIMessage,
-    strategy: Strategy,
-    before: readonly BaseMessage[],
-    refused: readonly ToolMessage[],
-  ): Promise<Settled | "missing"> {
-    if (hasCalls(reply)) {
-      const isNothing = strategy.kind !== "tool" || reply.tool_calls?.length === refused.length;
-      if (isNothing) return { messages: [] };
-      const settled = await settleCalls(reply, strategy.tools, before);
-      const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
-      const messages = settled.messages.filter(
-        (message) => !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id),
-      );
-      return { ...settled, messages };
-    }
+/**
+ * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
+ *
+ * @throws NoStructuredResponse when the model has given answers that do not fit too often.
+ */
+export async function settle(
+  reply: AIMessage,
+  strategy: Strategy,
+  before: readonly BaseMessage[],
+  refused: readonly ToolMessage[],
+): Promise<Settled | "missing"> {
+  if (!hasCalls(reply)) {
     const structuredResponse = answerInText(reply, strategy);
     return structuredResponse === undefined ? "missing" : { messages: [], structuredResponse };
+  }
+  const { tool_calls: calls = [] } = reply;
+  const tools = strategy.kind === "tool" ? strategy.tools : new Map<string, ToolStrategy>();
+  const answers = calls.filter(
+    ({ name, id }) => tools.has(name) && !refused.some(({ tool_call_id }) => tool_call_id === id),
+  );
+  const [answer] = answers;
+  const asked = answer && tools.get(answer.name);
+  if (!asked) return { messages: [] };
+  if (calls.length > 1) {
+    const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
+    return { messages: answers.map((call) => resultOf(call, text, "error")) };
+  }
+  try {
+    const structuredResponse = asked.parse(answer.args);
+    const text = JSON.stringify(structuredResponse);
+    const closing = asked.options?.toolMessageContent ?? text;
+    return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
+  } catch (error) {
+    const text = await retryText(error, asked);
+    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
+    const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${asked.name}. The last one: ${text}`;
+    throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
 
@@ -107,11 +119,8 @@ export function bindingOf(
 }
 
 /** Anthropic's models cannot be made to call a tool while they think. */
-function isThinking(model: BaseChatModel): boolean {
-  const thinking: unknown = "thinking" in model ? model.thinking : undefined;
-  if (typeof thinking !== "object" || thinking === null || !("type" in thinking)) return false;
-  return thinking.type === "enabled" || thinking.type === "adaptive";
-}
+const isThinking = (model: BaseChatModel): boolean =>
+  ["enabled", "adaptive"].includes(String(memberOf(memberOf(model, "thinking"), "type")));
 
 /**
  * Names of the tools that the answer may be given by; none where the provider is to ask for it itself.
@@ -129,23 +138,21 @@ export function answerToolNames(format: ResponseFormat): string[] {
   }
   if (strategies.length > 0) return strategies.map(({ name }) => name);
   if (given.some(isProviderStrategy)) return [];
-  return given.map((item, index) => titleOf(item instanceof z.ZodType ? item.meta() : item, index));
+  return given.map((item, index) => {
+    const title = memberOf(item instanceof z.ZodType ? item.meta() : item, "title");
+    return typeof title === "string" ? title : defaultName(index);
+  });
 }
 
 const listOf = (format: ResponseFormat): readonly unknown[] => (Array.isArray(format) ? format : [format]);
 
 // Strategies are told apart by their fields: LangChain is not loaded before the first model call, and a
 // program may have a copy of its own.
-const isToolStrategy = (item: unknown): item is ToolStrategy =>
-  typeof item === "object" && item !== null && "name" in item && "tool" in item && "parse" in item;
-
+const has = (item: unknown, ...fields: readonly string[]): boolean =>
+  isObject(item) && fields.every((field) => field in item);
+const isToolStrategy = (item: unknown): item is ToolStrategy => has(item, "name", "tool", "parse");
 const isProviderStrategy = (item: unknown): item is ProviderStrategy =>
-  typeof item === "object" && item !== null && "strict" in item && "schema" in item && "parse" in item;
-
-const titleOf = (item: unknown, index: number): string =>
-  typeof item === "object" && item !== null && "title" in item && typeof item.title === "string"
-    ? item.title
-    : defaultName(index);
+  has(item, "strict", "schema", "parse");
 
 /** The tool name for a schema without a title; from the second schema on, with its number. */
 const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${DEFAULT_NAME}_${index + 1}`);
@@ -172,33 +179,6 @@ const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
   kind: "tool",
   tools: new Map(strategies.map((strategy) => [strategy.name, strategy])),
 });
-
-async function settleCalls(
-  reply: AIMessage,
-  tools: ReadonlyMap<string, ToolStrategy>,
-  before: readonly BaseMessage[],
-): Promise<Settled> {
-  const calls = reply.tool_calls ?? [];
-  const answers = calls.filter(({ name }) => tools.has(name));
-  const [answer] = answers;
-  const strategy = tools.get(answer?.name ?? "");
-  if (!answer || !strategy) return { messages: [] };
-  if (calls.length > 1) {
-    const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
-    return { messages: answers.map((call) => resultOf(call, text, "error")) };
-  }
-  try {
-    const structuredResponse = strategy.parse(answer.args);
-    const text = JSON.stringify(structuredResponse);
-    const closing = strategy.options?.toolMessageContent ?? text;
-    return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
-  } catch (error) {
-    const text = await retryText(error, strategy);
-    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
-    const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${strategy.name}. The last one: ${text}`;
-    throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
-  }
-}
 
 /** Answers of this run that were refused. */
 const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, unknown>): number =>
@@ -273,8 +253,9 @@ function jsonIn(text: string): string[] {
 
 function fitting(text: string, strategy: Strategy): unknown {
   if (strategy.kind === "provider") return strategy.strategy.parse(new AIMessage(text));
-  const given = recordIn(text);
-  if (given === undefined) return undefined;
+  const given = parsedJson(text);
+  // Arguments of a call are a record.
+  if (!isRecord(given)) return undefined;
   for (const one of strategy.tools.values()) {
     try {
       const answer: unknown = one.parse(given);
@@ -284,12 +265,6 @@ function fitting(text: string, strategy: Strategy): unknown {
     }
   }
   return undefined;
-}
-
-function recordIn(text: string): Record<string, unknown> | undefined {
-  const given = parsedJson(text);
-  // Arguments of a call are a record.
-  return isRecord(given) ? given : undefined;
 }
 
 /** Reminds a model that ended without the answer. */

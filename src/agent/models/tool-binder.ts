@@ -10,8 +10,6 @@ import { joined } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
 import { type SentSchema, sentSchema } from "./tool-schema.ts";
 
-type Bound = ReturnType<NonNullable<BaseChatModel["bindTools"]>>;
-
 /** A model with the tools that it may use. */
 export interface ToolBinding {
   model: BaseChatModel;
@@ -54,23 +52,19 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
   );
   const restores = new Map(sent.flatMap(({ tool, restore }) => (restore ? [[nameOf(tool), restore]] : [])));
   if (restores.size === 0) return bound;
-  return { invoke: async (...request) => restored(await bound.invoke(...request), restores) };
+  const invoke: typeof bound.invoke = async (...request) => {
+    const reply = await bound.invoke(...request);
+    for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || []) {
+      const restore = restores.get(call.name);
+      // An object stays one, and anything else stays what it is.
+      if (restore) call.args = restore(call.args) as typeof call.args;
+    }
+    return reply;
+  };
+  return { invoke };
 }
 
 const nameOf = (tool: BindToolsInput): unknown => Reflect.get(tool, "name");
-
-/** A reply whose calls have the names of arguments that the tools know. */
-function restored(
-  reply: Awaited<ReturnType<Bound["invoke"]>>,
-  restores: ReadonlyMap<unknown, SentSchema["restore"]>,
-): Awaited<ReturnType<BaseChatModel["invoke"]>> {
-  for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || []) {
-    const restore = restores.get(call.name);
-    // An object stays one, and anything else stays what it is.
-    if (restore) call.args = restore(call.args) as typeof call.args;
-  }
-  return reply;
-}
 
 /** Gemini, also behind a service that speaks another protocol. */
 export const isGoogle = (model: BaseChatModel): boolean =>
@@ -94,12 +88,9 @@ function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool 
 }
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */
-function isSame(a: ToolBinding, b: ToolBinding): boolean {
-  return (
-    a.model === b.model &&
-    JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
-    (a.options === undefined) === (b.options === undefined) &&
-    a.tools.length === b.tools.length &&
-    a.tools.every((tool, index) => tool === b.tools[index])
-  );
-}
+const isSame = (a: ToolBinding, b: ToolBinding): boolean =>
+  a.model === b.model &&
+  JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
+  (a.options === undefined) === (b.options === undefined) &&
+  a.tools.length === b.tools.length &&
+  a.tools.every((tool, index) => tool === b.tools[index]);

@@ -1,6 +1,6 @@
 /** Rewrites the JSON Schemas of tools so that every model provider takes them, and maps arguments back. */
 import { headOf, oneLine } from "../../core/text.ts";
-import { isRecord, recordOf } from "../../core/unknown.ts";
+import { isRecord, parsedJson, recordOf } from "../../core/unknown.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -84,9 +84,10 @@ function restored(given: unknown, schema: unknown, originalOf: (name: string) =>
   const { anyOf, oneOf, allOf, properties, items, additionalProperties, description } = recordOf(schema);
   const isText = typeof given === "string" && String(description).endsWith(JSON_TEXT);
   const members = [anyOf, oneOf, allOf].flatMap(listOf);
+  const read = isText ? parsedJson(given) : undefined;
   const value = members.reduce(
     (before, member) => restored(before, member, originalOf),
-    isText ? parsed(given) : given,
+    read === undefined ? given : read,
   );
   if (Array.isArray(value)) return value.map((item) => restored(item, items, originalOf));
   if (!isRecord(value)) return value;
@@ -97,14 +98,6 @@ function restored(given: unknown, schema: unknown, originalOf: (name: string) =>
       : [name, restored(inner, additionalProperties, originalOf)],
   );
   return Object.fromEntries(entries);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }
 
 type Reader = (value: unknown, scope: Scope) => unknown;

@@ -7,9 +7,9 @@ import type { CriterionVerdict } from "../contracts/goal.ts";
 import type { JsonSchemaFormat } from "./structured-answer.ts";
 
 const FINDING = z.object({
-  evidence: z.string(),
+  evidence: z.string().describe("Facts you saw, with path:line or a quote. One or two sentences."),
   verdict: z.enum(VERDICTS),
-  missing: z.string(),
+  missing: z.string().describe("Work that is left to do. Empty if the criterion is met."),
 });
 
 /** Name of the tool by which a judge answers. */
@@ -24,19 +24,7 @@ export const criterionName = (index: number): string => `criterion_${index + 1}`
 /** A schema that only findings about these criteria match: none left out, none twice, no other. */
 export function findingsFormat(criteria: readonly string[]): JsonSchemaFormat {
   const names = criteria.map((_, index) => criterionName(index));
-  const finding = {
-    type: "object",
-    properties: {
-      evidence: {
-        type: "string",
-        description: "Facts you saw, with path:line or a quote. One or two sentences.",
-      },
-      verdict: { type: "string", enum: [...VERDICTS] },
-      missing: { type: "string", description: "Work that is left to do. Empty if the criterion is met." },
-    },
-    required: ["evidence", "verdict", "missing"],
-    additionalProperties: false,
-  };
+  const { $schema: _draft, ...finding } = z.toJSONSchema(FINDING);
   return {
     title: FINDINGS,
     description: "Your findings about every criterion. Give them once, when you have checked all.",

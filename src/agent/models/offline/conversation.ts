@@ -74,12 +74,7 @@ export function nextStep<Work extends { turn: Turn; tools: Tools }>(
 export function currentTurn(messages: readonly BaseMessage[]): Turn {
   const start = messages.findLastIndex(isTask);
   const later = messages.slice(start + 1);
-  const results = new Map<string, ToolMessage>();
-  for (const message of later) {
-    if (ToolMessage.isInstance(message) && !results.has(message.tool_call_id)) {
-      results.set(message.tool_call_id, message);
-    }
-  }
+  const results = later.filter((message) => ToolMessage.isInstance(message));
   const made = later.flatMap((message) => (AIMessage.isInstance(message) ? (message.tool_calls ?? []) : []));
   return {
     task: (messages[start]?.text ?? "").replace(START_NOTE, "").replace(WORKSPACE_NOTE, "").trim(),
@@ -87,7 +82,7 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
       .filter((message) => HumanMessage.isInstance(message) && !isEndCheck(message))
       .map((message) => message.text.trim()),
     calls: made.map(({ id, name, args }) => {
-      const message = id === undefined ? undefined : results.get(id);
+      const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";
       const failed = message === undefined || message.status === "error" || REFUSED.test(result);
       return { name, args, result, failed };
@@ -99,9 +94,8 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
 const REFUSED = /^(?:Error: |User rejected the tool call)/;
 
 /** The calls of one tool, in order. */
-export function callsOf(turn: Turn, name: string): CallRecord[] {
-  return turn.calls.filter((call) => call.name === name);
-}
+export const callsOf = (turn: Turn, name: string): CallRecord[] =>
+  turn.calls.filter((call) => call.name === name);
 
 /** The path that a call is about, or `""`. */
 export function pathOf({ args }: CallRecord): string {
@@ -115,20 +109,14 @@ export function failureText(call: CallRecord): string {
   return line.replace(/^Error: /, "") || "no result came back";
 }
 
-export interface Entry {
-  /** Without a trailing slash. */
-  path: string;
-  directory: boolean;
-}
-
 export interface Match {
   path: string;
   line: number;
   text: string;
 }
 
-/** Lines of `ls`: `/a/b.ts (12 bytes, modified …)` and `/a/ (directory)`. */
-export function parseListing(output: string): Entry[] {
+/** Lines of `ls`: `/a/b.ts (12 bytes, modified …)` and `/a/ (directory)`. Paths lose their slash at the end. */
+export function parseListing(output: string): { path: string; directory: boolean }[] {
   return output.split("\n").flatMap((line) => {
     if (!line.startsWith("/")) return [];
     const path = line.replace(/ \((?:directory|\d[^()]*)\)\s*$/, "").trimEnd();

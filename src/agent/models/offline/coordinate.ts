@@ -40,14 +40,6 @@ interface Work extends Survey {
   note: Write | undefined;
 }
 
-/** The newest attempt to write a file. */
-interface Write {
-  path: string;
-  /** Why nothing was written, such as `was rejected (not now)`. */
-  failure?: string;
-  isTaken: boolean;
-}
-
 const STEPS: readonly Row<Work>[] = [
   {
     todo: "Map the files",
@@ -137,7 +129,10 @@ export function nextCoordinatorStep(turn: Turn, tools: Tools): Step {
 const READ_ONLY =
   /\bread[- ]?only\b|\b(?:do not|don't|never|without)\s+(?:\w+\s+)?(?:writ|chang|modif|edit|touch|creat|sav)/i;
 
-function writeOf(call: CallRecord): Write {
+type Write = ReturnType<typeof writeOf>;
+
+/** The place of a written file, or the reason why nothing was written, such as `was rejected (not now)`. */
+function writeOf(call: CallRecord) {
   // A person may have changed the call before approving it; the result names what was written.
   if (!call.failed) return { path: /'(\/[^']+)'/.exec(call.result)?.[1] ?? pathOf(call), isTaken: false };
   const isOfTool = /^(?:Error: |$|Tool call was cancelled)/.test(call.result);

@@ -16,10 +16,10 @@ import {
 import type { ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { z } from "zod";
+import { FINDINGS } from "../verdicts.ts";
 import { type Step, currentTurn } from "./conversation.ts";
 import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
-import { judgeStep } from "./judge.ts";
 
 interface OfflineCallOptions extends BaseChatModelCallOptions {
   tools?: BindToolsInput[];
@@ -96,4 +96,22 @@ function estimatedUsage(messages: readonly BaseMessage[], text: string, calls: S
   const output = text.length + (calls.length === 0 ? 0 : JSON.stringify(calls).length);
   const tokens = { input_tokens: Math.ceil(input / 4), output_tokens: Math.ceil(output / 4) };
   return { ...tokens, total_tokens: tokens.input_tokens + tokens.output_tokens };
+}
+
+const Judging = z.object({
+  function: z.object({ name: z.literal(FINDINGS), parameters: z.object({ required: z.array(z.string()) }) }),
+});
+
+const UNCERTAIN = {
+  evidence: "The offline model follows fixed rules and cannot judge; a person has to look.",
+  verdict: "uncertain",
+  missing: "",
+};
+
+/** The findings about all criteria, each left to a person; `undefined` if the model is not asked for any. */
+function judgeStep(tools: readonly BindToolsInput[]): Step | undefined {
+  const [asked] = tools.flatMap((tool) => Judging.safeParse(tool).data ?? []);
+  if (asked === undefined) return undefined;
+  const args = Object.fromEntries(asked.function.parameters.required.map((name) => [name, UNCERTAIN]));
+  return { text: "", calls: [{ name: FINDINGS, args }] };
 }

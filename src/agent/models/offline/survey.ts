@@ -1,36 +1,13 @@
 /** The areas of a workspace, and the assignments by which subagents are given them. */
 import { z } from "zod";
 import { oneLine } from "../../../core/text.ts";
-import {
-  type Entry,
-  type Turn,
-  callsOf,
-  parseListing,
-  parsePaths,
-  pathOf,
-  searchWords,
-} from "./conversation.ts";
+import { parsedJson } from "../../../core/unknown.ts";
+import { type Turn, callsOf, parseListing, parsePaths, pathOf, searchWords } from "./conversation.ts";
 
 export const WORKSPACE = "/workspace/";
 export const MEMORIES = "/memories/";
 export const MEMORY_FILE = "/memories/offline-notes.md";
 const MOUNTS = new Set(["/memories", "/skills", "/conversation_history", "/large_tool_results"]);
-
-/** The main agent's knowledge so far, read from the calls of its turn. */
-export interface Survey {
-  words: string[];
-  /** `/workspace/`; if no folder is mounted there, the folder with the files, or `/`. */
-  base: string;
-  entries: Entry[];
-  /** Folders of the base that are worth listing, with trailing slash. */
-  folders: string[];
-  /** Areas to examine; complete once the folders are listed. */
-  areas: Area[];
-  /** True if `/memories/` is kept for later threads. */
-  remembers: boolean;
-  /** True if there are notes of earlier tasks. */
-  hasNotes: boolean;
-}
 
 /** A part of the workspace that one subagent examines. */
 export interface Area {
@@ -46,10 +23,15 @@ export interface AreaFolder {
   deep: boolean;
 }
 
-export function surveyOf(turn: Turn): Survey {
+export type Survey = ReturnType<typeof surveyOf>;
+
+/** The main agent's knowledge so far, read from the calls of its turn. */
+export function surveyOf(turn: Turn) {
   const words = searchWords(turn.task);
+  /** `/workspace/`; if no folder is mounted there, the folder with the files, or `/`. */
   const base = isMounted(turn, WORKSPACE) ? WORKSPACE : (rootFolder(turn) ?? "/");
   const entries = listing(turn, base).filter(({ path }) => !MOUNTS.has(path));
+  /** Folders that are worth listing, with trailing slash. */
   const folders = entries
     .filter(({ path, directory }) => directory && !isSkippedFolder(nameOf(path)))
     .map(({ path }) => `${path}/`)
@@ -62,16 +44,18 @@ export function surveyOf(turn: Turn): Survey {
     base,
     entries,
     folders,
+    /** Complete once the folders are listed. */
     areas: areasOf(base, files.length, contents, words),
+    /** True if `/memories/` is kept for later threads. */
     remembers: isMounted(turn, MEMORIES),
+    /** True if there are notes of earlier tasks. */
     hasNotes: listing(turn, MEMORIES).some(({ path }) => path === MEMORY_FILE),
   };
 }
 
 /** True if the listing of `/` has the folder. */
-export function isMounted(turn: Turn, folder: string): boolean {
-  return listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
-}
+export const isMounted = (turn: Turn, folder: string): boolean =>
+  listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
 
 /** The folder that is named where `/` cannot be listed, because paths of the host are used. */
 export function rootFolder(turn: Turn): string | undefined {
@@ -80,19 +64,15 @@ export function rootFolder(turn: Turn): string | undefined {
   return root === undefined ? undefined : `${root.replace(/\/$/, "")}/`;
 }
 
-function listing(turn: Turn, path: string): Entry[] {
+function listing(turn: Turn, path: string) {
   const call = callsOf(turn, "ls").find((call) => pathOf(call) === path);
   return call === undefined || call.failed ? [] : parseListing(call.result);
 }
 
-/** The examined files below a folder, and how many more there are. */
-interface FolderContent {
-  folder: string;
-  paths: string[];
-  more: number;
-}
+type FolderContent = ReturnType<typeof contentOf>;
 
-function contentOf(turn: Turn, folder: string): FolderContent {
+/** The examined files below a folder, and how many more there are. */
+function contentOf(turn: Turn, folder: string) {
   const call = callsOf(turn, "glob").find((call) => pathOf(call) === folder);
   // A folder that could not be listed is still an area: its subagent says what went wrong.
   if (call?.failed) return { folder, paths: [], more: 1 };
@@ -127,7 +107,12 @@ function areasOf(base: string, files: number, contents: readonly FolderContent[]
   const direct = files > 0 ? [areaOf(base, false, files, base)] : [];
   const room = MOST_AREAS - direct.length;
   const rest = areas.splice(areas.length > room ? room - 1 : room);
-  return [...areas, ...(rest.length > 0 ? [together(rest)] : []), ...direct];
+  const together: Area = {
+    title: rest.map(({ title }) => title).join(", "),
+    folders: rest.flatMap(({ folders }) => folders),
+    files: rest.reduce((sum, { files }) => sum + files, 0),
+  };
+  return [...areas, ...(rest.length > 0 ? [together] : []), ...direct];
 }
 
 /** One area for a folder; if it is to be cut, one for each folder in it and one for the files there. */
@@ -148,14 +133,6 @@ function areaOf(path: string, deep: boolean, files: number, base: string): Area 
   return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
 }
 
-function together(areas: readonly Area[]): Area {
-  return {
-    title: areas.map(({ title }) => title).join(", "),
-    folders: areas.flatMap(({ folders }) => folders),
-    files: areas.reduce((sum, { files }) => sum + files, 0),
-  };
-}
-
 const SKIPPED_FOLDER =
   /^(?:(?!\.github$)\..+|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|__pycache__|__snapshots__|large_tool_results|conversation_history)$/;
 const SECRET_FILE =
@@ -172,19 +149,13 @@ export function isExamined(path: string, base: string): boolean {
 }
 
 /** Number of the words that a path contains. */
-export function relevance(path: string, words: readonly string[]): number {
-  const lower = path.toLowerCase();
-  return words.filter((word) => lower.includes(word.toLowerCase())).length;
-}
+export const relevance = (path: string, words: readonly string[]): number =>
+  words.filter((word) => path.toLowerCase().includes(word.toLowerCase())).length;
 
-export function nameOf(path: string): string {
-  return path.slice(path.lastIndexOf("/") + 1);
-}
+export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** Order that does not depend on the machine's language. */
-export function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
+export const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The work of a subagent, as the description of its `task` call has it. */
 export interface Assignment {
@@ -228,11 +199,10 @@ export function readAssignment(description: string, fallbackFolder: string): Ass
 function listedWords(description: string): string[] | undefined {
   const line = /^Search words: (.*)$/m.exec(description)?.[1];
   if (line === undefined) return undefined;
-  try {
-    return z.array(z.string()).parse(JSON.parse(`[${line}]`));
-  } catch {
-    return [];
-  }
+  return z
+    .array(z.string())
+    .catch([])
+    .parse(parsedJson(`[${line}]`));
 }
 
 const withSlash = (path: string): string => (path.endsWith("/") ? path : `${path}/`);
