@@ -15,33 +15,10 @@ export interface LeftOutTool {
 /** A field of `_meta`, which the package passes on as it is. */
 const RAW = "deepagent-mcp/answer";
 const INITIALIZE = "initialize";
-const READ: ReadonlySet<string> = new Set([
-  INITIALIZE,
-  "tools/list",
-  "tools/call",
-  "resources/list",
-  "resources/templates/list",
-  "resources/read",
-  "prompts/list",
-  "prompts/get",
-  "tasks/get",
-  "tasks/update",
-  "tasks/cancel",
-]);
-
+/** Methods whose answers are read here. */
+const READ = /^(?:initialize$|(?:tools|resources|prompts|tasks)\/)/;
 /** The fields that the package wants in an answer to one of these. */
-const STRICT = {
-  resultType: "complete",
-  tools: [],
-  content: [],
-  resources: [],
-  resourceTemplates: [],
-  contents: [],
-  prompts: [],
-  messages: [],
-  ttlMs: 0,
-  cacheScope: "private",
-};
+const STRICT = { resultType: "complete", content: [], ttlMs: 0, cacheScope: "private" };
 
 /**
  * Lets answers through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
@@ -51,7 +28,7 @@ export function acceptAnyAnswer(transport: Transport, hide: (text: string) => st
   const asked = new Map<RequestId, JSONRPCRequest>();
   const send: Transport["send"] = transport.send.bind(transport);
   transport.send = (message, options) => {
-    if ("method" in message && "id" in message && READ.has(message.method)) asked.set(message.id, message);
+    if ("method" in message && "id" in message && READ.test(message.method)) asked.set(message.id, message);
     return send(message, options);
   };
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client calls it before its own

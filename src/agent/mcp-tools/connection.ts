@@ -1,6 +1,6 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Client, ElicitResult, Result, Tool } from "@modelcontextprotocol/client";
+import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
@@ -27,9 +27,8 @@ import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } fr
 
 /** Ends a server's process at once. */
 function killProcess(pid: number | null): void {
-  if (pid === null) return;
   try {
-    process.kill(pid, "SIGKILL");
+    if (pid !== null) process.kill(pid, "SIGKILL");
   } catch {
     // It has ended already.
   }
@@ -119,10 +118,10 @@ export class McpConnection {
 
   /** Names the transport over which the server was reached; `undefined` if it is the configured one. */
   get note(): string | undefined {
-    const [way, isOlder] = [this.#way, this.#way === "sse"];
-    if (way === undefined || !isDetour(way, this.config)) return undefined;
-    const transport = isOlder ? "the older HTTP+SSE transport" : "Streamable HTTP";
-    return `The MCP server '${this.name}' was reached over ${transport}. Set its type to "${isOlder ? "sse" : "http"}" to connect at once.`;
+    if (this.#way === undefined || !isDetour(this.#way, this.config)) return undefined;
+    const [transport, type] =
+      this.#way === "sse" ? ["the older HTTP+SSE transport", "sse"] : ["Streamable HTTP", "http"];
+    return `The MCP server '${this.name}' was reached over ${transport}. Set its type to "${type}" to connect at once.`;
   }
 
   /**
@@ -138,9 +137,8 @@ export class McpConnection {
     const end = monotonicClock() + timeout;
     let cursor: string | undefined;
     do {
-      const request = { method: "tools/list" as const, params: cursor === undefined ? {} : { cursor } };
       try {
-        const page = answerIn(await this.#guarded((client) => client.request(request, { timeout }), true));
+        const page = await this.#read("tools/list", cursor === undefined ? {} : { cursor }, { timeout });
         read.push(...[page["tools"] ?? []].flat().map(toolIn));
         const next = page["nextCursor"];
         cursor = typeof next === "string" && next !== "" && !cursors.has(next) ? next : undefined;
@@ -168,13 +166,20 @@ export class McpConnection {
   }
 
   /** Asks for resources, prompts or a task. Gives the answer as the server sent it, but for secrets. */
-  async ask(
+  ask(
     method: string,
     params: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
+    return this.#read(method, params, { signal, timeout: this.config.timeout * 1000 });
+  }
+
+  async #read(
+    method: string,
+    params: Record<string, unknown>,
+    options: RequestOptions,
+  ): Promise<Record<string, unknown>> {
     const request = { method, params };
-    const options = { signal, timeout: this.config.timeout * 1000 };
     const answer = await this.#guarded((client) => client.request(request, ANY_RESULT, options), true);
     return answerIn(answer as Result); // `ANY_RESULT` says nothing of it
   }
@@ -335,8 +340,7 @@ export class McpConnection {
   }
 
   #patienceMs(): number {
-    const { patienceMs = PATIENCE_MS } = this.#options;
-    return this.#isSlow ? patienceMs / 5 : patienceMs;
+    return (this.#options.patienceMs ?? PATIENCE_MS) / (this.#isSlow ? 5 : 1);
   }
 
   /** Connects in the way that worked last, else in each way until one works. */
@@ -423,13 +427,9 @@ export class McpConnection {
   }
 }
 
-/** The package sends methods of extensions only with a schema for their results; `answers.ts` reads them. */
+/** A schema that takes all results; `answers.ts` reads them. */
 const ANY_RESULT = {
-  "~standard": {
-    version: 1,
-    vendor: "deepagent-mcp",
-    validate: (value: unknown) => ({ value }),
-  },
+  "~standard": { version: 1, vendor: "deepagent-mcp", validate: (value: unknown) => ({ value }) },
 } as const;
 
 /** Stands for a stream that ended without an answer. */
@@ -451,15 +451,15 @@ function rejectAfter(ms: number, message: () => string): Promise<never> {
 function isAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, "code");
-  return (
-    typeof code === "number" ||
-    error.name === "AbortError" ||
-    code === "REQUEST_TIMEOUT" ||
-    code === "INVALID_RESULT" ||
-    code === "UNSUPPORTED_RESULT_TYPE" ||
-    code === "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION"
-  );
+  return typeof code === "number" || error.name === "AbortError" || ANSWERS.has(code);
 }
+
+const ANSWERS: ReadonlySet<unknown> = new Set([
+  "REQUEST_TIMEOUT",
+  "INVALID_RESULT",
+  "UNSUPPORTED_RESULT_TYPE",
+  "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION",
+]);
 
 const isInputRequired = (answer: unknown): answer is InputRequired =>
   Reflect.get(Object(answer), "resultType") === "input_required";

@@ -1,5 +1,6 @@
 /** Resources and prompts of another MCP server as tools: one that lists and reads, and one that lists and gets. */
 import type { Tool } from "@modelcontextprotocol/client";
+import { defined } from "../../core/defined.ts";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
@@ -18,8 +19,10 @@ interface Kind {
   properties: NonNullable<Tool["inputSchema"]["properties"]>;
   /** The lists that show what there is. */
   lists: ReadonlyArray<{ method: string; field: string; line: (entry: Record<string, unknown>) => string }>;
-  /** The request for one, and its answer as content of a tool's result. `undefined`: the arguments ask for the lists. */
-  request(args: Record<string, unknown>): { method: string; params: Record<string, unknown> } | undefined;
+  /** The request for one, and the arguments that it takes. Without the first of them, the lists are asked for. */
+  method: string;
+  takes: readonly [key: string, ...others: string[]];
+  /** An answer as content of a tool's result. */
   content(answer: Record<string, unknown>): unknown[];
 }
 
@@ -52,8 +55,8 @@ const RESOURCES: Kind = {
       line: ({ uriTemplate, ...entry }) => described(text(uriTemplate), { title: entry["name"], ...entry }),
     },
   ],
-  request: ({ uri }) =>
-    typeof uri === "string" && uri !== "" ? { method: "resources/read", params: { uri } } : undefined,
+  method: "resources/read",
+  takes: ["uri"],
   content: ({ contents }) => [contents ?? []].flat().map((resource) => ({ type: "resource", resource })),
 };
 
@@ -81,10 +84,8 @@ const PROMPTS: Kind = {
       },
     },
   ],
-  request: ({ name, arguments: args }) =>
-    typeof name === "string" && name !== ""
-      ? { method: "prompts/get", params: { name, ...(args === undefined ? {} : { arguments: args }) } }
-      : undefined,
+  method: "prompts/get",
+  takes: ["name", "arguments"],
   content: ({ messages }) =>
     [messages ?? []].flat().flatMap((message) => {
       const { role, content } = recordOf(message);
@@ -129,10 +130,11 @@ async function read(
   args: Record<string, unknown>,
   signal: AbortSignal,
 ): Promise<ToolResult> {
-  const request = kind.request(args);
+  const { method, takes } = kind;
   try {
-    if (request !== undefined) {
-      const answer = await connection.ask(request.method, request.params, signal);
+    if (typeof args[takes[0]] === "string" && args[takes[0]] !== "") {
+      const params = defined(Object.fromEntries(takes.map((name) => [name, args[name]])));
+      const answer = await connection.ask(method, params, signal);
       return resultOf(resultIn({ content: kind.content(answer) }));
     }
     const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};

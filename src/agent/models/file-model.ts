@@ -57,11 +57,6 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
 const nameOf = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
 
 /** True if a model's name has the words of a family, such as `gpt-5`, in this order. */
-function isOfFamily(spec: string, family: string): boolean {
-  const words = (text: string): string =>
-    `-${text
-      .toLowerCase()
-      .split(/[^a-z0-9]+/)
-      .join("-")}-`;
-  return words(nameOf(spec)).includes(words(family));
-}
+const isOfFamily = (spec: string, family: string): boolean => wordsOf(nameOf(spec)).includes(wordsOf(family));
+
+const wordsOf = (name: string): string => `-${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}-`;

@@ -9,6 +9,8 @@ const MB = 1024 ** 2;
 const IMAGES = "image/png image/jpeg image/gif image/webp";
 
 interface Provider extends Omit<MediaLimits, "accepts"> {
+  /** Matches LangChain's name for the kind of model; the first that fits counts. */
+  named: RegExp;
   /** The types it takes; a star stands for all of a kind. */
   types: string;
   /** Images of one request. */
@@ -19,46 +21,47 @@ interface Provider extends Omit<MediaLimits, "accepts"> {
   request?: number;
 }
 
-/** By LangChain's name for the kind of model; the first that fits counts. */
-const PROVIDERS: ReadonlyArray<readonly [kind: RegExp, Provider]> = [
-  [
-    /bedrock/, // docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
-    { types: `${IMAGES} application/pdf`, image: 5 * MB, side: 8000, images: 20, pdf: 6 * MB },
-  ],
-  [
-    /anthropic/, // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
-    {
-      types: `${IMAGES} application/pdf`,
-      image: 5 * MB,
-      side: 8000,
-      images: 100,
-      crowd: { above: 20, side: 2000 },
-      pdf: 32 * MB,
-      pages: 100,
-      request: 32 * MB,
-    },
-  ],
-  [
-    /openai/, // platform.openai.com/docs/guides/images-vision and …/pdf-files
-    {
-      types: `${IMAGES} application/pdf audio/mpeg audio/wav`,
-      frames: 1,
-      images: 500,
-      pdf: 50 * MB,
-      request: 50 * MB,
-    },
-  ],
-  [
-    /google|gemini|vertex/, // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
-    {
-      types: `image/png image/jpeg image/webp image/heic image/heif application/pdf audio/* video/*`,
-      pages: 1000,
-      pdf: 50 * MB,
-      request: 100 * MB,
-    },
-  ],
+const PROVIDERS: readonly Provider[] = [
+  // docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ImageBlock.html
+  {
+    named: /bedrock/,
+    types: `${IMAGES} application/pdf`,
+    image: 5 * MB,
+    side: 8000,
+    images: 20,
+    pdf: 6 * MB,
+  },
+  // platform.claude.com/docs/en/build-with-claude/vision and …/pdf-support
+  {
+    named: /anthropic/,
+    types: `${IMAGES} application/pdf`,
+    image: 5 * MB,
+    side: 8000,
+    images: 100,
+    crowd: { above: 20, side: 2000 },
+    pdf: 32 * MB,
+    pages: 100,
+    request: 32 * MB,
+  },
+  // platform.openai.com/docs/guides/images-vision and …/pdf-files
+  {
+    named: /openai/,
+    types: `${IMAGES} application/pdf audio/mpeg audio/wav`,
+    frames: 1,
+    images: 500,
+    pdf: 50 * MB,
+    request: 50 * MB,
+  },
+  // ai.google.dev/gemini-api/docs/image-understanding, …/audio and …/video-understanding
+  {
+    named: /google|gemini|vertex/,
+    types: "image/png image/jpeg image/webp image/heic image/heif application/pdf audio/* video/*",
+    pages: 1000,
+    pdf: 50 * MB,
+    request: 100 * MB,
+  },
 ];
-const OTHERS: Provider = { types: `${IMAGES} application/pdf audio/* video/*` };
+const OTHERS: Omit<Provider, "named"> = { types: `${IMAGES} application/pdf audio/* video/*` };
 
 /** The limits of one model for each of its media, and for a request. */
 interface ModelLimits extends Pick<Provider, "images" | "request"> {
@@ -68,7 +71,8 @@ interface ModelLimits extends Pick<Provider, "images" | "request"> {
 
 /** The limits of a model by its provider and its profile. Unknown ones are taken as none. */
 export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((model) => {
-  const { types, crowd, images, request, ...limits } = providerOf(model);
+  const provider = PROVIDERS.find(({ named }) => named.test(model._llmType())) ?? OTHERS;
+  const { types, crowd, images, request, ...limits } = provider;
   const taken = types.split(" ");
   const { imageInputs, audioInputs, videoInputs, pdfInputs } = model.profile;
   const takes = { image: imageInputs, audio: audioInputs, video: videoInputs, file: pdfInputs };
@@ -79,9 +83,6 @@ export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((mo
   const crowded = crowd && { above: crowd.above, each: { ...each, side: crowd.side } };
   return { each, ...defined({ crowded, images, request }) };
 });
-
-const providerOf = (model: BaseChatModel): Provider =>
-  PROVIDERS.find(([named]) => named.test(model._llmType()))?.[1] ?? OTHERS;
 
 /** The words of providers about media that they could not take. */
 const REFUSALS: readonly RegExp[] = [

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { factsOf } from "./choose.ts";
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
@@ -15,15 +16,10 @@ export const LOADER: { readonly file: string; readonly text: string } = {
 
 /** The version of a package that was added to the folder; `undefined`: it was not. */
 export function addedVersion(folder: string, name: string): string | undefined {
-  try {
-    const manifest: unknown = JSON.parse(
-      readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"),
-    );
-    const isNamed = typeof manifest === "object" && manifest !== null && "version" in manifest;
-    return isNamed && existsSync(join(folder, LOADER.file)) ? String(manifest.version) : undefined;
-  } catch {
-    return undefined;
-  }
+  const manifest = join(folder, "node_modules", name, "package.json");
+  if (!existsSync(manifest) || !existsSync(join(folder, LOADER.file))) return undefined;
+  const version = memberOf(parsedJson(readFileSync(manifest, "utf8")), "version");
+  return version === undefined ? undefined : String(version);
 }
 
 /** True if the program would find the package without the folder. */

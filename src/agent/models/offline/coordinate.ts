@@ -51,12 +51,12 @@ const STEPS: readonly Row<Work>[] = [
     tool: "ls",
     text: "Looking into the folders of interest.",
     repeats: true,
-    args: ({ turn }) =>
-      callsOf(turn, "ls").length > 1
-        ? []
-        : [rootFolder(turn) ?? WORKSPACE, MEMORIES]
-            .filter((path) => path === rootFolder(turn) || isMounted(turn, path))
-            .map((path) => ({ path })),
+    args: ({ turn }) => {
+      if (callsOf(turn, "ls").length > 1) return [];
+      const root = rootFolder(turn);
+      const places = [root ?? WORKSPACE, MEMORIES];
+      return places.filter((path) => path === root || isMounted(turn, path)).map((path) => ({ path }));
+    },
   },
   {
     tool: "read_file",
@@ -181,8 +181,6 @@ function noteToKeep(work: Work, isDue: boolean): string[] {
 const writtenPath = (write: Write | undefined): string | undefined =>
   write?.failure === undefined ? write?.path : undefined;
 
-const titles = (areas: readonly Area[]): string => areas.map(({ title }) => title).join("; ");
-
 const fileCount = (areas: readonly Area[]): number => areas.reduce((sum, { files }) => sum + files, 0);
 
 /** The final answer: complete by itself, and it claims only what happened. */
@@ -195,32 +193,32 @@ function answer(work: Work): string {
         : `${base} has no files that I could examine.`;
     return `${INTRODUCTION} There is nothing to examine: ${why} I wrote nothing and remember nothing of this task.`;
   }
-  const failed = examinedAreas(work).filter(({ failed }) => failed);
+  const failed = examinedAreas(work).flatMap(({ area, report, failed }) =>
+    failed ? [`${area.title} (${oneLine(report, 160)})`] : [],
+  );
+  const remarks = turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ");
   return [
     `${INTRODUCTION} I searched the files for the words of the task; I did not understand or judge them. Configure a provider's key for an answer that does.`,
-    `I examined ${counted(fileCount(areas), "file")} in ${counted(areas.length, "area")} of ${base}, each with its own subagent: ${titles(areas)}.`,
+    `I examined ${counted(fileCount(areas), "file")} in ${counted(areas.length, "area")} of ${base}, each with its own subagent: ${areas.map(({ title }) => title).join("; ")}.`,
     searched(work),
-    failed.length === 0
-      ? ""
-      : `Not examined: ${failed.map(({ area, report }) => `${area.title} (${oneLine(report, 160)})`).join("; ")}.`,
+    failed.length > 0 && `Not examined: ${failed.join("; ")}.`,
     reportLine(work),
     noteLine(work),
-    turn.remarks.length === 0
-      ? ""
-      : `While I worked you said ${turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ")}: I heed only a wish that nothing be changed, and continued with the task.`,
+    remarks &&
+      `While I worked you said ${remarks}: I heed only a wish that nothing be changed, and continued with the task.`,
     earlierTasks(turn),
-    writtenPath(report) !== undefined ? "" : `---\n\n${reportText(work)}`,
+    writtenPath(report) === undefined && `---\n\n${reportText(work)}`,
   ]
-    .filter((part) => part !== "")
+    .filter(Boolean)
     .join("\n\n");
 }
 
 const CITATIONS_SHOWN = 8;
 
-/** Sources of an answer's citations, the best first: the beginning of a report's part, and its title here. */
-const MATCHES: readonly [string, string] = ["`", "Some of the matches"];
-const MARKS: readonly [string, string] = ["Open marks", "Some of the open marks"];
-const BEGINNINGS: readonly [string, string] = ["Read,", "How the files that seem to matter most begin"];
+/** Sources of an answer's citations: the beginning of a report's part, and its title here. */
+const MATCHES = ["`", "Some of the matches"] as const;
+const MARKS = ["Open marks", "Some of the open marks"] as const;
+const BEGINNINGS = ["Read,", "How the files that seem to matter most begin"] as const;
 
 function searched(work: Work): string {
   const { words } = work;

@@ -98,15 +98,11 @@ const DEFINITION =
   /^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) ){0,4}(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_]|^export const [A-Za-z_]|^#{1,3} ./;
 const MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
 
-/** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
-function isDefinition({ path, text }: Match): boolean {
-  return DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
-}
+const isMarked = ({ text }: Match): boolean => MARK.test(text);
 
-const contains = (word: string) => {
-  const lower = word.toLowerCase();
-  return ({ text }: Match): boolean => text.toLowerCase().includes(lower);
-};
+/** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
+const isDefinition = ({ path, text }: Match): boolean =>
+  DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
 
 /** The files worth reading, best first: with matches, named like the task, or telling what the rest is. */
 function filesToRead({ files, words, matches }: Work): string[] {
@@ -142,15 +138,12 @@ function areaReport(work: Work): string {
   );
   return [
     `Files in ${places(folders)}: ${filesLine(work)}`,
-    ...words.map(
-      (word) => section(code(word), matches.filter(contains(word)), 5) || `${code(word)}: no matches`,
-    ),
+    ...words.map((word) => {
+      const found = matches.filter(({ text }) => text.toLowerCase().includes(word.toLowerCase()));
+      return section(code(word), found, 5) || `${code(word)}: no matches`;
+    }),
     section("Definitions and headings", matches.filter(isDefinition), 10),
-    section(
-      "Open marks",
-      matches.filter(({ text }) => MARK.test(text)),
-      8,
-    ),
+    section("Open marks", matches.filter(isMarked), 8),
     section("Read, how it begins", beginnings(turn), 2 * FILES_TO_READ),
     ...problems
       .slice(0, PROBLEMS_SHOWN)
