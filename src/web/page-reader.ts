@@ -12,7 +12,6 @@ import { type Network, WebProblem, followRedirects, request, secondsToWait } fro
 import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
 import { MAX_URL, hostOf, urlProblem } from "./url.ts";
 
-/** A page as text. */
 export interface WebPage {
   /** Its address, after redirects. */
   url: string;
@@ -181,7 +180,6 @@ export class PageReader {
   }
 }
 
-/** An address for the model, on one line. */
 const shown = ({ href }: URL): string => oneLine(href, MAX_URL);
 
 const otherType = (url: URL, name: string): WebProblem =>

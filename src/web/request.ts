@@ -14,12 +14,10 @@ interface Address {
   family: number;
 }
 
-/** All addresses of a name. */
 export type Resolve = (hostname: string) => Promise<readonly Address[]>;
 
 const systemResolve: Resolve = (hostname) => lookupName(hostname, { all: true, verbatim: true });
 
-/** The way to the hosts of pages. */
 export interface Network {
   /** Hosts that may have private addresses. */
   isNamed: IsNamed;

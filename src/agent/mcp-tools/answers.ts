@@ -6,7 +6,6 @@ import type { ContentBlock } from "../../tools/tool.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 
-/** A tool that cannot be offered. */
 export interface LeftOutTool {
   tool: string;
   reason: string;
@@ -64,7 +63,6 @@ function beginningIn(answer: Readonly<Record<string, unknown>>, asked: unknown):
 /** The answer as the server sent it, but for secrets. */
 export const answerIn = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
 
-/** A copy of a JSON value with other texts. */
 function hidden(value: unknown, hide: (text: string) => string): unknown {
   if (typeof value === "string") return hide(value);
   if (Array.isArray(value)) return value.map((inner) => hidden(inner, hide));

@@ -29,7 +29,6 @@ export interface LoginRequest {
 
 /** A log-in that waits for the browser to come back. */
 export interface PendingLogin {
-  /** Address that the person opens. */
   address: URL;
   /** The parameter `state` of the address to which the browser comes back. */
   state: string;

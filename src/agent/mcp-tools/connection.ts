@@ -25,7 +25,6 @@ import { type Continuation, type InputRequired, elicitResult, elicitationIn } fr
 import { type ExpandedServer, type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
-/** Ends a server's process at once. */
 function killProcess(pid: number | null): void {
   try {
     if (pid !== null) process.kill(pid, "SIGKILL");
@@ -42,9 +41,7 @@ const START_MS = 120_000;
 const ADDRESS_MS = 30_000;
 /** Time a server may take to say which revisions it speaks; servers from before that question may say nothing. */
 const PROBE_MS = 4000;
-/** Code of JSON-RPC. */
 const METHOD_NOT_FOUND = -32_601;
-/** Most pages of one list of tools. */
 const MAX_PAGES = 64;
 /** Newest tokens of a log-in that are blacked out in what the server says. */
 const KEPT_TOKENS = 10;

@@ -93,7 +93,6 @@ function proxyHint(env: Environment): string {
   return `. ${name} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
 }
 
-/** An error and its causes. */
 function* linksOf(error: unknown): Generator<Error> {
   let link = error;
   for (let depth = 0; depth < 8 && link instanceof Error; depth += 1, link = link.cause) yield link;
@@ -143,5 +142,4 @@ export function lastWords(stderr: string): string {
 
 const STACK = /^\s+at |^Node\.js v\d|^node:internal|^\s*throw |^\s*File "|^Traceback /;
 const ERROR = /error|exception|fatal|cannot|failed|missing|required|not found|denied|no such/i;
-/** The folders of an absolute path. */
 const FOLDERS = /(?:file:\/\/|\b[A-Za-z]:(?=[\\/]))?(?<![\w.:/])[\\/](?:[^\s\\/'":,;()]+[\\/])+/g;

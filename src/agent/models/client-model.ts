@@ -1,14 +1,8 @@
 /** The model that an MCP client lends, in the terms of sampling. */
-import type { BaseLanguageModelInput } from "@langchain/core/language_models/base";
-import {
-  BaseChatModel,
-  type BaseChatModelCallOptions,
-  type BindToolsInput,
-} from "@langchain/core/language_models/chat_models";
+import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
 import type { ModelProfile } from "@langchain/core/language_models/profile";
 import {
   AIMessage,
-  type AIMessageChunk,
   type BaseMessage,
   type ContentBlock,
   HumanMessage,
@@ -16,11 +10,11 @@ import {
   ToolMessage,
 } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
-import type { Runnable } from "@langchain/core/runnables";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { defined } from "../../core/defined.ts";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
+import { OwnModel } from "./own-model.ts";
 
 /** Answers model calls by a model of the clients of the run's principal. */
 export interface ModelLender {
@@ -41,37 +35,17 @@ export class ModelAwaited extends DeepAgentError {
   }
 }
 
-interface ClientCallOptions extends BaseChatModelCallOptions {
-  tools?: BindToolsInput[];
-}
-
 /** The model of the client, through MCP sampling. Tokens are not known: clients do not tell them. */
-export class ClientModel extends BaseChatModel<ClientCallOptions> {
+export class ClientModel extends OwnModel {
   readonly #lender: ModelLender;
 
   constructor(lender: ModelLender) {
-    super({});
+    super("client");
     this.#lender = lender;
   }
 
-  override _llmType(): string {
-    return "client";
-  }
-
-  override getName(): string {
-    return "client";
-  }
-
-  /** The media that sampling can carry. */
   override get profile(): ModelProfile {
     return { imageInputs: true, audioInputs: true, videoInputs: false, pdfInputs: false };
-  }
-
-  override bindTools(
-    tools: BindToolsInput[],
-    options?: Partial<ClientCallOptions>,
-  ): Runnable<BaseLanguageModelInput, AIMessageChunk, ClientCallOptions> {
-    return this.withConfig({ ...options, tools });
   }
 
   /** @throws ModelAwaited when nobody answers now, RunFailure when the client would not or could not. */
@@ -191,7 +165,6 @@ function choiceOf(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
   return { mode: choice === "none" ? "none" : "required" };
 }
 
-/** The message that an answer stands for. */
 export function answeredMessage({
   content,
   model,

@@ -9,7 +9,6 @@ import { isObject, memberOf } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { saysOverflow } from "./provider-words.ts";
 
-/** Longest part of a provider's own words in a message. */
 const QUOTE_LIMIT = 300;
 
 /**
@@ -101,18 +100,15 @@ export function withoutSecrets(text: string): string {
 
 export interface FailureFacts {
   reason: ModelFailureReason;
-  /** HTTP status, when the provider answered with one. */
   status?: number;
   /** True if the same request may succeed a little later. */
   retryable: boolean;
-  /** Pause the provider asks for. */
   retryAfterMs?: number;
   /** The account's quota or credit is used up: waiting does not help. */
   quota: boolean;
   /** System error such as `ECONNREFUSED`, when the connection failed. */
   network?: string;
   timedOut: boolean;
-  /** The provider has too much to do. */
   overloaded: boolean;
   /** The provider reported a fault of its own, before an answer or inside one. */
   reported: boolean;
@@ -200,7 +196,6 @@ const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL
 /** Longer words are not codes. */
 const LONGEST_KIND = 200;
 
-/** The error and its causes, outermost first. */
 function causes(error: unknown): object[] {
   const chain: object[] = [];
   let current = error;

@@ -17,7 +17,6 @@ export type SearchChoice =
   /** `keys`: variables any of which would do, where a key is all that is missing. */
   | { ok: false; problem: string; keys?: readonly string[] };
 
-/** Variables with the keys of search services. */
 export const SEARCH_KEYS: readonly string[] = Object.values(KEYED_SERVICES).flatMap(({ keys }) => keys);
 
 /** The search that is configured, or that a key in the environment is for. */

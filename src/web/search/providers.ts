@@ -2,9 +2,7 @@
 import { type Question, askService } from "./ask.ts";
 import { type FieldNames, type SearchPages, listIn, tidyPages } from "./results.ts";
 
-/** A service that is asked with a key. */
 interface KeyedService {
-  /** Name for people. */
   title: string;
   /** Variables with its key, the first that is set counts. */
   keys: readonly [string, ...string[]];

@@ -11,7 +11,6 @@ export interface FoundPage {
   date?: string;
 }
 
-/** A page as a provider gives it. */
 type RawPage = Readonly<Record<string, unknown>>;
 
 /** The names of a provider's fields that differ from ours, or how to make ours. */

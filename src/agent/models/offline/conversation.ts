@@ -93,7 +93,6 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
 /** Beginning of refusals, also if the status of a result was lost on the way. */
 const REFUSED = /^(?:Error: |User rejected the tool call)/;
 
-/** The calls of one tool, in order. */
 export const callsOf = (turn: Turn, name: string): CallRecord[] =>
   turn.calls.filter((call) => call.name === name);
 

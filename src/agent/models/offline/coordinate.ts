@@ -280,7 +280,6 @@ const SECTION_LIMIT = 12_000;
 const METHOD =
   "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.";
 
-/** The whole report as Markdown. */
 function reportText(work: Work): string {
   const examined = examinedAreas(work);
   const list = examined.map(

@@ -127,7 +127,6 @@ const DULL =
 const PROBLEMS_SHOWN = 3;
 const LINE_LIMIT = 140;
 
-/** The report on one area: counts and places, nothing that was not found. */
 function areaReport(work: Work): string {
   const { turn, tools, folders, words, matches } = work;
   if (!tools.has("glob") && !tools.has("grep")) {

@@ -1,29 +1,14 @@
 /** The rule-based model that needs no key. */
 import { createHash } from "node:crypto";
-import type { BaseLanguageModelInput } from "@langchain/core/language_models/base";
-import {
-  BaseChatModel,
-  type BaseChatModelCallOptions,
-  type BindToolsInput,
-} from "@langchain/core/language_models/chat_models";
-import {
-  AIMessage,
-  type AIMessageChunk,
-  type BaseMessage,
-  HumanMessage,
-  type UsageMetadata,
-} from "@langchain/core/messages";
+import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, HumanMessage, type UsageMetadata } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
-import type { Runnable } from "@langchain/core/runnables";
 import { z } from "zod";
+import { OwnModel } from "../own-model.ts";
 import { FINDINGS } from "../verdicts.ts";
 import { type Step, currentTurn } from "./conversation.ts";
 import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
-
-interface OfflineCallOptions extends BaseChatModelCallOptions {
-  tools?: BindToolsInput[];
-}
 
 /**
  * A chat model without a language model: what it says next follows from the messages and the bound tools
@@ -32,24 +17,9 @@ interface OfflineCallOptions extends BaseChatModelCallOptions {
  *
  * The same conversation always gives the same reply. Token counts are estimates, four characters each.
  */
-export class OfflineModel extends BaseChatModel<OfflineCallOptions> {
+export class OfflineModel extends OwnModel {
   constructor() {
-    super({});
-  }
-
-  override _llmType(): string {
-    return "offline";
-  }
-
-  override getName(): string {
-    return "offline";
-  }
-
-  override bindTools(
-    tools: BindToolsInput[],
-    options?: Partial<OfflineCallOptions>,
-  ): Runnable<BaseLanguageModelInput, AIMessageChunk, OfflineCallOptions> {
-    return this.withConfig({ ...options, tools });
+    super("offline");
   }
 
   override async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {

@@ -9,7 +9,6 @@ export const MEMORIES = "/memories/";
 export const MEMORY_FILE = "/memories/offline-notes.md";
 const MOUNTS = new Set(["/memories", "/skills", "/conversation_history", "/large_tool_results"]);
 
-/** A part of the workspace that one subagent examines. */
 export interface Area {
   title: string;
   folders: AreaFolder[];
@@ -53,7 +52,6 @@ export function surveyOf(turn: Turn) {
   };
 }
 
-/** True if the listing of `/` has the folder. */
 export const isMounted = (turn: Turn, folder: string): boolean =>
   listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
 
@@ -148,7 +146,6 @@ export function isExamined(path: string, base: string): boolean {
   return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !OWN_REPORT.test(name);
 }
 
-/** Number of the words that a path contains. */
 export const relevance = (path: string, words: readonly string[]): number =>
   words.filter((word) => path.toLowerCase().includes(word.toLowerCase())).length;
 

@@ -1,0 +1,38 @@
+/** The base of models that are parts of this program. */
+import type { BaseLanguageModelInput } from "@langchain/core/language_models/base";
+import {
+  BaseChatModel,
+  type BaseChatModelCallOptions,
+  type BindToolsInput,
+} from "@langchain/core/language_models/chat_models";
+import type { AIMessageChunk } from "@langchain/core/messages";
+import type { Runnable } from "@langchain/core/runnables";
+
+interface OwnCallOptions extends BaseChatModelCallOptions {
+  tools?: BindToolsInput[];
+}
+
+/** A model with a name, whose calls are given the bound tools as an option. */
+export abstract class OwnModel extends BaseChatModel<OwnCallOptions> {
+  readonly #name: string;
+
+  constructor(name: string) {
+    super({});
+    this.#name = name;
+  }
+
+  override _llmType(): string {
+    return this.#name;
+  }
+
+  override getName(): string {
+    return this.#name;
+  }
+
+  override bindTools(
+    tools: BindToolsInput[],
+    options?: Partial<OwnCallOptions>,
+  ): Runnable<BaseLanguageModelInput, AIMessageChunk, OwnCallOptions> {
+    return this.withConfig({ ...options, tools });
+  }
+}
