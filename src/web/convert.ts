@@ -51,38 +51,25 @@ const TOO_MUCH = "It takes too much time or memory to read it.";
 /** Each thread can take a core and its memory, whatever the number of runs. */
 const threads = new Semaphore(2);
 
-/** `undefined`: it took too much time or memory. */
+/** The thread has no environment and no output. `undefined`: it took too much time or memory. */
 const inThread = (
-  code: string,
-  input: HtmlInput | PdfInput,
-  options: ConvertOptions,
-): Promise<Outcome | undefined> => threads.run(() => convert(code, input, options), options.signal);
-
-/** The thread has no environment and no output. */
-async function convert(
   code: string,
   workerData: HtmlInput | PdfInput,
   { timeMs, signal }: ConvertOptions,
-): Promise<Outcome | undefined> {
-  const worker = new Worker(code, {
-    eval: true,
-    workerData,
-    env: {},
-    execArgv: [],
-    stdout: true,
-    stderr: true,
-    resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY_MB },
-  });
-  const deadline = AbortSignal.timeout(timeMs);
-  try {
-    const stop = AbortSignal.any([signal, deadline]);
-    const [outcome] = (await once(worker, "message", { signal: stop })) as [Outcome]; // as the threads post it
-    return outcome;
-  } catch {
-    // The thread failed, which is the same as too much, or was stopped.
-    signal.throwIfAborted();
-    return undefined;
-  } finally {
-    await worker.terminate();
-  }
-}
+): Promise<Outcome | undefined> =>
+  threads.run(async () => {
+    const resourceLimits = { maxOldGenerationSizeMb: MAX_MEMORY_MB };
+    const bare = { env: {}, execArgv: [], stdout: true, stderr: true, resourceLimits };
+    const worker = new Worker(code, { eval: true, workerData, ...bare });
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(timeMs)]);
+    try {
+      const [outcome] = (await once(worker, "message", { signal: stop })) as [Outcome]; // as the threads post it
+      return outcome;
+    } catch {
+      // The thread failed, which is the same as too much, or was stopped.
+      signal.throwIfAborted();
+      return undefined;
+    } finally {
+      await worker.terminate();
+    }
+  }, signal);

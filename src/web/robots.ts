@@ -58,14 +58,10 @@ function ruleOf(pattern: string, allows: boolean): Rule {
 
 function allows(rules: readonly Rule[], url: URL): boolean {
   const path = normal(url.pathname + url.search);
-  if (path === "/robots.txt") return true;
-  let best: Rule | undefined;
-  for (const rule of rules) {
-    const isStronger =
-      best === undefined || rule.length > best.length || (rule.length === best.length && rule.allows);
-    if (isStronger && matches(rule, path)) best = rule;
-  }
-  return best?.allows ?? true;
+  const [best] = rules
+    .filter((rule) => matches(rule, path))
+    .sort((a, b) => b.length - a.length || Number(b.allows) - Number(a.allows));
+  return path === "/robots.txt" || (best?.allows ?? true);
 }
 
 /** Finds each part after the one before it, as early as possible; the last one of a whole pattern at the end. */

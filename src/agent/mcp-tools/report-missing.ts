@@ -46,12 +46,13 @@ function noteOn({ problems, leftOut }: Missing): string {
   const servers = problems.map(({ server }) => server).join(", ");
   const tools = leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
   return [
-    ...(servers === "" ? [] : [`These MCP servers and their tools are not available now: ${servers}.`]),
-    ...(tools === "" ? [] : [`These tools of MCP servers cannot be used: ${headOf(tools, MAX_NAMED)}.`]),
-    ...(servers + tools === ""
-      ? []
-      : ["Do as much as possible without them, and say in your answer what you needed them for."]),
-  ].join(" ");
+    servers && `These MCP servers and their tools are not available now: ${servers}.`,
+    tools && `These tools of MCP servers cannot be used: ${headOf(tools, MAX_NAMED)}.`,
+    (servers || tools) &&
+      "Do as much as possible without them, and say in your answer what you needed them for.",
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 /** Characters of the system prompt that names of tools may take. */

@@ -45,9 +45,8 @@ export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL)
 const discard = ({ body }: Response): void => void body?.cancel().catch(() => undefined);
 
 const authorized = (init: RequestInit, token: string | undefined): RequestInit => {
-  if (token === undefined) return init;
   const headers = new Headers(init.headers);
-  headers.set("authorization", `Bearer ${token}`);
+  if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
   return { ...init, headers };
 };
 

@@ -55,14 +55,13 @@ export async function resultOfTask(
       const ended = endOf(state);
       if (ended) return ended;
       const inputRequests = newRequestsIn(state, answered);
-      if (Object.keys(inputRequests).length > 0) {
+      const isAsked = Object.keys(inputRequests).length > 0;
+      if (isAsked) {
         const { inputResponses } = await continuationOf(connection.name, { inputRequests }, asking);
         await insist("tasks/update", { inputResponses });
         for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
-        await wait(INTERVAL.least, undefined, { signal });
-      } else {
-        await wait(intervalIn(state), undefined, { signal });
       }
+      await wait(isAsked ? INTERVAL.least : intervalIn(state), undefined, { signal });
     }
   } catch (error) {
     if (signal.aborted && !isParked(signal))
@@ -75,12 +74,10 @@ export async function resultOfTask(
 function newRequestsIn(
   { status, inputRequests }: Readonly<Record<string, unknown>>,
   answered: ReadonlySet<string>,
-): NonNullable<InputRequired["inputRequests"]> {
+): InputRequired["inputRequests"] & {} {
   const all = status === "input_required" ? Object.entries(recordOf(inputRequests)) : [];
-  // Each is checked before it is asked.
-  return Object.fromEntries(all.filter((request) => !answered.has(JSON.stringify(request)))) as NonNullable<
-    InputRequired["inputRequests"]
-  >;
+  const others = all.filter((request) => !answered.has(JSON.stringify(request)));
+  return Object.fromEntries(others) as InputRequired["inputRequests"] & {}; // each is checked before it is asked
 }
 
 const pauseAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE_MS);
@@ -91,18 +88,16 @@ function intervalIn(state: Readonly<Record<string, unknown>>): number {
 }
 
 /** The result of a task that has ended. One that was not carried out has an error, as a call has. */
-function endOf(state: Readonly<Record<string, unknown>>): ReadResult | undefined {
-  switch (state["status"]) {
-    case "completed":
-      return resultIn(recordOf(state["result"]));
-    case "failed":
-    case "cancelled": {
-      const said = recordOf(state["error"])["message"] ?? state["statusMessage"];
-      const why = typeof said === "string" && said !== "" ? `: ${oneLine(said, 1000)}` : "";
-      const text = `The server's task ${state["status"] === "failed" ? "failed" : "was cancelled"}${why}`;
-      return resultIn({ content: [{ type: "text", text }], isError: true });
-    }
-    default:
-      return undefined;
-  }
+function endOf({
+  status,
+  result,
+  error,
+  statusMessage,
+}: Readonly<Record<string, unknown>>): ReadResult | undefined {
+  if (status === "completed") return resultIn(recordOf(result));
+  if (status !== "failed" && status !== "cancelled") return undefined;
+  const said = recordOf(error)["message"] ?? statusMessage;
+  const why = typeof said === "string" && said !== "" ? `: ${oneLine(said, 1000)}` : "";
+  const text = `The server's task ${status === "failed" ? "failed" : "was cancelled"}${why}`;
+  return resultIn({ content: [{ type: "text", text }], isError: true });
 }

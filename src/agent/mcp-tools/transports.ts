@@ -67,10 +67,8 @@ export async function createTransport(
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const url = new URL(server.url);
   const plain = serverFetch(CHECKS);
-  const settings = {
-    requestInit: { headers: { ...server.headers } },
-    fetch: options.login === undefined ? plain : withLogin(plain, options.login, url),
-  };
+  const fetch = options.login === undefined ? plain : withLogin(plain, options.login, url);
+  const settings = { requestInit: { headers: { ...server.headers } }, fetch };
   const transport =
     way === "sse"
       ? new SSEClientTransport(url, settings)
@@ -78,29 +76,23 @@ export async function createTransport(
   return { transport, pid: () => null, end: async () => undefined, noise: () => "" };
 }
 
+const CHALLENGE_MS = 20_000;
+
 /** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
-export const askForChallenge = ({ url, headers }: RemoteMcpServer): Promise<Response> =>
-  serverFetch(CHECKS)(url, {
+export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Response> {
+  const clientInfo = { name: "deepagent-mcp", version: "1" };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+  return serverFetch(CHECKS)(url, {
     method: "POST",
     headers: {
       ...headers,
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
     },
-    body: JSON.stringify({
-      jsonrpc: "2.0",
-      id: 1,
-      method: "initialize",
-      params: {
-        protocolVersion: "2025-11-25",
-        capabilities: {},
-        clientInfo: { name: "deepagent-mcp", version: "1" },
-      },
-    }),
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
     signal: AbortSignal.timeout(CHALLENGE_MS),
   });
-
-const CHALLENGE_MS = 20_000;
+}
 
 /** Data of the error that a request gets if its stream ended without an answer. No server can send a symbol. */
 export const BROKEN_OFF = Symbol("broken off");
@@ -110,10 +102,9 @@ function tellingEnds<T extends Transport>(transport: T): T {
   const send: Transport["send"] = transport.send.bind(transport);
   transport.send = (message, options) => {
     const id = "method" in message && "id" in message ? message.id : undefined;
+    const error = { code: 0, message: "the stream ended", data: BROKEN_OFF };
     const onRequestStreamEnd = (): void => {
-      if (id === undefined) return;
-      const error = { code: 0, message: "the stream ended", data: BROKEN_OFF };
-      transport.onmessage?.({ jsonrpc: "2.0", id, error });
+      if (id !== undefined) transport.onmessage?.({ jsonrpc: "2.0", id, error });
     };
     return send(message, { ...options, onRequestStreamEnd });
   };

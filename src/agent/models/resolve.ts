@@ -104,7 +104,7 @@ async function providerModel(
     limitSilence(model, limits);
     return model;
   } catch (error) {
-    throw loadingFailure(error, { spec, provider, packages, name: facts.package });
+    throw loadingFailure(error, { spec, provider, name: facts.package, ...defined({ packages }) });
   }
 }
 
@@ -140,15 +140,16 @@ function connection(
   return {};
 }
 
-interface Failed {
-  spec: string;
-  provider: string;
-  /** Of the provider's package. */
-  name: string;
-  packages: string | undefined;
-}
-
-function loadingFailure(error: unknown, { spec, provider, name, packages }: Failed): ConfigurationError {
+/** `name`: of the provider's package. */
+function loadingFailure(
+  error: unknown,
+  {
+    spec,
+    provider,
+    name,
+    packages,
+  }: Record<"spec" | "provider" | "name", string> & Pick<ResolveOptions, "packages">,
+): ConfigurationError {
   const text = errorMessage(error);
   const isMissing = codeOf(error) === "ERR_MODULE_NOT_FOUND";
   const missing = /Cannot find package '([^'/]+(?:\/[^'/]+)?)'/.exec(text)?.[1] ?? name;

@@ -5,10 +5,9 @@ import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { geminiSchema } from "./gemini-schema.ts";
 import { joined } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
-import { type SentSchema, sentSchema } from "./tool-schema.ts";
+import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
 /** A model with the tools that it may use. */
 export interface ToolBinding {

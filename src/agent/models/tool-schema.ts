@@ -45,17 +45,17 @@ export function sentSchema(given: unknown, narrow = (schema: Schema): Schema => 
 }
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-export const distinct = (values: readonly unknown[]): unknown[] => [
+const distinct = (values: readonly unknown[]): unknown[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
 ];
 
 /** `schema` with `text` at the end of its description. */
-export function noted(schema: Schema, text: string): Schema {
+function noted(schema: Schema, text: string): Schema {
   const { description } = schema;
   return { ...schema, description: typeof description === "string" ? `${description} ${text}` : text };
 }
 
-export const quoted = (values: readonly unknown[]): string =>
+const quoted = (values: readonly unknown[]): string =>
   values.map((value) => oneLine(JSON.stringify(value), 80)).join(", ");
 
 /** Names for properties that would be refused, different from all others of the tool. */
@@ -78,7 +78,7 @@ function sentNames(root: Schema) {
 }
 
 /** Ends the description of an object that could only be asked for as text. */
-export const JSON_TEXT = "A JSON object, as text.";
+const JSON_TEXT = "A JSON object, as text.";
 
 function restored(given: unknown, schema: unknown, originalOf: (name: string) => string): unknown {
   const { anyOf, oneOf, allOf, properties, items, additionalProperties, description } = recordOf(schema);
@@ -227,7 +227,7 @@ function anyOf(schemas: readonly unknown[]): unknown {
 }
 
 /** A schema without unions at its root. It has the properties of all members, and says what each demands. */
-export function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
+function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
   const membersOf = (union: unknown): Schema[] => listOf(union).map((member) => flat(recordOf(member)));
   const whole = [base, ...membersOf(all)];
   const members = [...membersOf(any), ...membersOf(one)].filter((member) => member["type"] !== "null");
@@ -254,4 +254,53 @@ export function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): S
   return properties.size > 0 && forms.length > 1
     ? noted(schema, `Give one of: ${forms.join(" or ")}.`)
     : schema;
+}
+
+/** Keywords that mean the same in Gemini. */
+const KEPT: ReadonlySet<string> = new Set(["description", "minItems", "maxItems", "minimum", "maximum"]);
+
+/** The parameters of a tool for Gemini, which reads a part of OpenAPI. A tool without any has an object without properties, which is not sent. */
+export const geminiSchema = (schema: Schema): Schema =>
+  Object.keys(recordOf(schema["properties"])).length > 0
+    ? narrowed(schema)
+    : { type: "object", properties: {} };
+
+/**
+ * One type for each value, enums of strings, no unions. Gemini refuses other keywords (nanbingxyz/5ire#42), lists of
+ * types (n8n-io/n8n#15553), other enums (router-for-me/CLIProxyAPI#1076), values without a type
+ * (google-gemini/gemini-cli#4400) and objects without properties (CherryHQ/cherry-studio#3270).
+ */
+function narrowed(schema: Schema): Schema {
+  const { properties, required, items, format, ...single } = flat(schema);
+  const union = [...listOf(schema["anyOf"]), ...listOf(schema["oneOf"])].map(recordOf);
+  const given = distinct([single["type"], ...union.map((member) => member["type"])].flat());
+  const types = given.filter((word) => typeof word === "string" && word !== "null");
+  const named = Object.entries(recordOf(properties)).map(([name, part]) => [name, narrowed(recordOf(part))]);
+  const inferred = named.length > 0 ? "object" : isRecord(items) ? "array" : "string";
+  const [type = inferred, ...others] = types;
+  const forms = union.length > 0 ? union : [single];
+  const values = forms.flatMap((form) => ("const" in form ? [form["const"]] : listOf(form["enum"])));
+  const isWords = type === "string" && values.every((value) => typeof value === "string" && value !== "");
+  const sent: Record<string, unknown> = Object.fromEntries(
+    Object.entries(single).filter(([key]) => KEPT.has(key)),
+  );
+  if (given.includes("null")) sent["nullable"] = true;
+  if (values.length > 0 && isWords) sent["enum"] = values;
+  if (format === "date-time" && type === "string") sent["format"] = format;
+  if (type === "array") sent["items"] = narrowed(recordOf(items));
+  if (type === "object" && named.length > 0) {
+    Object.assign(
+      sent,
+      { properties: Object.fromEntries(named) },
+      required === undefined ? {} : { required },
+    );
+  }
+  const isOpen = type === "object" && named.length === 0;
+  sent["type"] = isOpen ? "string" : type;
+  const notes = [
+    ...(values.length > 0 && !isWords ? [`One of ${quoted(values)}.`] : []),
+    ...(others.length > 0 ? [`Or of type ${others.join(", ")}.`] : []),
+    ...(isOpen ? [JSON_TEXT] : []),
+  ];
+  return notes.reduce<Schema>(noted, sent);
 }

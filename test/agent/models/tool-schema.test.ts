@@ -1,8 +1,7 @@
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { geminiSchema } from "../../../src/agent/models/gemini-schema.ts";
-import { sentSchema } from "../../../src/agent/models/tool-schema.ts";
+import { geminiSchema, sentSchema } from "../../../src/agent/models/tool-schema.ts";
 import { attempts } from "../../support/effort.ts";
 import { anthropicProblem } from "../../support/wire-rules-anthropic.ts";
 import { googleSchemaProblem } from "../../support/wire-rules-google.ts";
