@@ -129,13 +129,9 @@ function bytesIn(value: unknown): number {
 /** Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. */
 export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
   const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
+  const texts = typeof content === "string" ? content : content.filter(({ type }) => type === "text");
   return new AIMessageChunk({
-    content:
-      typeof content === "string"
-        ? headOf(content, room)
-        : content.flatMap((block) =>
-            block.type === "text" ? [{ ...block, text: headOf(String(block.text), room) }] : [],
-          ),
+    content: withTexts(texts, (text) => headOf(text, room)),
     tool_call_chunks: room === 0 ? [] : chunks.map((chunk) => ({ ...chunk, args: "" })),
     response_metadata,
     ...defined({ usage_metadata, id }),
@@ -171,7 +167,8 @@ export function replyOf(
   const { output: _output, ...metadata } = response_metadata;
   const message = new AIMessageChunk({
     ...fields,
-    content: sendable(content),
+    // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
+    content: withTexts(content, wellFormed),
     ...short("id", id),
     response_metadata: isCut ? { ...metadata, stop_reason: "max_output_tokens" } : response_metadata,
     tool_call_chunks: valid,
@@ -187,12 +184,11 @@ function plainArguments(args: string): string {
   return typeof inner === "string" ? inner : text;
 }
 
-/** Text without halves of surrogate pairs: no provider takes them, and to write them as JSON takes long. */
-const sendable = (content: MessageContent): MessageContent =>
+const withTexts = (content: MessageContent, change: (text: string) => string): MessageContent =>
   typeof content === "string"
-    ? wellFormed(content)
+    ? change(content)
     : content.map((block) =>
-        block.type === "text" ? { ...block, text: wellFormed(String(block["text"])) } : block,
+        block.type === "text" ? { ...block, text: change(String(block["text"])) } : block,
       );
 
 const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
@@ -237,19 +233,19 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agen
     })),
   ];
   const callIds = read.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
-  const mended = read.map(({ call, why }) =>
-    mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
-  );
+  const refused: ToolMessage[] = [];
+  const mended = read.map(({ call, why }) => {
+    if (why === undefined) return mendCall(call, callIds);
+    const empty = mendCall({ ...call, args: {} }, callIds);
+    refused.push(refusal(empty, why));
+    return empty;
+  });
   const isChanged = mended.some((call, index) => call !== calls[index]);
   const name = agent !== undefined && NAME.test(agent) ? agent : given.name;
   const reply = messageOf(given, mended, isChanged, name);
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
-  const refused = mended.flatMap((call, index) => {
-    const why = read[index]?.why;
-    return why === undefined ? [] : [refusal(call, why)];
-  });
   return { reply, refused };
 }
 
