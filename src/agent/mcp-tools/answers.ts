@@ -17,7 +17,13 @@ const INITIALIZE = "initialize";
 /** Methods whose answers are read here. */
 const READ = /^(?:initialize$|(?:tools|resources|prompts|tasks)\/)/;
 /** The fields that the package wants in an answer to one of these. */
-const STRICT = { resultType: "complete", content: [], ttlMs: 0, cacheScope: "private" };
+const LISTS = "tools content resources resourceTemplates contents prompts messages".split(" ");
+const STRICT = {
+  ...Object.fromEntries(LISTS.map((name) => [name, []])),
+  resultType: "complete",
+  ttlMs: 0,
+  cacheScope: "private",
+};
 
 /**
  * Lets answers through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
