@@ -43,9 +43,8 @@ interface Page extends Element {
 
 function convert({ html, url, isPlain }: HtmlInput): Converted {
   const size = sizeOf(html);
-  return isPlain || exceeds(size, MOST)
-    ? plainText(html)
-    : markdownOf(html, url, !exceeds(size, MOST_SEARCHED));
+  if (isPlain || exceeds(size, MOST)) return plainText(html);
+  return markdownOf(html, url, !exceeds(size, MOST_SEARCHED));
 }
 
 type Size = typeof MOST;
@@ -86,7 +85,8 @@ function markdownOf(html: string, url: string, isSearched: boolean): Converted {
   return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
 }
 
-const textOf = (element: Element | null): string => (element?.textContent ?? "").replace(/\s+/g, " ").trim();
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
+const textOf = (element: Element | null): string => oneLine(element?.textContent ?? "");
 
 function baseOf(page: Page, url: string): string {
   const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
@@ -95,9 +95,8 @@ function baseOf(page: Page, url: string): string {
 
 /** The article of a page, without menus and the like; `undefined` for a page that is more than an article. */
 function articleOf(page: Page): Element | undefined {
-  const around = [...page.querySelectorAll(AROUND)]
-    .filter((element) => !element.parentElement?.closest(AROUND))
-    .reduce((sum, element) => sum + textOf(element).length, 0);
+  const outermost = [...page.querySelectorAll(AROUND)].filter((one) => !one.parentElement?.closest(AROUND));
+  const around = outermost.reduce((sum, element) => sum + textOf(element).length, 0);
   const whole = textOf(page.body).length;
   if (whole > LONGEST_ARTICLE) return undefined;
   const found = findArticle(page);
@@ -151,8 +150,6 @@ function addRule(
     replacement: (content: string, node: unknown) => replacement(content, node as Element), // as above
   });
 }
-
-const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 
 /** A link with its whole address; the text alone if the address leads nowhere else. */
 function linked(content: string, href: string, base: string): string {
@@ -212,20 +209,17 @@ function plainText(html: string): Converted {
   let title = "";
   let silent = 0;
   let isTitle = false;
+  const passTag = (name: string, step: 1 | -1): void => {
+    if (SILENT.has(name)) silent += step;
+    if (name === "title") isTitle = step === 1;
+    else if (!INLINE.has(name)) parts.push("\n");
+  };
   const parser = new Parser({
-    onopentagname(name) {
-      if (SILENT.has(name)) silent += 1;
-      if (name === "title") isTitle = true;
-      else if (!INLINE.has(name)) parts.push("\n");
-    },
+    onopentagname: (name) => passTag(name, 1),
+    onclosetag: (name) => passTag(name, -1),
     ontext(text) {
       if (isTitle) title += text;
       else if (silent === 0) parts.push(text.replace(/\s+/g, " "));
-    },
-    onclosetag(name) {
-      if (SILENT.has(name)) silent -= 1;
-      if (name === "title") isTitle = false;
-      else if (!INLINE.has(name)) parts.push("\n");
     },
   });
   parser.end(html);
@@ -238,11 +232,9 @@ function plainText(html: string): Converted {
 }
 
 const SILENT: ReadonlySet<string> = new Set(["script", "style", "noscript", "template", "svg"]);
-const INLINE: ReadonlySet<string> = new Set(
-  "a abbr b bdi bdo cite code data em font i kbd mark q s samp small span strong sub sup time u var wbr".split(
-    " ",
-  ),
-);
+const INLINE_NAMES =
+  "a abbr b bdi bdo cite code data em font i kbd mark q s samp small span strong sub sup time u var wbr";
+const INLINE: ReadonlySet<string> = new Set(INLINE_NAMES.split(" "));
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 parentPort?.postMessage(convert(workerData as HtmlInput)); // given by convert.ts

@@ -13,15 +13,11 @@ export class CallTime {
   }
 
   restart(): void {
-    clearTimeout(this.#timer);
+    this.stop();
     this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
   }
 
-  pause(): void {
-    clearTimeout(this.#timer);
-  }
-
-  end(): void {
+  stop(): void {
     clearTimeout(this.#timer);
   }
 }

@@ -218,7 +218,7 @@ export class McpConnection {
       return { unsent: this.reason(error) };
     } finally {
       this.#atWork.delete(atWork);
-      time.end();
+      time.stop();
     }
   }
 
@@ -234,7 +234,7 @@ export class McpConnection {
       this.#options.log.warn("mcp_question_refused", { server: this.name, why });
       return elicitResult(undefined);
     }
-    call.time.pause();
+    call.time.stop();
     try {
       return elicitResult(await call.hold(question));
     } finally {

@@ -7,9 +7,7 @@ const LONGEST_MS = 60_000;
 
 export class RetryPause {
   readonly #clock: Clock;
-  #failures = 0;
-  #until = 0;
-  #reason: unknown;
+  #last: { failures: number; until: number; reason: unknown } | undefined;
 
   /** `clock`: for durations. */
   constructor(clock: Clock) {
@@ -19,24 +17,21 @@ export class RetryPause {
   /** Begins or lengthens the pause. A server that wants a log-in gets none: the log-in may come from any process. */
   failed(error: unknown): void {
     if (httpStatusOf(error) === 401) return this.end();
-    this.#failures += 1;
-    this.#until = this.#clock() + Math.min(FIRST_MS * 2 ** (this.#failures - 1), LONGEST_MS);
-    this.#reason = error;
+    const failures = (this.#last?.failures ?? 0) + 1;
+    const until = this.#clock() + Math.min(FIRST_MS * 2 ** (failures - 1), LONGEST_MS);
+    this.#last = { failures, until, reason: error };
   }
 
   end(): void {
-    this.#failures = 0;
-    this.#until = 0;
-    this.#reason = undefined;
+    this.#last = undefined;
   }
 
   /** The last failure, and when the next attempt is made; `undefined` if one may be made now. */
   problem(reasonOf: (error: unknown) => string): McpUnavailableError | undefined {
-    const left = this.#until - this.#clock();
+    const { until = 0, reason: cause } = this.#last ?? {};
+    const left = until - this.#clock();
     if (left <= 0) return undefined;
     const wait = durationText(Math.ceil(left / 1000) * 1000);
-    return new McpUnavailableError(`${reasonOf(this.#reason)}; the next attempt is in ${wait}`, {
-      cause: this.#reason,
-    });
+    return new McpUnavailableError(`${reasonOf(cause)}; the next attempt is in ${wait}`, { cause });
   }
 }
