@@ -33,9 +33,8 @@ export function contentOf(header: string | undefined, bytes: Buffer): Content {
     ...(charset === undefined ? {} : { charset }),
   };
   const head = bytes.toString("latin1", 0, LOOKED_AT);
-  if (named === "application/pdf" || (UNKNOWN.has(named) && head.startsWith("%PDF-"))) {
+  if (named === "application/pdf" || (UNKNOWN.has(named) && head.startsWith("%PDF-")))
     return { kind: "pdf", ...found };
-  }
   if (named === "text/html" || named === "application/xhtml+xml") return { kind: "html", ...found };
   if (UNKNOWN.has(named)) return { kind: sniffed(head), ...found };
   return { kind: TEXT.test(named) ? "text" : "other", ...found };

@@ -38,9 +38,8 @@ export function readRobots(text: string, name: string): RobotsRules {
       isNaming = false;
       const pattern = value.trim();
       const rules = isFor(group, name) ? own : group.includes("*") ? others : undefined;
-      if (pattern !== "" && rules !== undefined && rules.length < MAX_RULES) {
+      if (pattern !== "" && rules !== undefined && rules.length < MAX_RULES)
         rules.push(ruleOf(pattern, field === "allow"));
-      }
     }
   }
   const rules = hasOwn ? own : others;

@@ -20,9 +20,8 @@ export function elicitationIn(server: string, params: unknown): Question | undef
   const text =
     typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
   const common = { kind: "elicitation", server, message: cutMiddle(text, MAX_MESSAGE) } as const;
-  if (mode === "url" || (requestedSchema === undefined && url !== undefined)) {
+  if (mode === "url" || (requestedSchema === undefined && url !== undefined))
     return typeof url === "string" && isOfWeb(url) ? { ...common, mode: "url", url } : undefined;
-  }
   const fields = flatFields(recordOf(requestedSchema));
   return fields && { ...common, mode: "form", fields };
 }

@@ -81,9 +81,8 @@ async function callOnce(
   const trace = step.traceModel(model);
   try {
     const reply = await ask({ maxRetries: 0 });
-    if (!AIMessage.isInstance(reply)) {
+    if (!AIMessage.isInstance(reply))
       throw new Error("The model answered with something that is not an assistant message.");
-    }
     const reason = finishReasonOf(reply);
     if (reason !== undefined && !isEnd(reason))
       throw new ModelStreamBrokenError(`the provider ended the answer with '${oneLine(reason, 60)}'`);

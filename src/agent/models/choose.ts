@@ -51,9 +51,8 @@ export function modelChoice({ model, env, lendable = false }: ModelOptions): Mod
   if (wanted) return specChoice(wanted, env);
   for (const { provider, model: name } of DEFAULT_MODELS) {
     const key = PROVIDERS[provider]?.key;
-    if (key !== undefined && variable(env, key) !== undefined) {
+    if (key !== undefined && variable(env, key) !== undefined)
       return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
-    }
   }
   return no("model_not_configured", notConfigured(), DEFAULT_KEYS);
 }

@@ -90,9 +90,8 @@ const noVectors = (model: string, cause?: unknown): EmbeddingFailure =>
 
 function embeddingFailure(thrown: unknown, model: string): EmbeddingFailure {
   if (thrown instanceof EmbeddingFailure) return thrown;
-  if (thrown instanceof ConfigurationError) {
+  if (thrown instanceof ConfigurationError)
     return new EmbeddingFailure(thrown.code, thrown.message, { cause: thrown });
-  }
   const { status, reason } = failureFacts(thrown);
   // The answer has none of the fields of an embedding.
   if (status === undefined && reason === "model_error") return noVectors(model, thrown);

@@ -20,9 +20,8 @@ const QUOTE_LIMIT = 300;
  */
 export function modelFailure(error: unknown, model?: string): RunFailure {
   if (error instanceof RunFailure) return error;
-  if (error instanceof ConfigurationError) {
+  if (error instanceof ConfigurationError)
     return new RunFailure("configuration", error.message, { cause: error });
-  }
   const facts = failureFacts(error);
   const subject = model === undefined ? "The model" : `The model ${model}`;
   return new RunFailure(facts.reason, TEXTS[facts.reason](subject, facts), { cause: error });
@@ -66,9 +65,8 @@ function unavailable(facts: FailureFacts): string {
 export function problemOf(facts: FailureFacts): string {
   const { reason, network, overloaded, timedOut, silentMs, reported } = facts;
   if (reason === "model_rate_limited") return `model rate limited${http(facts)}`;
-  if (reason === "model_stream_broken") {
+  if (reason === "model_stream_broken")
     return silentMs === undefined ? "model's answer broke off" : "model fell silent in its answer";
-  }
   if (overloaded) return `model overloaded${http(facts)}`;
   if (reported) return `model's provider failed${http(facts)}`;
   if (timedOut) return "model did not answer in time";

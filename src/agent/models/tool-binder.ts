@@ -31,9 +31,8 @@ export class ToolBinder {
   bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
     const { model, tools, options } = binding;
     if (tools.length === 0 && !options) return joined(model);
-    if (!this.#last || !isSame(this.#last.binding, binding)) {
+    if (!this.#last || !isSame(this.#last.binding, binding))
       this.#last = { binding, bound: boundModel(binding) };
-    }
     return this.#last.bound;
   }
 }

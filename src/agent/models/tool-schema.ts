@@ -209,9 +209,8 @@ function completed({ nullable, ...read }: Record<string, unknown>): Schema {
     read["properties"] = { ...undescribed, ...recordOf(properties) };
   }
   if (listOf(required).length === 0) delete read["required"];
-  if ([type].flat().includes("array") || items !== undefined || prefixItems !== undefined) {
+  if ([type].flat().includes("array") || items !== undefined || prefixItems !== undefined)
     read["items"] = isRecord(items) ? items : anyOf(listOf(prefixItems));
-  }
   if (listOf(values).length <= MAX_ENUM) return read;
   delete read["enum"];
   return noted(
@@ -236,9 +235,8 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
   const required = distinct([...whole.flatMap((part) => listOf(part["required"])), ...shared]);
   const properties = new Map<string, unknown[]>();
   for (const part of [...whole, ...members]) {
-    for (const [name, form] of Object.entries(recordOf(part["properties"]))) {
+    for (const [name, form] of Object.entries(recordOf(part["properties"])))
       properties.set(name, [...(properties.get(name) ?? []), form]);
-    }
   }
   // A member may allow other properties where another one does not.
   const { additionalProperties: _other, ...first } = members[0] ?? {};

@@ -74,9 +74,8 @@ function failureOf(
 ): string {
   const seconds = secondsToWait(headers.get("retry-after"));
   if (status === 401 || status === 403) return `${service} refused access (HTTP ${status}): ${refusal}.`;
-  if (status === 402 || status === 432 || status === 433) {
+  if (status === 402 || status === 432 || status === 433)
     return `${service} does not search any more: the limit of the plan is reached (HTTP ${status}).`;
-  }
   if (status === 429) {
     const when = seconds === undefined ? "later" : `in ${seconds} s`;
     return `${service} has had too many requests (HTTP 429). Try again ${when}.`;

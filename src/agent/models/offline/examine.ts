@@ -129,9 +129,8 @@ const LINE_LIMIT = 140;
 
 function areaReport(work: Work): string {
   const { turn, tools, folders, words, matches } = work;
-  if (!tools.has("glob") && !tools.has("grep")) {
+  if (!tools.has("glob") && !tools.has("grep"))
     return `Nothing could be examined in ${places(folders)}: neither glob nor grep is available here.`;
-  }
   const problems = turn.calls.filter(
     ({ failed, result }) => failed && !/is binary|not valid UTF-8/.test(result),
   );
