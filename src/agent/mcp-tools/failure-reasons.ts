@@ -2,7 +2,7 @@
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { beginningOf, oneLine } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
-import { withoutSecrets } from "../models/failure.ts";
+import { causesOf, firstOf, withoutSecrets } from "../models/failure.ts";
 
 /** A server cannot be used now; the message is for logs, people and models. */
 export class McpUnavailableError extends Error {
@@ -20,9 +20,8 @@ export function secretHider(secrets: readonly string[]): (text: string) => strin
 }
 
 /** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
-export function redacted(text: string, secrets: readonly string[]): string {
-  return oneLine(withoutSecrets(secretHider(secrets)(beginningOf(text))), REASON_LIMIT);
-}
+export const redacted = (text: string, secrets: readonly string[]): string =>
+  oneLine(withoutSecrets(secretHider(secrets)(beginningOf(text))), REASON_LIMIT);
 
 const NO_ROUTE = "its address cannot be reached from here; check the network";
 const NO_TLS = "it does not speak TLS at this address; check the scheme and the port of its url";
@@ -93,10 +92,7 @@ function proxyHint(env: Environment): string {
   return `. ${name} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
 }
 
-function* linksOf(error: unknown): Generator<Error> {
-  let link = error;
-  for (let depth = 0; depth < 8 && link instanceof Error; depth += 1, link = link.cause) yield link;
-}
+const linksOf = (error: unknown): Error[] => causesOf(error).filter((link) => link instanceof Error);
 
 /** The status in an error of a transport; the older one has it in its code or in its text. */
 function statusOf(error: Error): number | undefined {
@@ -107,13 +103,7 @@ function statusOf(error: Error): number | undefined {
 }
 
 /** The HTTP status that an error, or one of its causes, is about. */
-export function httpStatusOf(error: unknown): number | undefined {
-  for (const link of linksOf(error)) {
-    const status = statusOf(link);
-    if (status !== undefined) return status;
-  }
-  return undefined;
-}
+export const httpStatusOf = (error: unknown): number | undefined => firstOf(linksOf(error), statusOf);
 
 /** A code that has a text, or "". Event sources keep only the text of an error, which names its code. */
 function knownCode(error: Error): string {
@@ -126,7 +116,9 @@ function knownCode(error: Error): string {
 export function isFinal(error: unknown): boolean {
   const status = httpStatusOf(error);
   if (status !== undefined) return REFUSALS.has(status);
-  return [...linksOf(error)].map(knownCode).some((code) => code in UNREACHABLE || CERTIFICATE.test(code));
+  return linksOf(error)
+    .map(knownCode)
+    .some((code) => code in UNREACHABLE || CERTIFICATE.test(code));
 }
 
 /** Statuses that refuse the client, whatever it asked. */

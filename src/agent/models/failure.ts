@@ -121,7 +121,7 @@ export interface FailureFacts {
 }
 
 export function failureFacts(error: unknown): FailureFacts {
-  const chain = causes(error);
+  const chain = causesOf(error);
   const outlines = chain.map(outlineOf);
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
@@ -194,7 +194,8 @@ const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL
 /** Longer words are not codes. */
 const LONGEST_KIND = 200;
 
-function causes(error: unknown): object[] {
+/** The error and its causes, outermost first. */
+export function causesOf(error: unknown): object[] {
   const chain: object[] = [];
   let current = error;
   while (typeof current === "object" && current !== null && !chain.includes(current) && chain.length < 8) {
@@ -205,9 +206,9 @@ function causes(error: unknown): object[] {
 }
 
 /** What the first link that has something has. */
-function firstOf<Value>(
-  chain: readonly object[],
-  read: (link: object) => Value | undefined,
+export function firstOf<Link, Value>(
+  chain: readonly Link[],
+  read: (link: Link) => Value | undefined,
 ): Value | undefined {
   for (const link of chain) {
     const value = read(link);
