@@ -18,7 +18,6 @@ import {
   type Area,
   MEMORIES,
   MEMORY_FILE,
-  type Survey,
   WORKSPACE,
   isMounted,
   rootFolder,
@@ -31,14 +30,7 @@ export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
 const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
 
-interface Work extends Survey {
-  turn: Turn;
-  tools: Tools;
-  /** True if the task, or a later message, forbids changes. */
-  isReadOnly: boolean;
-  report: Write | undefined;
-  note: Write | undefined;
-}
+type Work = ReturnType<typeof workOf>;
 
 const STEPS: readonly Row<Work>[] = [
   {
@@ -109,20 +101,22 @@ const STEPS: readonly Row<Work>[] = [
 ];
 
 /** The next step of an agent that plans, delegates to subagents and puts their reports together. */
-export function nextCoordinatorStep(turn: Turn, tools: Tools): Step {
-  const survey = surveyOf(turn);
+export const nextCoordinatorStep = (turn: Turn, tools: Tools): Step =>
+  nextStep(STEPS, workOf(turn, tools), answer);
+
+function workOf(turn: Turn, tools: Tools) {
   const writes = turn.calls.filter(({ name }) => name === "write_file" || name === "edit_file");
   const report = writes.findLast((call) => pathOf(call) !== MEMORY_FILE);
   const note = writes.findLast((call) => pathOf(call) === MEMORY_FILE);
-  const work: Work = {
-    ...survey,
+  return {
+    ...surveyOf(turn),
     turn,
     tools,
+    /** True if the task, or a later message, forbids changes. */
     isReadOnly: [turn.task, ...turn.remarks].some((text) => READ_ONLY.test(text)),
     report: report && writeOf(report),
     note: note && writeOf(note),
   };
-  return nextStep(STEPS, work, answer);
 }
 
 /** A task that forbids changes gets its report as the answer. */

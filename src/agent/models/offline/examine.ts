@@ -17,7 +17,6 @@ import {
 } from "./conversation.ts";
 import {
   type AreaFolder,
-  type Assignment,
   WORKSPACE,
   compare,
   isExamined,
@@ -30,15 +29,7 @@ const FILES_TO_READ = 3;
 const LINES_TO_READ = 60;
 const MATCHES_PER_SEARCH = 100;
 
-/** An examination: its assignment, and everything found so far. */
-interface Work extends Assignment {
-  turn: Turn;
-  tools: Tools;
-  files: string[];
-  /** Files that exist but were not listed. */
-  more: number;
-  matches: Match[];
-}
+type Work = ReturnType<typeof workOf>;
 
 const STEPS: readonly Row<Work>[] = [
   {
@@ -66,22 +57,26 @@ const STEPS: readonly Row<Work>[] = [
 ];
 
 /** The next step of an agent that examines part of the files itself and answers with a report. */
-export function nextExamineStep(turn: Turn, tools: Tools): Step {
+export const nextExamineStep = (turn: Turn, tools: Tools): Step =>
+  nextStep(STEPS, workOf(turn, tools), areaReport);
+
+/** An examination: its assignment, and everything found so far. */
+function workOf(turn: Turn, tools: Tools) {
   const assignment = readAssignment(turn.task, WORKSPACE);
   const isInside = (path: string): boolean => assignment.folders.some((folder) => belongs(path, folder));
   const pages = succeeded(turn, "glob").map(({ result }) => parsePaths(result));
   const matches = succeeded(turn, "grep").flatMap(({ result }) => parseMatches(result));
   // Several searches find the same line.
   const byPlace = new Map(matches.map((match) => [`${match.path}\n${match.line}`, match]));
-  const work: Work = {
+  return {
     ...assignment,
     turn,
     tools,
     files: [...new Set(pages.flatMap(({ paths }) => paths))].filter(isInside).sort(),
+    /** Files that exist but were not listed. */
     more: pages.reduce((sum, { more }) => sum + more, 0),
     matches: [...byPlace.values()].filter(({ path }) => isInside(path)),
   };
-  return nextStep(STEPS, work, areaReport);
 }
 
 const succeeded = (turn: Turn, name: string) => callsOf(turn, name).filter(({ failed }) => !failed);

@@ -22,8 +22,6 @@ export interface AreaFolder {
   deep: boolean;
 }
 
-export type Survey = ReturnType<typeof surveyOf>;
-
 /** The main agent's knowledge so far, read from the calls of its turn. */
 export function surveyOf(turn: Turn) {
   const words = searchWords(turn.task);
@@ -155,7 +153,7 @@ export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/")
 export const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** The work of a subagent, as the description of its `task` call has it. */
-export interface Assignment {
+interface Assignment {
   goal: string;
   folders: AreaFolder[];
   words: string[];
