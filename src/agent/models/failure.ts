@@ -185,7 +185,7 @@ const BROKEN =
   /^(?:ModelStreamBrokenError|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)/i;
 const FOREIGN = /^NoModelAnswerError /;
 const TIMED_OUT = /^[^:]*timeout|timed out/i;
-const ABORTED = /^(?:Model)?AbortError |^\S* APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
+const ABORTED = /^(?:Model)?AbortError | APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
