@@ -1,5 +1,5 @@
 /** `fetch` for addresses that others name: judges each socket, follows redirects itself, and bounds time and size. */
-import { headOfAnswer } from "../core/http-answer.ts";
+import { headOfAnswer } from "../core/http-request.ts";
 import { readBody } from "./body.ts";
 import { type Network, WebProblem, followRedirects, request } from "./request.ts";
 import { hostOf, urlProblem } from "./url.ts";

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP, type LookupFunction } from "node:net";
 import { callbackify } from "node:util";
 import { codeOf, errorMessage, isAbortError } from "../core/errors.ts";
-import { agentOptions, sendRequest } from "../core/http-answer.ts";
+import { agentOptions, sendRequest } from "../core/http-request.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, hostOf } from "./url.ts";

@@ -1,7 +1,7 @@
 /** `fetch` for other MCP servers: no limit of silence but the caller's, and answers in strict form. */
 import { Readable } from "node:stream";
 import type { FetchLike, RequestId } from "@modelcontextprotocol/client";
-import { headOfAnswer, sendRequest } from "../../core/http-answer.ts";
+import { headOfAnswer, sendRequest } from "../../core/http-request.ts";
 import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
 import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
