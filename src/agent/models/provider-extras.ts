@@ -48,12 +48,7 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
   const deltas = new WeakMap<object, Fields>();
   const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
   completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {
-    const { content, refusal } = delta;
-    // OpenAI puts the words of a refusal into a field of their own.
-    const chunk = convert(
-      typeof refusal === "string" ? { ...delta, content: content || refusal } : delta,
-      ...more,
-    );
+    const chunk = convert(delta, ...more);
     deltas.set(chunk, delta);
     return chunk;
   };

@@ -32,7 +32,8 @@ function strictDelta({ delta, message }: Fields, calls: OpenCall[]): Fields {
     ...others,
     // LangChain takes a piece without a role for a message of somebody else, and drops its calls.
     role: "assistant",
-    content: textOf(content),
+    // OpenAI puts the words of a refusal into a field of their own.
+    content: textOf(content) || textIn(given["refusal"]),
     ...(typeof thoughts === "string" ? { reasoning_content: thoughts } : {}),
     ...(pieces.length > 0 ? { tool_calls: pieces.map((piece) => strictPiece(piece, calls)) } : {}),
   };
