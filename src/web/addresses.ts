@@ -13,7 +13,7 @@ function networks(...lists: readonly string[]): BlockList {
 }
 
 const others = networks(
-  // Of IPv4, by IANA's special-purpose registry.
+  // IPv4: IANA's special-purpose registry.
   "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24",
   "192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4",
   // Azure's metadata and other services of its hosts, at an address that looks public.

@@ -151,7 +151,10 @@ export class McpConnection {
     } while (cursor !== undefined && cursors.size < MAX_PAGES && monotonicClock() < end);
     this.#isSlow = false;
     if (cursor !== undefined) read.push({ tool: "(further tools)", reason: "its list did not end" });
-    return { tools: read.filter((one) => "name" in one), leftOut: read.filter((one) => !("name" in one)) };
+    return {
+      tools: read.flatMap((one) => ("name" in one ? [one] : [])),
+      leftOut: read.flatMap((one) => ("name" in one ? [] : [one])),
+    };
   }
 
   /** True if the server says that it has such things. */

@@ -205,7 +205,7 @@ export function causesOf(error: unknown): object[] {
   return chain;
 }
 
-/** What the first link that has something has. */
+/** The first value that `read` finds in the links of a chain. */
 export function firstOf<Link, Value>(
   chain: readonly Link[],
   read: (link: Link) => Value | undefined,
